@@ -243,18 +243,18 @@ describe('starting', () => {
 });
 
 describe('stopping', () => {
-  let door: ServedRelay;
+  let relay: ServedRelay;
   beforeEach(async () => {
-    door = await ServedRelay.start({ limits: { stopGrace: 5_000, requestTimeout: 600_000 } });
+    relay = await ServedRelay.start({ limits: { stopGrace: 5_000, requestTimeout: 600_000 } });
   });
-  afterEach(() => door[Symbol.asyncDispose]());
+  afterEach(() => relay[Symbol.asyncDispose]());
   const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
 
   /** Keeps writes waiting until they are let go; says when so many wait. */
   function hold(count: number): { waiting: Promise<void>; release: () => void } {
     const { promise, resolve: release } = Promise.withResolvers<void>();
     const { promise: waiting, resolve: arrived } = Promise.withResolvers<void>();
-    const { storage } = door.relay.context;
+    const { storage } = relay.server.context;
     const write = storage.write.bind(storage);
     let expected = count;
     storage.write = async (aggregates, work) => {
@@ -267,12 +267,12 @@ describe('stopping', () => {
   }
 
   test('answers requests in progress on both transports, then closes with 1001', async () => {
-    const socket = await door.socket();
+    const socket = await relay.socket();
     const { waiting, release } = hold(2);
-    const overHttp = door.http().call('auth.challenge', { account });
+    const overHttp = relay.http().call('auth.challenge', { account });
     const overSocket = socket.call('auth.challenge', { account });
     await waiting;
-    const stopped = door.relay[Symbol.asyncDispose]();
+    const stopped = relay.server[Symbol.asyncDispose]();
     release();
     const answer = await overHttp;
     expect(answer.status).toBe(200);
@@ -281,18 +281,18 @@ describe('stopping', () => {
     expect(await overSocket).toHaveProperty('result.nonce');
     expect(await socket.closed).toBe(1001);
     await stopped;
-    await door.relay.closed;
+    await relay.server.closed;
   });
 
   test('takes no new connection and no new request', async () => {
-    const socket = await door.socket();
-    const url = door.relay.wss[0] as string;
+    const socket = await relay.socket();
+    const url = relay.server.wss[0] as string;
     const { waiting, release } = hold(1);
     const held = socket.call('auth.challenge', { account });
     await waiting;
-    const stopped = door.relay[Symbol.asyncDispose]();
-    await expect(WebSocketClient.open(url, door.ca)).rejects.toThrow();
-    await expect(door.http().call('relay.info', {})).rejects.toThrow();
+    const stopped = relay.server[Symbol.asyncDispose]();
+    await expect(WebSocketClient.open(url, relay.ca)).rejects.toThrow();
+    await expect(relay.http().call('relay.info', {})).rejects.toThrow();
     socket.socket.send('{"jsonrpc":"2.0","id":"late","method":"relay.info"}');
     // The pong says that the request before it was read.
     socket.socket.ping();
@@ -304,43 +304,43 @@ describe('stopping', () => {
   });
 
   test('does not wait for ever for a peer that does not say goodbye', async () => {
-    const socket = await door.socket();
+    const socket = await relay.socket();
     socket.socket.pause();
-    const stopped = door.relay[Symbol.asyncDispose]();
+    const stopped = relay.server[Symbol.asyncDispose]();
     await new Promise((resolve) => setImmediate(resolve));
-    door.clock.advance(5);
+    relay.clock.advance(5);
     await stopped;
     socket.socket.resume();
   });
 
   test('does not wait for a refused upgrade whose peer keeps its half open', async () => {
-    const socket = await openTls(door);
+    const socket = await openTls(relay);
     socket.resume();
     socket.write(
       'GET /none HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n',
     );
     await new Promise((resolve) => socket.once('end', resolve));
-    await door.relay[Symbol.asyncDispose]();
+    await relay.server[Symbol.asyncDispose]();
     socket.destroy();
   });
 
   test('waits for a handshake that never ends no longer than for anything else', async () => {
-    const { hostname, port } = new URL(door.relay.https[0] as string);
+    const { hostname, port } = new URL(relay.server.https[0] as string);
     const socket = connectTcp(Number(port), hostname);
     socket.on('error', () => {});
     await new Promise((resolve) => socket.once('connect', resolve));
     // Later in the queue of connections: once this is answered, the relay has the other too.
-    await door.http().call('relay.info', {});
-    const stopped = door.relay[Symbol.asyncDispose]();
+    await relay.http().call('relay.info', {});
+    const stopped = relay.server[Symbol.asyncDispose]();
     await new Promise((resolve) => setImmediate(resolve));
-    door.clock.advance(5);
+    relay.clock.advance(5);
     await stopped;
     socket.destroy();
   });
 
   /** A connection that does not say goodbye because the relay does. */
   async function openTls(of: ServedRelay) {
-    const { hostname, port } = new URL(of.relay.https[0] as string);
+    const { hostname, port } = new URL(of.server.https[0] as string);
     const tcp = connectTcp({ host: hostname, port: Number(port), allowHalfOpen: true });
     const socket = connectTls({ socket: tcp, ca: of.ca, host: hostname });
     socket.on('error', () => {});
@@ -361,7 +361,7 @@ describe('stopping', () => {
   });
 
   test('stopping twice is stopping once', async () => {
-    await Promise.all([door.relay[Symbol.asyncDispose](), door.relay[Symbol.asyncDispose]()]);
-    await door.relay[Symbol.asyncDispose]();
+    await Promise.all([relay.server[Symbol.asyncDispose](), relay.server[Symbol.asyncDispose]()]);
+    await relay.server[Symbol.asyncDispose]();
   });
 });

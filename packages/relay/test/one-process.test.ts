@@ -6,7 +6,7 @@ test('a relay with one process never resyncs: it gets no notices of other proces
   const ann = await door.register('ann');
   const socket = await door.socket();
   await door.bindDevice(socket, ann.device());
-  const { bus, metrics } = door.relay.context;
+  const { bus, metrics } = door.server.context;
   bus.publish([{ kind: 'gap' }]);
   for (let hour = 0; hour < 24; hour += 1) {
     door.clock.advance(3_600);

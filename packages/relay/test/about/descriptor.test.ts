@@ -11,19 +11,19 @@ import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-const door = servedRelay({ name: 'Häuschen', descriptorLifetime: 1_000 });
+const relay = servedRelay({ name: 'Häuschen', descriptorLifetime: 1_000 });
 
 const entry = (): RelayEntry => ({
-  relay_id: door.relayId,
-  endpoint: door.relay.https[0] as string,
+  relay_id: relay.relayId,
+  endpoint: relay.server.https[0] as string,
   status: 'active',
   updated_at: 1,
 });
 
 async function fetched(): Promise<RelayDescriptor> {
-  const answer = await door.http().call('relay.descriptor', {});
+  const answer = await relay.http().call('relay.descriptor', {});
   const value = parseJson(answer.text);
-  verifyDescriptor(network, value, { entry: entry(), now: door.clock.now() });
+  verifyDescriptor(network, value, { entry: entry(), now: relay.clock.now() });
   return value;
 }
 
@@ -31,32 +31,32 @@ describe('02 §11.1: relay.descriptor', () => {
   test('verifies, names its addresses, and is the same on both transports', async () => {
     const descriptor = await fetched();
     const { https, wss, libp2p } = descriptorAddresses(descriptor);
-    expect([https, wss]).toEqual([door.relay.https, door.relay.wss]);
+    expect([https, wss]).toEqual([relay.server.https, relay.server.wss]);
     expect(libp2p).toEqual([
-      expect.stringMatching(new RegExp(`/p2p/${door.relay.context.identity.peerId}$`)),
+      expect.stringMatching(new RegExp(`/p2p/${relay.server.context.identity.peerId}$`)),
     ]);
-    const socket = await door.socket();
+    const socket = await relay.socket();
     expect((await socket.call('relay.descriptor')).result).toEqual(descriptor);
   });
 
   test('is signed again with half of its lifetime left, and not before', async () => {
     const first = await fetched();
-    expect(first.expires_at).toBe(door.clock.now() + 1_000);
-    door.clock.advance(500);
+    expect(first.expires_at).toBe(relay.clock.now() + 1_000);
+    relay.clock.advance(500);
     expect(await fetched()).toEqual(first);
-    door.clock.advance(1);
-    expect((await fetched()).expires_at).toBe(door.clock.now() + 1_000);
+    relay.clock.advance(1);
+    expect((await fetched()).expires_at).toBe(relay.clock.now() + 1_000);
   });
 
   test('is signed again after the clock went back', async () => {
     const first = await fetched();
-    door.clock.advance(-10);
+    relay.clock.advance(-10);
     expect((await fetched()).expires_at).toBe(first.expires_at - 10);
   });
 
   test('is of the same relay after a restart', async () => {
     const first = await fetched();
-    await door.restart();
+    await relay.restart();
     const next = await fetched();
     expect([next.relay_id, next.public_key]).toEqual([first.relay_id, first.public_key]);
     expect(descriptorAddresses(next)).toEqual(descriptorAddresses(first));
@@ -64,13 +64,13 @@ describe('02 §11.1: relay.descriptor', () => {
 });
 
 test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
-  const socket = await door.socket();
-  const overHttp = JSON.parse((await door.http().call('relay.info', {})).text);
+  const socket = await relay.socket();
+  const overHttp = JSON.parse((await relay.http().call('relay.info', {})).text);
   checkRelayInfo(overHttp, await fetched());
   expect(overHttp).toEqual({
-    relay_id: door.relayId,
+    relay_id: relay.relayId,
     name: 'Häuschen',
-    server_time: door.clock.now(),
+    server_time: relay.clock.now(),
     limits: {
       message_retention: 2_592_000,
       group_message_retention: 2_592_000,

@@ -3,26 +3,26 @@ import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
-const door = servedRelay();
+const relay = servedRelay();
 let stranger: Person;
 
 beforeEach(async () => {
-  stranger = new Person(door, 'stranger');
+  stranger = new Person(relay, 'stranger');
 });
 
 const verify = async (proof: unknown) =>
-  codeOf(await door.http().call('auth.account.verify', proof));
+  codeOf(await relay.http().call('auth.account.verify', proof));
 const proofOf = async (wrong = {}) => {
-  const { nonce } = await door.challenge(stranger.account);
-  return door.accountProof(stranger, nonce, wrong);
+  const { nonce } = await relay.challenge(stranger.account);
+  return relay.accountProof(stranger, nonce, wrong);
 };
 
 describe('02 §9.4: auth.account.verify', () => {
   test('the holder of the account key gets a session, without any state at this relay', async () => {
-    const answer = await door.http().call('auth.account.verify', await proofOf());
+    const answer = await relay.http().call('auth.account.verify', await proofOf());
     expect(JSON.parse(answer.text)).toMatchObject({
       mode: 'account',
-      expires_at: door.clock.now() + 3_600,
+      expires_at: relay.clock.now() + 3_600,
     });
   });
 
@@ -33,7 +33,7 @@ describe('02 §9.4: auth.account.verify', () => {
   });
 
   test('§18: a key that does not derive the account is bad_request and the nonce gone', async () => {
-    const other = new Person(door, 'other');
+    const other = new Person(relay, 'other');
     const proof = await proofOf();
     const swapped = { ...proof, account_public_key: other.signer.publicKey };
     expect(await verify(swapped)).toBe('bad_request');
@@ -57,10 +57,10 @@ describe('02 §9.4: auth.account.verify', () => {
   });
 
   test('one challenge can be used with either method, once', async () => {
-    const ann = await door.register('ann');
-    const { nonce } = await door.challenge(ann.account);
-    expect(await verify(await door.accountProof(ann, nonce))).toBe('ok');
-    const proof = door.deviceProof(ann.device(), nonce);
-    expect(codeOf(await door.http().call('auth.device.verify', proof))).toBe('unauthorized');
+    const ann = await relay.register('ann');
+    const { nonce } = await relay.challenge(ann.account);
+    expect(await verify(await relay.accountProof(ann, nonce))).toBe('ok');
+    const proof = relay.deviceProof(ann.device(), nonce);
+    expect(codeOf(await relay.http().call('auth.device.verify', proof))).toBe('unauthorized');
   });
 });

@@ -11,13 +11,13 @@ import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
-const door = servedRelay();
-const ann = door.person('ann', ['phone', 'laptop']);
+const relay = servedRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
 
-const verify = (proof: unknown) => door.http().call('auth.device.verify', proof);
+const verify = (proof: unknown) => relay.http().call('auth.device.verify', proof);
 const proofOf = async (person = ann, device = 'phone', wrong = {}) => {
-  const { nonce } = await door.challenge(person.account);
-  return door.deviceProof(person.device(device), nonce, wrong);
+  const { nonce } = await relay.challenge(person.account);
+  return relay.deviceProof(person.device(device), nonce, wrong);
 };
 const codeFor = async (proof: unknown) => codeOf(await verify(proof));
 
@@ -27,34 +27,34 @@ describe('02 §9.3, §10.1: a session', () => {
     const { token, ...rest } = JSON.parse(answer.text);
     expect(answer.status).toBe(200);
     expect(decodeBase64url(token)).toHaveLength(32);
-    expect(rest).toEqual({ mode: 'device', expires_at: door.clock.now() + 86_400 });
+    expect(rest).toEqual({ mode: 'device', expires_at: relay.clock.now() + 86_400 });
   });
 
   test('each authentication makes a token of its own', async () => {
-    const first = await door.logInDevice(ann);
-    const second = await door.logInDevice(ann);
+    const first = await relay.logInDevice(ann);
+    const second = await relay.logInDevice(ann);
     expect(second.token).not.toBe(first.token);
   });
 
   test('§10.2: it ends with the latest certificate if that is sooner', async () => {
-    const expiresAt = door.clock.now() + 1_000;
+    const expiresAt = relay.clock.now() + 1_000;
     await ann.addDevice('watch', { expiresAt });
     await ann.publishState();
-    expect((await door.logInDevice(ann, 'watch')).expires_at).toBe(expiresAt);
+    expect((await relay.logInDevice(ann, 'watch')).expires_at).toBe(expiresAt);
   });
 
   test('an older certificate of the same device is valid as proof and does not shorten the session', async () => {
     const old = ann.device().certificate;
-    await ann.addDevice('phone', { expiresAt: door.clock.now() + 2_000 });
+    await ann.addDevice('phone', { expiresAt: relay.clock.now() + 2_000 });
     await ann.publishState();
-    const { nonce } = await door.challenge(ann.account);
-    const answer = await verify(door.deviceProof({ ...ann.device(), certificate: old }, nonce));
-    expect(JSON.parse(answer.text)).toMatchObject({ expires_at: door.clock.now() + 2_000 });
+    const { nonce } = await relay.challenge(ann.account);
+    const answer = await verify(relay.deviceProof({ ...ann.device(), certificate: old }, nonce));
+    expect(JSON.parse(answer.text)).toMatchObject({ expires_at: relay.clock.now() + 2_000 });
   });
 
   test('neither token nor nonce is stored in the database', async () => {
-    const { token } = await door.logInDevice(ann);
-    const rows = await door.relay.context.storage.read((tx) =>
+    const { token } = await relay.logInDevice(ann);
+    const rows = await relay.server.context.storage.read((tx) =>
       tx.all('SELECT * FROM auth_sessions'),
     );
     expect(rows.length).toBeGreaterThan(0);
@@ -64,7 +64,7 @@ describe('02 §9.3, §10.1: a session', () => {
 
 describe('02 §9.3: the order of checks', () => {
   test('step 2: exactly at the tolerance passes, a second more is clock_skew', async () => {
-    const now = door.clock.now();
+    const now = relay.clock.now();
     expect(await codeFor(await proofOf(ann, 'phone', { timestamp: now - 300 }))).toBe('ok');
     expect(await codeFor(await proofOf(ann, 'phone', { timestamp: now + 300 }))).toBe('ok');
     expect(await codeFor(await proofOf(ann, 'phone', { timestamp: now - 301 }))).toBe('clock_skew');
@@ -93,11 +93,11 @@ describe('02 §9.3: the order of checks', () => {
     const proof = await proofOf();
     const input: JsonObject = {
       $type: network.type('relay.auth'),
-      origin: relayOrigin(door.relay.https[0] as string),
+      origin: relayOrigin(relay.server.https[0] as string),
       account: ann.account,
       device_id: ann.device().deviceId,
       nonce: String(proof.nonce),
-      timestamp: door.clock.now(),
+      timestamp: relay.clock.now(),
     };
     const signature = ann.device().signer.sign(network.bytes(input));
     expect(await codeFor({ ...proof, device_signature: encodeBase64url(signature) })).toBe(
@@ -131,7 +131,7 @@ describe('02 §9.3: the order of checks', () => {
   });
 
   test('a certificate whose key does not derive its account is bad_request', async () => {
-    const other = new Person(door, 'bob');
+    const other = new Person(relay, 'bob');
     const certificate = {
       ...ann.device().certificate,
       account_public_key: other.signer.publicKey,
@@ -142,9 +142,9 @@ describe('02 §9.3: the order of checks', () => {
   });
 
   test("§18: a certificate of another account than the nonce's is unauthorized", async () => {
-    const bob = await door.register('bob');
-    const { nonce } = await door.challenge(ann.account);
-    expect(await codeFor(door.deviceProof(bob.device(), nonce))).toBe('unauthorized');
+    const bob = await relay.register('bob');
+    const { nonce } = await relay.challenge(ann.account);
+    expect(await codeFor(relay.deviceProof(bob.device(), nonce))).toBe('unauthorized');
   });
 });
 
@@ -162,15 +162,15 @@ describe('02 §9.3 step 4: current validity', () => {
     [
       'expired',
       async () => {
-        await ann.addDevice('tablet', { expiresAt: door.clock.now() + 10 });
+        await ann.addDevice('tablet', { expiresAt: relay.clock.now() + 10 });
         await ann.publishState();
-        door.clock.advance(10);
+        relay.clock.advance(10);
       },
     ],
     [
       'not yet in effect',
       async () => {
-        await ann.addDevice('tablet', { notBefore: door.clock.now() + 10 });
+        await ann.addDevice('tablet', { notBefore: relay.clock.now() + 10 });
         await ann.publishState();
       },
     ],
@@ -184,35 +184,35 @@ describe('02 §9.3 step 4: current validity', () => {
   });
 
   test('a certificate takes effect in the second of its not_before', async () => {
-    await ann.addDevice('tablet', { notBefore: door.clock.now() + 10 });
+    await ann.addDevice('tablet', { notBefore: relay.clock.now() + 10 });
     await ann.publishState();
-    door.clock.advance(10);
+    relay.clock.advance(10);
     expect(await codeFor(await proofOf(ann, 'tablet'))).toBe('ok');
   });
 
   test('§18: an account without a known route is route_not_found', async () => {
-    const stranger = new Person(door, 'stranger');
+    const stranger = new Person(relay, 'stranger');
     await stranger.addDevice('phone');
     expect(await codeFor(await proofOf(stranger))).toBe('route_not_found');
   });
 
   test('a pre-stored state authenticates no device before a route', async () => {
-    const newcomer = new Person(door, 'newcomer');
+    const newcomer = new Person(relay, 'newcomer');
     await newcomer.addDevice('phone');
-    const { token } = await door.logInAccount(newcomer);
+    const { token } = await relay.logInAccount(newcomer);
     const state = await newcomer.state();
-    const staged = await door.http().call('device.state.publish', state, { token });
+    const staged = await relay.http().call('device.state.publish', state, { token });
     expect(JSON.parse(staged.text)).toMatchObject({ status: 'staged' });
     expect(await codeFor(await proofOf(newcomer))).toBe('route_not_found');
   });
 });
 
 test("the rebuilt input is the chapter's, with the relay's own identity and origin", async () => {
-  const { nonce } = await door.challenge(ann.account);
-  const timestamp = door.clock.now();
+  const { nonce } = await relay.challenge(ann.account);
+  const timestamp = relay.clock.now();
   const input = deviceAuthInput(network, {
-    relay_id: door.relayId,
-    origin: relayOrigin(door.relay.wss[0] as string),
+    relay_id: relay.relayId,
+    origin: relayOrigin(relay.server.wss[0] as string),
     account: ann.account,
     device_id: ann.device().deviceId,
     nonce,

@@ -4,12 +4,12 @@ import { codeOf } from '../support/http.ts';
 import { servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
-const door = servedRelay();
-const ann = door.person('ann', ['phone', 'laptop']);
+const relay = servedRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
 let socket: WebSocketClient;
 
 beforeEach(async () => {
-  socket = await door.socket();
+  socket = await relay.socket();
 });
 
 const unauthorized = -32001;
@@ -20,12 +20,12 @@ const nonceOn = async (account = ann.account) =>
 
 describe('02 §10.5: an unauthenticated connection', () => {
   test('may authenticate and read what is public, nothing else', async () => {
-    expect(await socket.call('relay.info')).toHaveProperty('result.relay_id', door.relayId);
+    expect(await socket.call('relay.info')).toHaveProperty('result.relay_id', relay.relayId);
     expect(await sync()).toHaveProperty('error.code', unauthorized);
   });
 
   test('does not accept a token of an earlier session', async () => {
-    const { token } = await door.logInDevice(ann);
+    const { token } = await relay.logInDevice(ann);
     expect(await socket.call('message.timeline.sync', { token })).toHaveProperty(
       'error.code',
       unauthorized,
@@ -34,7 +34,7 @@ describe('02 §10.5: an unauthenticated connection', () => {
 });
 
 describe('02 §10.5: a bound connection', () => {
-  beforeEach(async () => void (await door.bindDevice(socket, ann.device())));
+  beforeEach(async () => void (await relay.bindDevice(socket, ann.device())));
 
   test('calls what its mode permits', async () => {
     expect(await sync()).toHaveProperty('result.has_more', false);
@@ -42,15 +42,18 @@ describe('02 §10.5: a bound connection', () => {
   });
 
   test('§18: its token is valid over HTTP at the same origin', async () => {
-    const answer = await door.bindDevice(socket, ann.device());
+    const answer = await relay.bindDevice(socket, ann.device());
     const { token } = answer.result as { token: string };
-    expect(codeOf(await door.http().call('message.timeline.sync', {}, { token }))).toBe('ok');
+    expect(codeOf(await relay.http().call('message.timeline.sync', {}, { token }))).toBe('ok');
   });
 
   test.each<[string, () => Promise<unknown>]>([
-    ['another device', () => door.bindDevice(socket, ann.device('laptop'))],
-    ['another mode', () => door.bindAccount(socket, ann)],
-    ['another account', async () => door.bindDevice(socket, (await door.register('bob')).device())],
+    ['another device', () => relay.bindDevice(socket, ann.device('laptop'))],
+    ['another mode', () => relay.bindAccount(socket, ann)],
+    [
+      'another account',
+      async () => relay.bindDevice(socket, (await relay.register('bob')).device()),
+    ],
   ])('§10.6 rule 2: cannot be bound to %s', async (_, rebind) => {
     expect(await rebind()).toHaveProperty('error.code', forbidden);
     expect(await sync()).toHaveProperty('result');
@@ -58,74 +61,74 @@ describe('02 §10.5: a bound connection', () => {
 
   test('§18: the refused attempt uses its nonce up', async () => {
     const nonce = await nonceOn();
-    const proof = await door.accountProof(ann, nonce);
+    const proof = await relay.accountProof(ann, nonce);
     expect(await socket.call('auth.account.verify', proof)).toHaveProperty('error.code', forbidden);
-    expect(codeOf(await door.http().call('auth.account.verify', proof))).toBe('unauthorized');
+    expect(codeOf(await relay.http().call('auth.account.verify', proof))).toBe('unauthorized');
   });
 
   test("a challenge of the account with another account's certificate is forbidden", async () => {
-    const bob = await door.register('bob');
-    const proof = door.deviceProof(bob.device(), await nonceOn());
+    const bob = await relay.register('bob');
+    const proof = relay.deviceProof(bob.device(), await nonceOn());
     expect(await socket.call('auth.device.verify', proof)).toHaveProperty('error.code', forbidden);
   });
 });
 
 describe('02 §10.6: renewal', () => {
-  beforeEach(async () => void (await door.bindDevice(socket, ann.device())));
+  beforeEach(async () => void (await relay.bindDevice(socket, ann.device())));
 
   test('makes a new session whose expiry the connection follows', async () => {
-    door.clock.advance(80_000);
-    const renewed = await door.bindDevice(socket, ann.device());
-    expect(renewed).toHaveProperty('result.expires_at', door.clock.now() + 86_400);
-    door.clock.advance(86_399);
+    relay.clock.advance(80_000);
+    const renewed = await relay.bindDevice(socket, ann.device());
+    expect(renewed).toHaveProperty('result.expires_at', relay.clock.now() + 86_400);
+    relay.clock.advance(86_399);
     expect(await sync()).toHaveProperty('result');
-    door.clock.advance(1);
+    relay.clock.advance(1);
     expect(await sync()).toHaveProperty('error.code', unauthorized);
   });
 
   test('does not extend the old token', async () => {
-    const { token } = await door.logInDevice(ann);
-    door.clock.advance(86_399);
-    await door.bindDevice(socket, ann.device());
-    door.clock.advance(1);
-    expect(codeOf(await door.http().call('message.timeline.sync', {}, { token }))).toBe(
+    const { token } = await relay.logInDevice(ann);
+    relay.clock.advance(86_399);
+    await relay.bindDevice(socket, ann.device());
+    relay.clock.advance(1);
+    expect(codeOf(await relay.http().call('message.timeline.sync', {}, { token }))).toBe(
       'unauthorized',
     );
   });
 
   test('rule 7: a failed one changes nothing', async () => {
-    const proof = door.deviceProof(ann.device(), await nonceOn(), { timestamp: 1 });
+    const proof = relay.deviceProof(ann.device(), await nonceOn(), { timestamp: 1 });
     expect(await socket.call('auth.device.verify', proof)).toHaveProperty('error.code', -32006);
     expect(await sync()).toHaveProperty('result');
-    door.clock.advance(86_400);
+    relay.clock.advance(86_400);
     expect(await sync()).toHaveProperty('error.code', unauthorized);
   });
 
   test('rule 4: a session that ended during its renewal stays ended', async () => {
     const nonce = await nonceOn();
-    door.clock.advance(290);
-    const proof = door.deviceProof(ann.device(), nonce);
+    relay.clock.advance(290);
+    const proof = relay.deviceProof(ann.device(), nonce);
     let isFirst = true;
     // The session expires between its check and the end of the renewal.
-    door.faults.beforeStatement = (sql) => {
+    relay.faults.beforeStatement = (sql) => {
       if (!sql.includes('INSERT INTO auth_sessions') || !isFirst) return;
       isFirst = false;
-      door.clock.advance(86_400);
+      relay.clock.advance(86_400);
     };
     expect(await socket.call('auth.device.verify', proof)).toHaveProperty(
       'error.code',
       unauthorized,
     );
-    delete door.faults.beforeStatement;
+    delete relay.faults.beforeStatement;
     expect(await sync()).toHaveProperty('error.code', unauthorized);
   });
 
   test('works for an account session as well', async () => {
-    const other = await door.socket();
-    await door.bindAccount(other, ann);
-    door.clock.advance(3_599);
-    expect(await door.bindAccount(other, ann)).toHaveProperty('result.mode', 'account');
-    door.clock.advance(3_599);
+    const other = await relay.socket();
+    await relay.bindAccount(other, ann);
+    relay.clock.advance(3_599);
+    expect(await relay.bindAccount(other, ann)).toHaveProperty('result.mode', 'account');
+    relay.clock.advance(3_599);
     const own = await other.call('device.state.resolve', { account: ann.account });
     expect(own).toHaveProperty('result.account', ann.account);
   });
@@ -133,26 +136,26 @@ describe('02 §10.6: renewal', () => {
 
 describe('02 §10.5: a dead binding', () => {
   beforeEach(async () => {
-    await door.bindDevice(socket, ann.device());
-    door.clock.advance(86_400);
+    await relay.bindDevice(socket, ann.device());
+    relay.clock.advance(86_400);
   });
 
   test('refuses calls and renewal, and still reads what is public', async () => {
     expect(await sync()).toHaveProperty('error.code', unauthorized);
-    expect(await door.bindDevice(socket, ann.device())).toHaveProperty('error.code', unauthorized);
+    expect(await relay.bindDevice(socket, ann.device())).toHaveProperty('error.code', unauthorized);
     expect(await socket.call('relay.info')).toHaveProperty('result');
     expect(socket.socket.readyState).toBe(socket.socket.OPEN);
   });
 
   test('the refused renewal uses its nonce up', async () => {
-    const proof = door.deviceProof(ann.device(), await nonceOn());
+    const proof = relay.deviceProof(ann.device(), await nonceOn());
     await socket.call('auth.device.verify', proof);
-    expect(codeOf(await door.http().call('auth.device.verify', proof))).toBe('unauthorized');
+    expect(codeOf(await relay.http().call('auth.device.verify', proof))).toBe('unauthorized');
   });
 
   test('a new connection works as before', async () => {
-    const next = await door.socket();
-    await door.bindDevice(next, ann.device());
+    const next = await relay.socket();
+    await relay.bindDevice(next, ann.device());
     expect(await sync(next)).toHaveProperty('result');
   });
 });

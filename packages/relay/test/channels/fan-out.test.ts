@@ -12,7 +12,7 @@ const busy = 300_000;
 /** Connections that are opened concurrently. */
 const concurrency = 20;
 
-let door: ServedRelay;
+let relay: ServedRelay;
 let ann: Person;
 /** The account of all followers. */
 let ben: Person;
@@ -21,19 +21,19 @@ let eve: Person;
 let channel: TestChannel;
 
 const start = async (limits: { readonly sendBufferBytes?: number } = {}) => {
-  door = await ServedRelay.start({ host: { channels: true }, limits });
-  ann = await door.register('ann');
-  ben = await door.register('ben');
-  eve = await door.register('eve');
-  channel = await TestChannel.create(door, ann);
+  relay = await ServedRelay.start({ host: { channels: true }, limits });
+  ann = await relay.register('ann');
+  ben = await relay.register('ben');
+  eve = await relay.register('eve');
+  channel = await TestChannel.create(relay, ann);
 };
-afterEach(() => door[Symbol.asyncDispose]());
+afterEach(() => relay[Symbol.asyncDispose]());
 
 const followers = async (count: number, ...channels: readonly TestChannel[]) => {
   const all: WebSocketClient[] = [];
   while (all.length < count) {
     const batch = Math.min(concurrency, count - all.length);
-    const opened = Array.from({ length: batch }, () => door.withChannels(ben, channels));
+    const opened = Array.from({ length: batch }, () => relay.withChannels(ben, channels));
     all.push(...(await Promise.all(opened)));
   }
   return all;
@@ -64,7 +64,7 @@ describe('thousands of connections follow a channel, and some never read', () =>
   test('every reading connection gets the last hint, and calls of others are answered', {
     timeout: busy,
   }, async () => {
-    const other = await door.withChannels(eve, []);
+    const other = await relay.withChannels(eve, []);
     const calls = Promise.all(
       Array.from({ length: 50 }, () =>
         other.call('channel.read', { channel_id: channel.channelId }),
@@ -76,7 +76,7 @@ describe('thousands of connections follow a channel, and some never read', () =>
     }
     for (const answer of await calls) expect(answer).toHaveProperty('result.events');
     // A connection that does not read stays open and gets the last hint when it reads again.
-    expect(door.relay.context.metrics.value('connections')).toBe(readers + sleepers + 1);
+    expect(relay.server.context.metrics.value('connections')).toBe(readers + sleepers + 1);
     for (const { socket } of sleeping) socket.resume();
     for (const heads of await Promise.all(sleeping.map((socket) => hintsUpTo(socket, posts)))) {
       expect(ascending(heads)).toBe(true);
@@ -84,7 +84,7 @@ describe('thousands of connections follow a channel, and some never read', () =>
   });
 
   test('a call is answered while hints are sent', { timeout: busy }, async () => {
-    const other = await door.withChannels(eve, []);
+    const other = await relay.withChannels(eve, []);
     const order: string[] = [];
     const notified = reading.map(async (socket, index) => {
       await hintsUpTo(socket, 1);
@@ -108,7 +108,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
 
   /** Opens connections whose network buffers are full: hints wait in the relay's own buffer. */
   const filled = async (count: number, ...channels: readonly TestChannel[]) => {
-    const long = await TestChannel.create(door, ann);
+    const long = await TestChannel.create(relay, ann);
     for (let post = 0; post < 14; post += 1) await long.post({ body: text('x'.repeat(60_000)) });
     const all = await followers(count, ...channels);
     const answered = { method: 'channel.read', transport: 'websocket', code: 'ok' };
@@ -120,7 +120,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
         socket.send(JSON.stringify(request));
       }
     }
-    const { metrics } = door.relay.context;
+    const { metrics } = relay.server.context;
     await vi.waitFor(() => {
       expect(metrics.value('calls', answered)).toBe(count * pages);
     }, patience);
@@ -129,7 +129,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
 
   test('has at most one hint in flight and one waiting, for any number of posts', async () => {
     await start({ sendBufferBytes: 67_108_864 });
-    const quick = await door.withChannels(eve, [channel]);
+    const quick = await relay.withChannels(eve, [channel]);
     const stuck = await filled(3, channel);
     for (let head = 1; head <= posts; head += 1) {
       await channel.post();
@@ -143,7 +143,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
 
   test('has at most one hint in flight in all and one waiting for each channel', async () => {
     await start({ sendBufferBytes: 67_108_864 });
-    const others = [channel, await TestChannel.create(door, ann)];
+    const others = [channel, await TestChannel.create(relay, ann)];
     const [stuck] = (await filled(1, ...others)) as [WebSocketClient];
     for (let post = 0; post < posts; post += 1) {
       for (const each of others) await each.post();
@@ -160,9 +160,9 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
 
   test('is closed if its buffer is over the limit, and no other connection is', async () => {
     await start({ sendBufferBytes: 1_048_576 });
-    const { metrics } = door.relay.context;
-    const quick = await door.withChannels(eve, [channel]);
-    const asleep = await door.withChannels(ben, [channel]);
+    const { metrics } = relay.server.context;
+    const quick = await relay.withChannels(eve, [channel]);
+    const asleep = await relay.withChannels(ben, [channel]);
     asleep.socket.pause();
     const ended = () => metrics.value('connections_ended', { reason: 'peer reads too slowly' });
     const [stuck] = (await filled(1, channel)) as [WebSocketClient];

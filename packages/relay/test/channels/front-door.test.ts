@@ -19,9 +19,9 @@ import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
 /** Its configuration is the default one: channels are hosted. */
-const door = servedRelay();
-const ann = door.person('ann');
-const ben = door.person('ben');
+const relay = servedRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
 
 /** Calls over one WebSocket connection for each person. */
 function overSocket(at: ServedRelay): HomeRelay {
@@ -42,7 +42,7 @@ function overSocket(at: ServedRelay): HomeRelay {
     },
   };
 }
-const grounds = { HTTP: () => door, WebSocket: () => overSocket(door) };
+const grounds = { HTTP: () => relay, WebSocket: () => overSocket(relay) };
 const codeFrom = (act: Promise<unknown>) =>
   act.then(
     () => 'ok',
@@ -75,7 +75,7 @@ async function live(ground: HomeRelay): Promise<{ answers: unknown[]; channel: T
 const photo = attachment();
 
 test('06 §14: over HTTP and WebSocket a channel behaves the same, and verifies', async () => {
-  const http = await live(door);
+  const http = await live(relay);
   await using other = await ServedRelay.start();
   for (const person of [ann, ben]) {
     const { token } = await other.logInAccount(person);
@@ -100,7 +100,7 @@ test('06 §14: over HTTP and WebSocket a channel behaves the same, and verifies'
   expect(codes).toEqual([...wanted, 'state_conflict']);
   const page = http.answers.at(-2) as ChannelPage;
   const { channelId } = http.channel;
-  const known = { channelId, relayId: door.relayId };
+  const known = { channelId, relayId: relay.relayId };
   const { events, missing, refused } = verifyChannelPage(network, page, known);
   expect({ missing, refused }).toEqual({ missing: [], refused: [] });
   expect(events.map(({ kind }) => kind)).toEqual([
@@ -140,11 +140,11 @@ describe.each(['HTTP', 'WebSocket'] as const)('06 §12: over %s', (transport) =>
 const body = (length: number) => ({ body: text('x'.repeat(length)) });
 
 test('06 §8: statuses and verbs of the HTTP form', async () => {
-  const { token } = await door.logInDevice(ann);
-  const channel = TestChannel.draft(door, ann);
+  const { token } = await relay.logInDevice(ann);
+  const channel = TestChannel.draft(relay, ann);
   const { channelId: channel_id } = channel;
   const call = async (name: MethodName, params: object) => {
-    const { status, text: answer } = await door.http().call(name, params, { token });
+    const { status, text: answer } = await relay.http().call(name, params, { token });
     return [status, answer === '' ? undefined : JSON.parse(answer)];
   };
   expect(await call('channel.create', channel.descriptor)).toEqual([204, undefined]);
@@ -169,17 +169,17 @@ test('06 §8: statuses and verbs of the HTTP form', async () => {
   expect(await failed('channel.resolve', { channel_id, revision: 9 })).toEqual([404, 'not_found']);
   const tampered = { ...channel.newPost(), extra: 1 };
   expect(await failed('channel.post', tampered)).toEqual([400, 'invalid_signature']);
-  const old = TestChannel.draft(door, ann, { created_at: 1 }).descriptor;
+  const old = TestChannel.draft(relay, ann, { created_at: 1 }).descriptor;
   expect(await failed('channel.create', old)).toEqual([400, 'clock_skew']);
 });
 
 test('06 §8.11: the query form', async () => {
-  const channel = await TestChannel.create(door, ann);
+  const channel = await TestChannel.create(relay, ann);
   await channel.post();
-  const { token } = await door.logInDevice(ben);
+  const { token } = await relay.logInDevice(ben);
   const get = async (query: string, headers: object = { 'x-svc-session': token }) => {
     const path = `/channel/read?channel_id=${channel.channelId}${query}`;
-    const answer = await door.http().send({ verb: 'GET', path, headers: { ...headers } });
+    const answer = await relay.http().send({ verb: 'GET', path, headers: { ...headers } });
     if (codeOf(answer) !== 'ok') return codeOf(answer);
     return (JSON.parse(answer.text) as ChannelPage).events.map(({ sequence }) => sequence);
   };
@@ -201,17 +201,17 @@ test('06 §8.11: the query form', async () => {
     expect([each, await get(`&${each}`)]).toEqual([each, 'bad_request']);
   }
   expect(await get('', {})).toBe('unauthorized');
-  const { token: account } = await door.logInAccount(ben);
+  const { token: account } = await relay.logInAccount(ben);
   expect(await get('', { 'x-svc-session': account })).toBe('forbidden');
 });
 
 test('06 §7.2: after a restart, answered writes exist and repeats are recognised', async () => {
-  const channel = await TestChannel.create(door, ann);
+  const channel = await TestChannel.create(relay, ann);
   const post = channel.newPost();
   await channel.publish(post);
   await channel.edit(1, { mood: 'good' });
   const before = await channel.read();
-  await door.restart();
+  await relay.restart();
   expect(await channel.read()).toEqual(before);
   expect(await channel.publish(post)).toBe(1);
   expect(await channel.post()).toBe(3);

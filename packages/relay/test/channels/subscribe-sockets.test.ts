@@ -6,25 +6,25 @@ import { nextHint, receivedHints } from '../fixtures/hints.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-const door = servedRelay({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
-const ann = door.person('ann');
-const ben = door.person('ben', ['phone', 'laptop']);
+const relay = servedRelay({ host: { channels: true }, limits: { channelSubscriptions: 2 } });
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
 let channel: TestChannel;
 const wellFormed = `chan_${'A'.repeat(22)}`;
 
 beforeEach(async () => {
-  channel = await TestChannel.create(door, ann);
+  channel = await TestChannel.create(relay, ann);
 });
 
 const only = () => ({ channel_ids: [channel.channelId] });
 const publish = async (devices: string[]) => {
-  const { token } = await door.logInAccount(ben);
+  const { token } = await relay.logInAccount(ben);
   const state = await ben.state({ devices });
-  expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
+  expect(codeOf(await relay.http().call('device.state.publish', state, { token }))).toBe('ok');
 };
 
 test('06 §8: the method does not exist over HTTP', async () => {
-  const { token } = await door.logInDevice(ben);
+  const { token } = await relay.logInDevice(ben);
   const body = JSON.stringify(only());
   const length = String(Buffer.byteLength(body));
   const headers = {
@@ -33,16 +33,16 @@ test('06 §8: the method does not exist over HTTP', async () => {
     'x-svc-session': token,
   };
   for (const verb of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-    const answer = await door.http().send({ verb, path: '/channel/subscribe', headers, body });
+    const answer = await relay.http().send({ verb, path: '/channel/subscribe', headers, body });
     expect([verb, answer.status, codeOf(answer)]).toEqual([verb, 400, 'method_not_found']);
   }
 });
 
 test('06 §9.1: the answer is null, and errors name the channels', async () => {
-  const socket = await door.socket();
+  const socket = await relay.socket();
   const { rpc: unauthorized } = errorCatalogue.unauthorized;
   expect(await socket.call('channel.subscribe', only())).toHaveProperty('error.code', unauthorized);
-  await door.bindDevice(socket, ben.device());
+  await relay.bindDevice(socket, ben.device());
   expect(await socket.call('channel.subscribe', only())).toHaveProperty('result', null);
   const channel_ids = [wellFormed, channel.channelId];
   const { error } = await socket.call('channel.subscribe', { channel_ids });
@@ -56,16 +56,16 @@ test('06 §9.1: the answer is null, and errors name the channels', async () => {
 });
 
 test('02 §12.3: an account session cannot subscribe', async () => {
-  const socket = await door.socket();
-  await door.bindAccount(socket, ben);
+  const socket = await relay.socket();
+  await relay.bindAccount(socket, ben);
   const answer = await socket.call('channel.subscribe', only());
   expect(answer).toHaveProperty('error.code', errorCatalogue.forbidden.rpc);
 });
 
 test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
   const [socket, other] = [
-    await door.withChannels(ben, [channel]),
-    await door.withChannels(ann, [channel]),
+    await relay.withChannels(ben, [channel]),
+    await relay.withChannels(ann, [channel]),
   ];
   await channel.post();
   for (const each of [socket, other]) {
@@ -78,7 +78,7 @@ test('06 §9.2: a write over HTTP notifies every subscriber', async () => {
 });
 
 test('06 §9.2: the event can be read when its hint arrives', async () => {
-  const socket = await door.withChannels(ben, [channel]);
+  const socket = await relay.withChannels(ben, [channel]);
   await channel.post();
   const [, head] = await nextHint(socket);
   const params = { channel_id: channel.channelId, after: 0 };
@@ -87,22 +87,22 @@ test('06 §9.2: the event can be read when its hint arrives', async () => {
 });
 
 test('02 §10.6: a set outlasts a renewal, and a new connection starts with an empty one', async () => {
-  const socket = await door.withChannels(ben, [channel]);
-  await door.bindDevice(socket, ben.device());
+  const socket = await relay.withChannels(ben, [channel]);
+  await relay.bindDevice(socket, ben.device());
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 1]);
-  const again = await door.socket();
-  await door.bindDevice(again, ben.device());
+  const again = await relay.socket();
+  await relay.bindDevice(again, ben.device());
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
   expect(await receivedHints(again)).toEqual([]);
 });
 
 test('02 §13: the connections of one device have sets of their own', async () => {
-  const second = await TestChannel.create(door, ann);
+  const second = await TestChannel.create(relay, ann);
   const [one, two] = [
-    await door.withChannels(ben, [channel]),
-    await door.withChannels(ben, [second]),
+    await relay.withChannels(ben, [channel]),
+    await relay.withChannels(ben, [second]),
   ];
   await channel.post();
   expect(await nextHint(one)).toEqual(['timeline', 1]);
@@ -113,8 +113,8 @@ test('02 §13: the connections of one device have sets of their own', async () =
 });
 
 test('02 §10.3: a removed device gets no more hints', async () => {
-  const laptop = await door.withChannels(ben, [channel], { device: 'laptop' });
-  const phone = await door.withChannels(ben, [channel]);
+  const laptop = await relay.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await relay.withChannels(ben, [channel]);
   await publish(['phone']);
   await channel.post();
   expect(await nextHint(phone)).toEqual(['timeline', 1]);
@@ -124,14 +124,14 @@ test('02 §10.3: a removed device gets no more hints', async () => {
 });
 
 test('02 §10.2: a device whose session expired gets no more hints', async () => {
-  await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
+  await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
-  const laptop = await door.withChannels(ben, [channel], { device: 'laptop' });
-  const phone = await door.withChannels(ben, [channel]);
-  door.clock.advance(2_999);
+  const laptop = await relay.withChannels(ben, [channel], { device: 'laptop' });
+  const phone = await relay.withChannels(ben, [channel]);
+  relay.clock.advance(2_999);
   await channel.post();
   expect(await nextHint(laptop)).toEqual(['timeline', 1]);
-  door.clock.advance(1);
+  relay.clock.advance(1);
   await channel.post();
   for (const head of [1, 2]) expect(await nextHint(phone)).toEqual(['timeline', head]);
   expect(await receivedHints(laptop)).toEqual([]);
@@ -139,8 +139,8 @@ test('02 §10.2: a device whose session expired gets no more hints', async () =>
 
 test('02 §12.9: after a restart there are no subscriptions, and hints continue from the head', async () => {
   await channel.post();
-  await door.restart();
-  const socket = await door.withChannels(ben, [channel]);
+  await relay.restart();
+  const socket = await relay.withChannels(ben, [channel]);
   expect(await receivedHints(socket)).toEqual([]);
   await channel.post();
   expect(await nextHint(socket)).toEqual(['timeline', 2]);

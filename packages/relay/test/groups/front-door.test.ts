@@ -6,16 +6,16 @@ import { codeOf } from '../support/http.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
 const wait = 600;
-const door = servedRelay({
+const relay = servedRelay({
   host: { groups: true },
   limits: { groupSubscriptions: 2, groupRecoveryWait: wait },
 });
-const ann = door.person('ann');
-const ben = door.person('ben', ['phone', 'laptop']);
+const ann = relay.person('ann');
+const ben = relay.person('ben', ['phone', 'laptop']);
 let group: TestGroup;
 
 beforeEach(async () => {
-  group = await TestGroup.create(door, ann);
+  group = await TestGroup.create(relay, ann);
   await group.admit(ben);
 });
 
@@ -23,13 +23,13 @@ const { rpc: forbidden } = errorCatalogue.forbidden;
 const { rpc: unauthorized } = errorCatalogue.unauthorized;
 const only = () => ({ group_ids: [group.groupId] });
 const publish = async (devices: string[]) => {
-  const { token } = await door.logInAccount(ben);
+  const { token } = await relay.logInAccount(ben);
   const state = await ben.state({ devices });
-  expect(codeOf(await door.http().call('device.state.publish', state, { token }))).toBe('ok');
+  expect(codeOf(await relay.http().call('device.state.publish', state, { token }))).toBe('ok');
 };
 
 test('05 §13.29: group.subscribe does not exist over HTTP', async () => {
-  const { token } = await door.logInDevice(ben);
+  const { token } = await relay.logInDevice(ben);
   const body = JSON.stringify(only());
   const length = String(Buffer.byteLength(body));
   const headers = {
@@ -38,15 +38,15 @@ test('05 §13.29: group.subscribe does not exist over HTTP', async () => {
     'x-svc-session': token,
   };
   for (const verb of ['POST', 'PUT', 'PATCH', 'DELETE']) {
-    const answer = await door.http().send({ verb, path: '/group/subscribe', headers, body });
+    const answer = await relay.http().send({ verb, path: '/group/subscribe', headers, body });
     expect([verb, answer.status, codeOf(answer)]).toEqual([verb, 400, 'method_not_found']);
   }
 });
 
 test('05 §13.29: the answer is null, and errors name the groups', async () => {
-  const socket = await door.socket();
+  const socket = await relay.socket();
   expect(await socket.call('group.subscribe', only())).toHaveProperty('error.code', unauthorized);
-  await door.bindDevice(socket, ben.device());
+  await relay.bindDevice(socket, ben.device());
   expect(await socket.call('group.subscribe', only())).toHaveProperty('result', null);
   const nowhere = `grp_${'A'.repeat(22)}`;
   const { error } = await socket.call('group.subscribe', { group_ids: [nowhere, group.groupId] });
@@ -60,13 +60,13 @@ test('05 §13.29: the answer is null, and errors name the groups', async () => {
 });
 
 test('02 §12.3: an account session subscribes nothing', async () => {
-  const socket = await door.socket();
-  await door.bindAccount(socket, ben);
+  const socket = await relay.socket();
+  await relay.bindAccount(socket, ben);
   expect(await socket.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
 });
 
 test('05 §15.2: a write over HTTP notifies subscribed connections', async () => {
-  const socket = await door.withGroups(ben, [group]);
+  const socket = await relay.withGroups(ben, [group]);
   await group.update({ name: 'other' });
   expect(await socket.notification()).toEqual({
     jsonrpc: '2.0',
@@ -76,20 +76,20 @@ test('05 §15.2: a write over HTTP notifies subscribed connections', async () =>
 });
 
 test('02 §10.6: subscriptions outlast a renewal, and no connection inherits them', async () => {
-  const socket = await door.withGroups(ben, [group]);
-  await door.bindDevice(socket, ben.device());
+  const socket = await relay.withGroups(ben, [group]);
+  await relay.bindDevice(socket, ben.device());
   await group.update({ name: 'one' });
   expect(await nextHint(socket)).toEqual(['timeline', 2]);
   socket[Symbol.dispose]();
-  const again = await door.socket();
-  await door.bindDevice(again, ben.device());
+  const again = await relay.socket();
+  await relay.bindDevice(again, ben.device());
   await group.update({ name: 'two' });
   expect(await receivedHints(again)).toEqual([]);
 });
 
 test('a removed member is not notified of the removal or of later events', async () => {
-  const left = await door.withGroups(ben, [group]);
-  const stays = await door.withGroups(ann, [group]);
+  const left = await relay.withGroups(ben, [group]);
+  const stays = await relay.withGroups(ann, [group]);
   await group.remove([ben]);
   await group.update({ name: 'later' });
   await vi.waitFor(async () => expect(await receivedHints(stays)).toContainEqual(['timeline', 3]));
@@ -98,11 +98,11 @@ test('a removed member is not notified of the removal or of later events', async
 });
 
 test('05 §7.3: removing a device wakes the job that rotates the relay secret', async () => {
-  const laptop = await door.withGroups(ben, [group], { device: 'laptop' });
+  const laptop = await relay.withGroups(ben, [group], { device: 'laptop' });
   expect(await laptop.call('group.key.sync', only())).toHaveProperty('error');
   const { groupId: group_id } = group;
   expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
-  const phone = await door.withGroups(ben, [group]);
+  const phone = await relay.withGroups(ben, [group]);
   await publish(['phone']);
   expect(await nextHint(phone)).toEqual(['timeline', 2]);
   const { result } = await phone.call('group.sync', { group_id, after: 1 });
@@ -112,37 +112,37 @@ test('05 §7.3: removing a device wakes the job that rotates the relay secret', 
 });
 
 test('05 §10.3: a certificate that expires ends the access of its device in time', async () => {
-  await ben.addDevice('laptop', { expiresAt: door.clock.now() + 3_000 });
+  await ben.addDevice('laptop', { expiresAt: relay.clock.now() + 3_000 });
   await publish(['phone', 'laptop']);
-  const laptop = await door.withGroups(ben, [group], { device: 'laptop' });
+  const laptop = await relay.withGroups(ben, [group], { device: 'laptop' });
   const { groupId: group_id } = group;
   expect(await laptop.call('group.key.sync', { group_id })).toHaveProperty('result.keys');
-  const phone = await door.withGroups(ben, [group]);
-  door.clock.advance(2_999);
+  const phone = await relay.withGroups(ben, [group]);
+  relay.clock.advance(2_999);
   expect(await receivedHints(phone)).toEqual([]);
-  door.clock.advance(1);
+  relay.clock.advance(1);
   await vi.waitFor(async () => expect(await receivedHints(phone)).toContainEqual(['timeline', 2]));
   expect(await receivedHints(laptop)).toEqual([]);
 });
 
 test('05 §15.4: the expiry of a request is notified in time, also after a restart', async () => {
   await group.requestRecovery(ben);
-  door.clock.advance(wait - 1);
-  await door.restart();
-  const socket = await door.withGroups(ben, [group]);
-  const owner = await door.withGroups(ann, [group]);
+  relay.clock.advance(wait - 1);
+  await relay.restart();
+  const socket = await relay.withGroups(ben, [group]);
+  const owner = await relay.withGroups(ann, [group]);
   expect(await receivedHints(socket)).toEqual([]);
-  door.clock.advance(1);
+  relay.clock.advance(1);
   for (const each of [socket, owner]) expect(await nextHint(each)).toEqual(['recoveries']);
 });
 
 test('05 §15.3: the expiry of an invitation with an application is notified', async () => {
-  const eve = await door.register('eve');
-  const now = door.clock.now();
+  const eve = await relay.register('eve');
+  const now = relay.clock.now();
   await group.apply(eve, await group.invite({ expires_at: now + wait }));
-  const owner = await door.withGroups(ann, [group]);
-  const member = await door.withGroups(ben, [group]);
-  door.clock.advance(wait);
+  const owner = await relay.withGroups(ann, [group]);
+  const member = await relay.withGroups(ben, [group]);
+  relay.clock.advance(wait);
   expect(await nextHint(owner)).toEqual(['applications']);
   expect(await receivedHints(member)).toEqual([]);
 });

@@ -14,14 +14,14 @@ interface Answer {
   readonly result: unknown;
 }
 
-const door = servedRelay();
-const ann = door.person('ann', ['phone', 'laptop']);
-const ben = door.person('ben');
+const relay = servedRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
 
 async function overHttp(person: Person, mode: string): Promise<Way> {
-  const logIn = mode === 'account' ? door.logInAccount(person) : door.logInDevice(person);
+  const logIn = mode === 'account' ? relay.logInAccount(person) : relay.logInDevice(person);
   const { token } = await logIn;
-  const client = door.http();
+  const client = relay.http();
   return async (method, params, verb) => {
     const answer = await client.call(method, params, { token, ...(verb && { verb }) });
     const code = codeOf(answer);
@@ -31,9 +31,9 @@ async function overHttp(person: Person, mode: string): Promise<Way> {
 }
 
 async function overSocket(person: Person, mode: string): Promise<Way> {
-  const socket = await door.socket();
-  if (mode === 'account') await door.bindAccount(socket, person);
-  else await door.bindDevice(socket, person.device());
+  const socket = await relay.socket();
+  if (mode === 'account') await relay.bindAccount(socket, person);
+  else await relay.bindDevice(socket, person.device());
   return async (method, params) => answerOf(await socket.call(method, params));
 }
 
@@ -63,7 +63,7 @@ describe.each([
       account: ben.account,
       authorization: ben.invite(),
       signer_certificate: ann.device().certificate,
-      created_at: door.clock.now(),
+      created_at: relay.clock.now(),
     });
     expect(await asAnn('device.state.resolve', query, 'POST')).toEqual(found);
 
@@ -78,7 +78,7 @@ describe.each([
     expect(await asBen('account.route.resolve', { account: ann.account })).toEqual(published);
 
     const message = ann.message(ben, { senders: ['laptop'], text: 'grüß dich 😀' });
-    const accepted = { status: 'target_accepted', accepted_at: door.clock.now() };
+    const accepted = { status: 'target_accepted', accepted_at: relay.clock.now() };
     expect(await asAnn('message.send', message)).toEqual({ code: 'ok', result: accepted });
     const { message_id } = message.envelope;
     expect((await asAnn('message.delivery.status', { message_id })).result).toEqual(accepted);
@@ -86,7 +86,7 @@ describe.each([
       items: [
         {
           sequence: 0,
-          accepted_at: door.clock.now(),
+          accepted_at: relay.clock.now(),
           envelope: message.envelope,
           key_box: message.recipient_boxes[0],
         },
@@ -157,7 +157,7 @@ describe.each([
   test(`${transport}: what was answered exists after a restart`, async () => {
     const message = ann.message(ann);
     const before = await (await way(ann, 'device'))('message.send', message);
-    await door.restart();
+    await relay.restart();
     const again = await way(ann, 'device');
     expect(await again('message.send', message)).toEqual(before);
     const { result } = await again('message.timeline.sync', {});
@@ -167,10 +167,10 @@ describe.each([
 
 describe('notices over WebSocket', () => {
   test('04 §19: sender and recipient are notified of a message, but not of a repeat', async () => {
-    const sender = await door.socket();
-    const receiver = await door.socket();
-    await door.bindDevice(sender, ann.device());
-    await door.bindDevice(receiver, ben.device());
+    const sender = await relay.socket();
+    const receiver = await relay.socket();
+    await relay.bindDevice(sender, ann.device());
+    await relay.bindDevice(receiver, ben.device());
     const message = ann.message(ben, { authorization: ben.grant(ann), senders: ['laptop'] });
     await sender.call('message.send', message);
     const told = { method: 'message.timeline.changed', params: { head: 0 } };
@@ -182,11 +182,11 @@ describe('notices over WebSocket', () => {
   });
 
   test('03 §6: a removed device gets no notification and can do nothing; the others are notified', async () => {
-    const phone = await door.socket();
-    const laptop = await door.socket();
-    await door.bindDevice(phone, ann.device('phone'));
-    await door.bindDevice(laptop, ann.device('laptop'));
-    const { token } = await door.logInDevice(ann, 'laptop');
+    const phone = await relay.socket();
+    const laptop = await relay.socket();
+    await relay.bindDevice(phone, ann.device('phone'));
+    await relay.bindDevice(laptop, ann.device('laptop'));
+    const { token } = await relay.logInDevice(ann, 'laptop');
     const state = await ann.state({ devices: ['phone'] });
     expect(answerOf(await phone.call('device.state.publish', state)).code).toBe('ok');
     expect(await phone.notification()).toMatchObject({
@@ -195,22 +195,22 @@ describe('notices over WebSocket', () => {
     });
     expect(await laptop.notificationsSoFar()).toEqual([]);
     expect(answerOf(await laptop.call('message.timeline.sync')).code).toBe('unauthorized');
-    expect(codeOf(await door.http().call('message.timeline.sync', {}, { token }))).toBe(
+    expect(codeOf(await relay.http().call('message.timeline.sync', {}, { token }))).toBe(
       'unauthorized',
     );
   });
 
   test('04 §16: a queued message is delivered when its account comes home', async () => {
-    const socket = await door.socket();
-    await door.bindDevice(socket, ann.device());
+    const socket = await relay.socket();
+    await relay.bindDevice(socket, ann.device());
     const eve = await stranger();
     const message = ann.message(eve, { authorization: eve.grant(ann) });
     const sent = answerOf(await socket.call('message.send', message));
     expect(sent.result).toMatchObject({ status: 'delivering' });
     await eve.moveIn();
-    const reader = await door.socket();
-    await door.bindDevice(reader, eve.device());
-    door.clock.advance(3_600);
+    const reader = await relay.socket();
+    await relay.bindDevice(reader, eve.device());
+    relay.clock.advance(3_600);
     expect(await reader.notification()).toMatchObject({ params: { head: 0 } });
     const { message_id } = message.envelope;
     const status = answerOf(await socket.call('message.delivery.status', { message_id }));
@@ -220,7 +220,7 @@ describe('notices over WebSocket', () => {
 
 /** A person with a device who is not at home here yet. */
 async function stranger(): Promise<Person> {
-  const eve = new Person(door, 'eve');
+  const eve = new Person(relay, 'eve');
   await eve.addDevice('phone');
   return eve;
 }

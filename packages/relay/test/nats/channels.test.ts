@@ -54,9 +54,9 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(true, both);
     });
 
-    const whole = async (is: boolean, doors: ServedRelay[]) => {
-      for (const { relay } of doors) {
-        await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
+    const whole = async (is: boolean, processes: ServedRelay[]) => {
+      for (const { server } of processes) {
+        await vi.waitFor(() => expect(server.context.bus.isConnected).toBe(is), patience);
       }
     };
     const lose = async () => {
@@ -70,9 +70,9 @@ describe.skipIf(withoutNats !== undefined)(
       await compared(both);
     };
     /** Waits until each process has compared all its connections with storage. */
-    const compared = async (doors: ServedRelay[]) => {
-      for (const { relay } of doors) {
-        const { metrics } = relay.context;
+    const compared = async (processes: ServedRelay[]) => {
+      for (const { server } of processes) {
+        const { metrics } = server.context;
         const before = metrics.value('resyncs');
         await vi.waitFor(() => {
           a.clock.advance(5);
@@ -80,8 +80,8 @@ describe.skipIf(withoutNats !== undefined)(
         }, patience);
       }
     };
-    const at = (door: ServedRelay, person = ben, device = 'phone') =>
-      door.withChannels(person, [channel], { device });
+    const at = (process: ServedRelay, person = ben, device = 'phone') =>
+      process.withChannels(person, [channel], { device });
     /** Waits for a hint with this head. */
     const arrives = async (socket: WebSocketClient, head: number) => {
       for (;;) {
@@ -154,7 +154,7 @@ describe.skipIf(withoutNats !== undefined)(
       const socket = await at(b);
       await channel.post();
       expect(await receivedHints(socket)).toEqual([]);
-      expect(b.relay.context.bus.isConnected).toBe(true);
+      expect(b.server.context.bus.isConnected).toBe(true);
       a.clock.advance(60);
       await arrives(socket, 1);
     });
@@ -163,9 +163,9 @@ describe.skipIf(withoutNats !== undefined)(
       const sockets = [await at(a), await at(b)];
       for (let round = 0; round < 5; round += 1) {
         await Promise.all(
-          both.map(async (door) => {
-            const { token } = await door.logInDevice(ann);
-            const answer = await door.http().call('channel.post', channel.newPost(), { token });
+          both.map(async (process) => {
+            const { token } = await process.logInDevice(ann);
+            const answer = await process.http().call('channel.post', channel.newPost(), { token });
             expect(codeOf(answer)).toBe('ok');
           }),
         );

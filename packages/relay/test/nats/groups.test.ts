@@ -58,9 +58,9 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     await whole(true, all);
   });
 
-  const whole = async (is: boolean, doors: ServedRelay[]) => {
-    for (const { relay } of doors) {
-      await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
+  const whole = async (is: boolean, processes: ServedRelay[]) => {
+    for (const { server } of processes) {
+      await vi.waitFor(() => expect(server.context.bus.isConnected).toBe(is), patience);
     }
   };
   const lose = async () => {
@@ -74,9 +74,9 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
     await compared(all);
   };
   /** Resolves when each has compared its connections with storage from beginning to end. */
-  const compared = async (doors: ServedRelay[]) => {
-    for (const { relay } of doors) {
-      const { metrics } = relay.context;
+  const compared = async (processes: ServedRelay[]) => {
+    for (const { server } of processes) {
+      const { metrics } = server.context;
       const before = metrics.value('resyncs');
       await vi.waitFor(() => {
         a.clock.advance(5);
@@ -84,8 +84,8 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       }, patience);
     }
   };
-  const at = (door: ServedRelay, person: Person, device = 'phone') =>
-    door.withGroups(person, [group], { device });
+  const at = (process: ServedRelay, person: Person, device = 'phone') =>
+    process.withGroups(person, [group], { device });
   /** Waits until a hint of this head has come. */
   const arrives = async (socket: WebSocketClient, head: number) => {
     for (;;) {
@@ -100,8 +100,8 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   };
 
   test('05 §15: a write at one process notifies connections at the others', async () => {
-    const owners = await Promise.all(all.map((door) => at(door, ann)));
-    const members = await Promise.all(all.map((door) => at(door, cem)));
+    const owners = await Promise.all(all.map((process) => at(process, ann)));
+    const members = await Promise.all(all.map((process) => at(process, cem)));
     await group.update({ name: 'other' });
     for (const socket of [...owners, ...members]) {
       expect(await nextHint(socket)).toEqual(['timeline', 2]);
@@ -114,7 +114,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
 
   test('05 §15.4: the expiry of a request is notified at every process', async () => {
     await group.requestRecovery(ben);
-    const owners = await Promise.all(all.map((door) => at(door, ann)));
+    const owners = await Promise.all(all.map((process) => at(process, ann)));
     a.clock.advance(500);
     for (const socket of owners) expect(await nextHint(socket)).toEqual(['recoveries']);
   });
@@ -198,7 +198,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       await group.update({ name: 'later' });
       await arrives(stays, 3);
       expect(await receivedHints(left)).toEqual([]);
-      expect(b.relay.context.bus.isConnected).toBe(true);
+      expect(b.server.context.bus.isConnected).toBe(true);
     });
 
     test('a device that it removes is not notified once its access has ended', async () => {
@@ -206,7 +206,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       const phone = await at(b, ben);
       await keepPhone();
       await vi.waitFor(async () => {
-        const noted = await b.relay.context.storage.read((tx) =>
+        const noted = await b.server.context.storage.read((tx) =>
           tx.get('SELECT 1 AS one FROM inactive_devices WHERE account = ?', ben.account),
         );
         expect(noted).toBe(undefined);
@@ -227,9 +227,9 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
   });
 
   test('two processes open one interval of a device concurrently', async () => {
-    const sockets = await Promise.all([b, c].map((door) => at(door, ben, 'laptop')));
+    const sockets = await Promise.all([b, c].map((process) => at(process, ben, 'laptop')));
     expect(sockets).toHaveLength(2);
-    const rows = await a.relay.context.storage.read((tx) =>
+    const rows = await a.server.context.storage.read((tx) =>
       tx.all(
         'SELECT message_from FROM group_intervals WHERE device_id = ?',
         ben.device('laptop').deviceId,
@@ -245,7 +245,7 @@ describe.skipIf(withoutNats !== undefined)(`groups of one relay (${withoutNats ?
       const { groupId } = group;
       await Promise.all([socket.call('group.subscribe', { group_ids: [groupId] }), keepPhone()]);
       await vi.waitFor(async () => {
-        const open = await a.relay.context.storage.read((tx) =>
+        const open = await a.server.context.storage.read((tx) =>
           tx.get(
             `SELECT 1 AS one FROM group_intervals
               WHERE device_id = ? AND message_to IS NULL`,

@@ -57,30 +57,30 @@ describe.skipIf(withoutNats !== undefined)(
       await whole(true, all);
     });
 
-    const whole = async (is: boolean, doors: ServedRelay[]) => {
-      for (const { relay } of doors) {
-        await vi.waitFor(() => expect(relay.context.bus.isConnected).toBe(is), patience);
+    const whole = async (is: boolean, processes: ServedRelay[]) => {
+      for (const { server } of processes) {
+        await vi.waitFor(() => expect(server.context.bus.isConnected).toBe(is), patience);
       }
     };
 
     /** Resolves when the others have heard what a process published so far. */
     const heardFrom = async (from: ServedRelay): Promise<void> => {
       const marker = { kind: 'revoked', account: crypto.randomUUID(), deviceIds: [] } as const;
-      const others = all.filter((door) => door !== from);
-      const heard = others.map(({ relay }) => {
+      const others = all.filter((process) => process !== from);
+      const heard = others.map(({ server }) => {
         const { promise, resolve } = Promise.withResolvers<void>();
-        relay.context.bus.subscribe((notice) => {
+        server.context.bus.subscribe((notice) => {
           if ('account' in notice && notice.account === marker.account) resolve();
         });
         return promise;
       });
-      from.relay.context.bus.publish([marker]);
+      from.server.context.bus.publish([marker]);
       await Promise.all(heard);
     };
 
     /** Resolves when each has compared its connections with storage once more. */
-    const caughtUp = async (doors: ServedRelay[], cause: () => Promise<void> | void) => {
-      const times = () => doors.map(({ relay }) => relay.context.metrics.value('resyncs'));
+    const caughtUp = async (processes: ServedRelay[], cause: () => Promise<void> | void) => {
+      const times = () => processes.map(({ server }) => server.context.metrics.value('resyncs'));
       const before = times();
       await cause();
       await vi.waitFor(() => {
@@ -101,31 +101,31 @@ describe.skipIf(withoutNats !== undefined)(
         await whole(true, all);
       });
 
-    const bound = async (door: ServedRelay, person: Person, device = 'phone') => {
-      const socket = await door.socket();
-      expect(await door.bindDevice(socket, person.device(device))).toHaveProperty('result');
+    const bound = async (process: ServedRelay, person: Person, device = 'phone') => {
+      const socket = await process.socket();
+      expect(await process.bindDevice(socket, person.device(device))).toHaveProperty('result');
       return socket;
     };
 
     /** A message of the person to itself, accepted at this process; its place in the timeline. */
-    const note = async (door: ServedRelay, person: Person): Promise<number> => {
-      const { token } = await door.logInDevice(person);
-      const answer = await door.http().call('message.send', person.message(person), { token });
+    const note = async (process: ServedRelay, person: Person): Promise<number> => {
+      const { token } = await process.logInDevice(person);
+      const answer = await process.http().call('message.send', person.message(person), { token });
       expect(codeOf(answer)).toBe('ok');
-      const page = await door.http().call('message.timeline.sync', { limit: 100 }, { token });
+      const page = await process.http().call('message.timeline.sync', { limit: 100 }, { token });
       return JSON.parse(page.text).items.at(-1).sequence;
     };
 
-    const publish = async (door: ServedRelay, person: Person, devices?: string[]) => {
-      const { token } = await door.logInAccount(person);
+    const publish = async (process: ServedRelay, person: Person, devices?: string[]) => {
+      const { token } = await process.logInAccount(person);
       const state = await person.state(devices === undefined ? {} : { devices });
-      const answer = await door.http().call('device.state.publish', state, { token });
+      const answer = await process.http().call('device.state.publish', state, { token });
       expect(codeOf(answer)).toBe('ok');
       return state.revision;
     };
 
-    const sync = async (door: ServedRelay, token: string) =>
-      codeOf(await door.http().call('message.timeline.sync', {}, { token }));
+    const sync = async (process: ServedRelay, token: string) =>
+      codeOf(await process.http().call('message.timeline.sync', {}, { token }));
 
     const changed = (head: number) => ({
       jsonrpc: '2.0',
@@ -142,7 +142,7 @@ describe.skipIf(withoutNats !== undefined)(
 
     describe('while NATS is there', () => {
       test('04 §19: what one process accepts, connections at the others hear', async () => {
-        const [atA, atB, atC] = await Promise.all(all.map((door) => bound(door, ann)));
+        const [atA, atB, atC] = await Promise.all(all.map((process) => bound(process, ann)));
         const head = await note(a, ann);
         for (const socket of [atA, atB, atC]) {
           expect(await socket?.notification()).toEqual(changed(head));
@@ -160,8 +160,8 @@ describe.skipIf(withoutNats !== undefined)(
         const { nonce } = await a.challenge(ann.account);
         const proof = a.deviceProof(ann.device(), nonce);
         expect(codeOf(await b.http().call('auth.device.verify', proof))).toBe('ok');
-        for (const door of all) {
-          const again = await door.http().call('auth.device.verify', proof);
+        for (const process of all) {
+          const again = await process.http().call('auth.device.verify', proof);
           expect(codeOf(again)).toBe('unauthorized');
         }
       });
@@ -171,7 +171,7 @@ describe.skipIf(withoutNats !== undefined)(
           const { nonce } = await a.challenge(ann.account);
           const proof = a.deviceProof(ann.device(), nonce);
           const answers = await Promise.all(
-            all.map((door) => door.http().call('auth.device.verify', proof)),
+            all.map((process) => process.http().call('auth.device.verify', proof)),
           );
           const codes = answers.map(codeOf).sort();
           expect(codes).toEqual(['ok', 'unauthorized', 'unauthorized']);
@@ -180,7 +180,7 @@ describe.skipIf(withoutNats !== undefined)(
 
       test('02 §10.4: a token is good at every process', async () => {
         const { token } = await a.logInDevice(ann);
-        for (const door of all) expect(await sync(door, token)).toBe('ok');
+        for (const process of all) expect(await sync(process, token)).toBe('ok');
       });
 
       test('02 §10.2: sessions of a shortened certificate end at every process', async () => {
@@ -207,7 +207,7 @@ describe.skipIf(withoutNats !== undefined)(
 
       test('the removed device is cut off before the hint goes out', async () => {
         const heard: Notice[] = [];
-        using _listening = c.relay.context.bus.subscribe((notice) => heard.push(notice));
+        using _listening = c.server.context.bus.subscribe((notice) => heard.push(notice));
         await publish(a, ann, ['phone']);
         await vi.waitFor(() => expect(heard).toHaveLength(2), patience);
         expect(heard.map(({ kind }) => kind)).toEqual(['revoked', 'device-state']);
@@ -229,7 +229,7 @@ describe.skipIf(withoutNats !== undefined)(
       test('junk on the subject stops nothing', async () => {
         const atB = await bound(b, ann);
         const stranger = await connect({ servers: nats.url.replace('nats://', '') });
-        const { network, identity, metrics } = b.relay.context;
+        const { network, identity, metrics } = b.server.context;
         const subject = `posthouse.${network.context}.${network.word}.${identity.relayId}.notices`;
         for (const text of ['', 'null', '[{}]', '[{"kind":"revoked"}]']) {
           stranger.publish(subject, text);
@@ -252,7 +252,7 @@ describe.skipIf(withoutNats !== undefined)(
       };
 
       test('its connections are dead at every process, at once', async () => {
-        const sockets = await Promise.all(all.map((door) => bound(door, ann, 'laptop')));
+        const sockets = await Promise.all(all.map((process) => bound(process, ann, 'laptop')));
         await remove();
         for (const [index, socket] of sockets.entries()) {
           const answer = await socket.call('message.timeline.sync', {});
@@ -268,11 +268,11 @@ describe.skipIf(withoutNats !== undefined)(
       test('its tokens are good at no process, also where they were just used', async () => {
         const { token } = await c.logInDevice(ann, 'laptop');
         const phone = await c.logInDevice(ann, 'phone');
-        for (const door of all) expect(await sync(door, token)).toBe('ok');
+        for (const process of all) expect(await sync(process, token)).toBe('ok');
         await remove();
-        for (const door of all) {
-          expect(await sync(door, token)).toBe('unauthorized');
-          expect(await sync(door, phone.token)).toBe('ok');
+        for (const process of all) {
+          expect(await sync(process, token)).toBe('unauthorized');
+          expect(await sync(process, phone.token)).toBe('ok');
         }
       });
 
@@ -294,10 +294,10 @@ describe.skipIf(withoutNats !== undefined)(
       });
 
       test('it hears of nothing that came after', async () => {
-        const laptops = await Promise.all(all.map((door) => bound(door, ann, 'laptop')));
-        const phones = await Promise.all(all.map((door) => bound(door, ann)));
+        const laptops = await Promise.all(all.map((process) => bound(process, ann, 'laptop')));
+        const phones = await Promise.all(all.map((process) => bound(process, ann)));
         await remove();
-        const last = await Promise.all(all.map((door) => note(door, ann)));
+        const last = await Promise.all(all.map((process) => note(process, ann)));
         if (where === 'away') {
           await regain();
           for (const phone of phones) await arrives(phone, Math.max(...last));
@@ -321,13 +321,13 @@ describe.skipIf(withoutNats !== undefined)(
       test('a token in memory is not believed', async () => {
         const { token } = await b.logInDevice(ann);
         expect(await sync(b, token)).toBe('ok');
-        expect(b.relay.context.sessions.isCached(token)).toBe(true);
+        expect(b.server.context.sessions.isCached(token)).toBe(true);
         await lose();
-        expect(b.relay.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCached(token)).toBe(false);
         expect(await sync(b, token)).toBe('ok');
-        expect(b.relay.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCached(token)).toBe(false);
         await regain();
-        expect(b.relay.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCached(token)).toBe(false);
       });
 
       test('connections hear after its return what they missed, without anything new', async () => {
@@ -409,7 +409,7 @@ describe.skipIf(withoutNats !== undefined)(
 
       test('nothing is kept for it', async () => {
         await lose();
-        const { bus, metrics } = a.relay.context;
+        const { bus, metrics } = a.server.context;
         const before = metrics.value('notices_dropped');
         const notices = Array.from({ length: 100 }, (_, head) => ann.timelineNotice(head));
         for (let round = 0; round < 1_000; round += 1) bus.publish(notices);
@@ -469,7 +469,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect(await sync(b, token)).toBe('ok');
         await publish(a, ann, ['phone']);
         // The others know nothing of it yet: their memory has the session, their storage no device.
-        expect(b.relay.context.sessions.isCached(token)).toBe(true);
+        expect(b.server.context.sessions.isCached(token)).toBe(true);
         for (const [method, params] of deviceMethods()) {
           const answer = await laptop.call(method, params);
           expect([method, answer.error?.code]).toEqual([method, unauthorized]);
@@ -480,7 +480,7 @@ describe.skipIf(withoutNats !== undefined)(
         await arrives(phone, head);
         expect(await laptop.notificationsSoFar()).toEqual([]);
         await caughtUp(all, () => proxy.restore());
-        expect(b.relay.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCached(token)).toBe(false);
         expect(await b.bindDevice(laptop, ann.device('laptop'))).toHaveProperty(
           'error.code',
           unauthorized,

@@ -17,46 +17,46 @@ async function ask(url: string, method = 'GET') {
 }
 
 test('without an address nothing listens for operators', async () => {
-  await using door = await ServedRelay.start();
-  expect(door.relay.operations).toBeUndefined();
+  await using relay = await ServedRelay.start();
+  expect(relay.server.operations).toBeUndefined();
 });
 
 describe('/health', () => {
   test('a relay that answers calls is ok', async () => {
-    await using door = await ServedRelay.start(listening);
-    const { status, text } = await ask(`${door.relay.operations}/health`);
+    await using relay = await ServedRelay.start(listening);
+    const { status, text } = await ask(`${relay.server.operations}/health`);
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({ status: 'ok', storage: 'ok', bus: 'ok' });
   });
 
   test('a relay whose storage fails is unavailable, and well again when it does not', async () => {
-    await using door = await ServedRelay.start(listening);
-    door.faults.beforeStatement = () => {
+    await using relay = await ServedRelay.start(listening);
+    relay.faults.beforeStatement = () => {
       throw new Error('fault of the test');
     };
-    const failing = await ask(`${door.relay.operations}/health`);
+    const failing = await ask(`${relay.server.operations}/health`);
     expect(failing.status).toBe(503);
     expect(JSON.parse(failing.text)).toMatchObject({ status: 'unavailable', storage: 'lost' });
-    delete door.faults.beforeStatement;
-    expect((await ask(`${door.relay.operations}/health`)).status).toBe(200);
+    delete relay.faults.beforeStatement;
+    expect((await ask(`${relay.server.operations}/health`)).status).toBe(200);
   });
 
   test('concurrent health requests share one query', async () => {
-    await using door = await ServedRelay.start(listening);
+    await using relay = await ServedRelay.start(listening);
     let queries = 0;
-    door.faults.beforeStatement = (sql) => {
+    relay.faults.beforeStatement = (sql) => {
       if (sql.startsWith('SELECT 1')) queries += 1;
     };
-    const { storage } = door.relay.context;
+    const { storage } = relay.server.context;
     const held = Promise.withResolvers<void>();
     const read = storage.read.bind(storage);
     storage.read = async (work) => {
       await held.promise;
       return await read(work);
     };
-    const asked = Array.from({ length: 20 }, () => ask(`${door.relay.operations}/health`));
+    const asked = Array.from({ length: 20 }, () => ask(`${relay.server.operations}/health`));
     // A last one on its own path has been answered when all of them have arrived.
-    await ask(`${door.relay.operations}/metrics`);
+    await ask(`${relay.server.operations}/metrics`);
     held.resolve();
     const answers = await Promise.all(asked);
     expect(answers.every(({ status }) => status === 200)).toBe(true);
@@ -66,9 +66,9 @@ describe('/health', () => {
 
 describe('/metrics', () => {
   test('counts calls by method, transport and code, with the time they took', async () => {
-    await using door = await ServedRelay.start(listening);
-    await door.http().call('relay.info', {});
-    const { status, text } = await ask(`${door.relay.operations}/metrics`);
+    await using relay = await ServedRelay.start(listening);
+    await relay.http().call('relay.info', {});
+    const { status, text } = await ask(`${relay.server.operations}/metrics`);
     expect(status).toBe(200);
     const labels = 'method="relay.info",transport="http"';
     expect(text).toContain(`posthouse_calls_total{code="ok",${labels}} 1`);
@@ -79,10 +79,10 @@ describe('/metrics', () => {
   });
 
   test('every line is one of the format', async () => {
-    await using door = await ServedRelay.start(listening);
-    await door.http().call('relay.info', {});
-    await door.http().call('auth.challenge', { account: 'unknown' });
-    const { text } = await ask(`${door.relay.operations}/metrics`);
+    await using relay = await ServedRelay.start(listening);
+    await relay.http().call('relay.info', {});
+    await relay.http().call('auth.challenge', { account: 'unknown' });
+    const { text } = await ask(`${relay.server.operations}/metrics`);
     const line =
       /^(?:# (?:HELP|TYPE) [a-z_]+ .+|[a-z_]+(?:\{[a-z]+="[^"\\]*"(?:,[a-z]+="[^"\\]*")*\})? [0-9.e+-]+)$/;
     const odd = text
@@ -93,32 +93,32 @@ describe('/metrics', () => {
   });
 
   test('names a client makes up become no label', async () => {
-    await using door = await ServedRelay.start();
-    const socket = await door.socket();
+    await using relay = await ServedRelay.start();
+    const socket = await relay.socket();
     for (let count = 0; count < 20; count += 1) await socket.call(`made.up.${count}`);
-    const text = door.relay.context.metrics.exposition();
+    const text = relay.server.context.metrics.exposition();
     expect(text).not.toContain('made.up');
     expect(text).toContain('posthouse_calls_total{code="method_not_found",method="unknown"');
   });
 
   test('no count outlives the account that made it: labels are of closed sets', async () => {
-    await using door = await ServedRelay.start(listening);
-    const person = await door.register('ann');
-    const { text } = await ask(`${door.relay.operations}/metrics`);
+    await using relay = await ServedRelay.start(listening);
+    const person = await relay.register('ann');
+    const { text } = await ask(`${relay.server.operations}/metrics`);
     expect(text).not.toContain(person.account);
   });
 });
 
 test('other paths and verbs are refused', async () => {
-  await using door = await ServedRelay.start(listening);
-  expect((await ask(`${door.relay.operations}/`)).status).toBe(404);
-  expect((await ask(`${door.relay.operations}/svc/v1/relay/info`)).status).toBe(404);
-  expect((await ask(`${door.relay.operations}/health`, 'POST')).status).toBe(405);
+  await using relay = await ServedRelay.start(listening);
+  expect((await ask(`${relay.server.operations}/`)).status).toBe(404);
+  expect((await ask(`${relay.server.operations}/svc/v1/relay/info`)).status).toBe(404);
+  expect((await ask(`${relay.server.operations}/health`, 'POST')).status).toBe(405);
 });
 
 test('an address in use stops the start', async () => {
-  await using door = await ServedRelay.start(listening);
-  const taken = new URL(door.relay.operations as string).host;
+  await using relay = await ServedRelay.start(listening);
+  const taken = new URL(relay.server.operations as string).host;
   await expect(ServedRelay.start({ operations: { listen: taken } })).rejects.toThrow('EADDRINUSE');
 });
 

@@ -43,11 +43,11 @@ export async function throughEveryFault(
  * for it.
  */
 export function onceCommitted(
-  { relay, faults }: ServedRelay,
+  { server, faults }: ServedRelay,
   statement: string,
   act: () => Promise<void>,
 ): void {
-  const { storage } = relay.context;
+  const { storage } = server.context;
   const { write } = storage;
   let isNear = false;
   faults.beforeStatement = (sql) => {

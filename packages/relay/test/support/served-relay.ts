@@ -74,9 +74,9 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
   }
 
   static async start(config: PartialConfig = {}, data?: ServedRelayData): Promise<ServedRelay> {
-    const relay = new ServedRelay(config);
-    await relay.start(data);
-    return relay;
+    const started = new ServedRelay(config);
+    await started.start(data);
+    return started;
   }
 
   /** Starts on an empty database, at the beginning of time, with the people declared. */
@@ -99,13 +99,13 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     return process;
   }
 
-  get relay(): Relay {
+  get server(): Relay {
     if (this.#relay === undefined) throw new Error('the relay is stopped');
     return this.#relay;
   }
 
   get relayId(): string {
-    return this.relay.relayId;
+    return this.server.relayId;
   }
 
   /** The data folder. */
@@ -121,11 +121,11 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
 
   /** A client of the base address with this number. */
   http(index = 0): HttpClient {
-    return this.#open.use(new HttpClient(this.#past(this.relay.https[index] as string), this.ca));
+    return this.#open.use(new HttpClient(this.#past(this.server.https[index] as string), this.ca));
   }
 
   async socket(index = 0): Promise<WebSocketClient> {
-    const address = this.#past(this.relay.wss[index] as string);
+    const address = this.#past(this.server.wss[index] as string);
     return this.#open.use(await WebSocketClient.open(address, this.ca));
   }
 
@@ -226,7 +226,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     const timestamp = wrong.timestamp ?? this.clock.now();
     const input = deviceAuthInput(network, {
       relay_id: wrong.relayId ?? this.relayId,
-      origin: wrong.origin ?? relayOrigin(this.relay.https[0] as string),
+      origin: wrong.origin ?? relayOrigin(this.server.https[0] as string),
       account: device.certificate.account,
       device_id: device.deviceId,
       nonce,
@@ -249,7 +249,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     const { account, publicKey } = person.signer;
     const input = accountAuthInput(network, {
       relay_id: this.relayId,
-      origin: wrong.origin ?? relayOrigin(this.relay.https[0] as string),
+      origin: wrong.origin ?? relayOrigin(this.server.https[0] as string),
       account,
       account_public_key: publicKey,
       nonce,

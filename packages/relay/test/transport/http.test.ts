@@ -5,11 +5,11 @@ import { dump } from '../support/engine.ts';
 import { codeOf, type HttpClient, type HttpMessage } from '../support/http.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
-const door = servedRelay({ host: { channels: false } });
+const relay = servedRelay({ host: { channels: false } });
 let http: HttpClient;
 
 beforeEach(async () => {
-  http = door.http();
+  http = relay.http();
 });
 
 const account = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
@@ -28,8 +28,8 @@ describe('02 §3.1: success', () => {
   });
 
   test('a method without one answers 204 and nothing', async () => {
-    const ann = await door.register('ann');
-    const { token } = await door.logInDevice(ann);
+    const ann = await relay.register('ann');
+    const { token } = await relay.logInDevice(ann);
     const answer = await http.call('profile.publish', ann.profile(), { token });
     expect(answer.status).toBe(204);
     expect(answer.text).toBe('');
@@ -151,8 +151,8 @@ describe('02 §2.4: queries', () => {
   test.each(['01', '+1', '1.0', '-0', '1e2', 'x', '', '0', '9007199254740992'])(
     'limit=%s is bad_request',
     async (limit) => {
-      const ann = await door.register('ann');
-      const { token } = await door.logInDevice(ann);
+      const ann = await relay.register('ann');
+      const { token } = await relay.logInDevice(ann);
       const session = { 'x-svc-session': token };
       const query = `limit=${encodeURIComponent(limit)}`;
       expect(codeOf(await get(`/message/timeline/sync?${query}`, session))).toBe('bad_request');
@@ -251,14 +251,14 @@ describe('headers', () => {
   });
 
   test('§8: the origin does not follow the Host header', async () => {
-    const ann = await door.register('ann');
-    const { nonce } = await door.challenge(ann.account);
+    const ann = await relay.register('ann');
+    const { nonce } = await relay.challenge(ann.account);
     const headers = { ...json, host: 'elsewhere.example' };
-    const wrong = door.deviceProof(ann.device(), nonce, { origin: 'https://elsewhere.example' });
+    const wrong = relay.deviceProof(ann.device(), nonce, { origin: 'https://elsewhere.example' });
     const message = { verb: 'POST', path: '/auth/device/verify', headers };
     const answer = await http.send({ ...message, body: JSON.stringify(wrong) });
     expect(codeOf(answer)).toBe('invalid_signature');
-    const again = door.deviceProof(ann.device(), (await door.challenge(ann.account)).nonce);
+    const again = relay.deviceProof(ann.device(), (await relay.challenge(ann.account)).nonce);
     expect(codeOf(await http.send({ ...message, body: JSON.stringify(again) }))).toBe('ok');
   });
 });
@@ -390,8 +390,8 @@ describe('02 §18: precedence', () => {
     const broken = { verb: 'PUT', path: '/profile/publish', headers: json, body: '[]' };
     expect(codeOf(await http.send(broken))).toBe('unauthorized');
     expect(codeOf(await get('/message/timeline/sync?limit=x'))).toBe('unauthorized');
-    const ann = await door.register('ann');
-    const { token } = await door.logInAccount(ann);
+    const ann = await relay.register('ann');
+    const { token } = await relay.logInAccount(ann);
     const headers = { ...json, 'x-svc-session': token };
     expect(codeOf(await http.send({ ...broken, headers }))).toBe('forbidden');
   });
@@ -403,9 +403,9 @@ describe('02 §18: precedence', () => {
 });
 
 test('nothing of what is refused is stored', async () => {
-  const ann = await door.register('ann');
-  const { token } = await door.logInDevice(ann);
-  const before = await dump(door.relay.context.storage);
+  const ann = await relay.register('ann');
+  const { token } = await relay.logInDevice(ann);
+  const before = await dump(relay.server.context.storage);
   const state = JSON.stringify(await ann.state());
   const bodies = [
     '',
@@ -427,15 +427,15 @@ test('nothing of what is refused is stored', async () => {
       expect(codeOf(await http.send({ verb, path, headers: json, body: state }))).not.toBe('ok');
     }
   }
-  expect(await dump(door.relay.context.storage)).toEqual(before);
+  expect(await dump(relay.server.context.storage)).toEqual(before);
 });
 
 test('an unexpected failure shows a number and nothing else', async () => {
-  door.faults.beforeStatement = () => {
+  relay.faults.beforeStatement = () => {
     throw new Error('secret of the database');
   };
   const answer = await post(good);
-  delete door.faults.beforeStatement;
+  delete relay.faults.beforeStatement;
   expect(answer.status).toBe(503);
   const { code, message } = JSON.parse(answer.text);
   expect(code).toBe('internal_error');
@@ -444,7 +444,7 @@ test('an unexpected failure shows a number and nothing else', async () => {
 
 describe('slow and half-open peers', () => {
   async function raw(of: ServedRelay): Promise<{ socket: TLSSocket; text: Promise<string> }> {
-    const { hostname, port } = new URL(of.relay.https[0] as string);
+    const { hostname, port } = new URL(of.server.https[0] as string);
     const socket = connect({ host: hostname, port: Number(port), ca: of.ca });
     let received = '';
     socket.on('data', (data) => {
@@ -473,7 +473,7 @@ describe('slow and half-open peers', () => {
   test('a TLS handshake that never ends is ended', async () => {
     await using hasty = await ServedRelay.start({ limits: { requestTimeout: 200 } });
     const { createConnection } = await import('node:net');
-    const { hostname, port } = new URL(hasty.relay.https[0] as string);
+    const { hostname, port } = new URL(hasty.server.https[0] as string);
     const socket = createConnection(Number(port), hostname);
     socket.on('error', () => {});
     await new Promise((resolve) => socket.on('close', resolve));
@@ -481,7 +481,7 @@ describe('slow and half-open peers', () => {
   });
 
   test('what is no HTTP is refused and the relay goes on', async () => {
-    const { socket, text } = await raw(door);
+    const { socket, text } = await raw(relay);
     socket.write('nonsense\r\n\r\n');
     expect(await text).toMatch(/^HTTP\/1.1 400/);
     expect((await post(good)).status).toBe(200);
@@ -494,7 +494,7 @@ describe('slow and half-open peers', () => {
     await expect(small.http().call('relay.info', {})).rejects.toThrow();
     first.socket.destroy();
     second.socket.destroy();
-    const refused = small.relay.context.metrics.value('connections_refused', {
+    const refused = small.server.context.metrics.value('connections_refused', {
       reason: 'too many connections from one address',
     });
     expect(refused).toBe(1);

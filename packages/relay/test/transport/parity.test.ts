@@ -7,22 +7,22 @@ import type { WebSocketClient } from '../support/websocket.ts';
 
 /** 02 §2.1: for one method with the same parameters, both transports say the same. */
 
-let door: ServedRelay;
+let relay: ServedRelay;
 let ann: Person;
 const sessions = ['none', 'device', 'account'] as const;
 const tokens = new Map<string, string>();
 const sockets = new Map<string, WebSocketClient>();
 
 beforeAll(async () => {
-  door = await ServedRelay.start();
-  ann = await door.register('ann');
-  tokens.set('device', (await door.logInDevice(ann)).token);
-  tokens.set('account', (await door.logInAccount(ann)).token);
-  for (const session of sessions) sockets.set(session, await door.socket());
-  await door.bindDevice(sockets.get('device') as WebSocketClient, ann.device());
-  await door.bindAccount(sockets.get('account') as WebSocketClient, ann);
+  relay = await ServedRelay.start();
+  ann = await relay.register('ann');
+  tokens.set('device', (await relay.logInDevice(ann)).token);
+  tokens.set('account', (await relay.logInAccount(ann)).token);
+  for (const session of sessions) sockets.set(session, await relay.socket());
+  await relay.bindDevice(sockets.get('device') as WebSocketClient, ann.device());
+  await relay.bindAccount(sockets.get('account') as WebSocketClient, ann);
 });
-afterAll(() => door[Symbol.asyncDispose]());
+afterAll(() => relay[Symbol.asyncDispose]());
 
 const unknown = 'neo:860833102:NUz6PKTAM7NbPJzkKJFNay3VckQtcDkgWo';
 /** Parameters that are right for some methods and wrong for the others, each in its own way. */
@@ -47,7 +47,7 @@ for (const { name, http } of base) {
       const overSocket = await (sockets.get(session) as WebSocketClient).call(name, given);
       const token = tokens.get(session);
       for (const verb of http) {
-        const overHttp = await door
+        const overHttp = await relay
           .http()
           .call(name as 'relay.info', given, { verb, ...(token !== undefined && { token }) });
         const rpc = overSocket.error?.code;

@@ -5,11 +5,11 @@ import type { Person } from '../fixtures/person.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 import { type WebSocketClient as Client, WebSocketClient } from '../support/websocket.ts';
 
-const door = servedRelay({ host: { channels: false } });
+const relay = servedRelay({ host: { channels: false } });
 let socket: Client;
 
 beforeEach(async () => {
-  socket = await door.socket();
+  socket = await relay.socket();
 });
 
 const parseError = -32700;
@@ -24,7 +24,7 @@ describe('02 §3.4: requests', () => {
       const answer = await socket.send(
         JSON.stringify({ jsonrpc: '2.0', id, method: 'relay.info' }),
       );
-      expect(answer).toMatchObject({ jsonrpc: '2.0', id, result: { relay_id: door.relayId } });
+      expect(answer).toMatchObject({ jsonrpc: '2.0', id, result: { relay_id: relay.relayId } });
       expect(answer).not.toHaveProperty('error');
     },
   );
@@ -200,7 +200,7 @@ describe('02 §3.3: frames', () => {
   });
 
   test('one connection that breaks the rules leaves the others alone', async () => {
-    const other = await door.socket();
+    const other = await relay.socket();
     socket.socket.send(Buffer.from('x'));
     await socket.closed;
     expect(await other.call('relay.info')).toHaveProperty('result');
@@ -211,7 +211,7 @@ describe('02 §18: requests in progress', () => {
   /** Keeps every write waiting until it is let go. */
   function holdStorage(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const { storage } = door.relay.context;
+    const { storage } = relay.server.context;
     const write = storage.write.bind(storage);
     storage.write = async (aggregates, work) => {
       await promise;
@@ -262,7 +262,7 @@ describe('02 §18: requests in progress', () => {
 describe('peers that do not behave', () => {
   test('one that does not answer pings is ended', async () => {
     await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
-    const client = await WebSocketClient.open(strict.relay.wss[0] as string, strict.ca);
+    const client = await WebSocketClient.open(strict.server.wss[0] as string, strict.ca);
     client.socket.removeAllListeners('ping');
     client.socket.pause();
     strict.clock.advance(30);
@@ -274,7 +274,7 @@ describe('peers that do not behave', () => {
 
   test('one that answers pings stays', async () => {
     await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
-    const client = await WebSocketClient.open(strict.relay.wss[0] as string, strict.ca);
+    const client = await WebSocketClient.open(strict.server.wss[0] as string, strict.ca);
     for (let count = 0; count < 3; count += 1) {
       const pinged = new Promise((resolve) => client.socket.once('ping', resolve));
       strict.clock.advance(30);
@@ -287,7 +287,7 @@ describe('peers that do not behave', () => {
 
   test('one that does not read is ended once the buffer is full', async () => {
     await using small = await ServedRelay.start({ limits: { sendBufferBytes: 1_048_576 } });
-    const client = await WebSocketClient.open(small.relay.wss[0] as string, small.ca);
+    const client = await WebSocketClient.open(small.server.wss[0] as string, small.ca);
     client.socket.pause();
     const text = JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'nonsense' });
     while (endings(small, 'peer reads too slowly') === 0) {
@@ -323,7 +323,7 @@ describe('peers that do not behave', () => {
       limits: { connectionsPerAddress: 3 },
       trustedProxies: ['127.0.0.1'],
     });
-    const [url] = small.relay.wss as [string];
+    const [url] = small.server.wss as [string];
     const from = (address: string) =>
       WebSocketClient.open(url, small.ca, { 'x-forwarded-for': address });
     const open = [await from('192.0.2.1'), await from('192.0.2.1'), await from('192.0.2.1')];
@@ -337,7 +337,7 @@ describe('peers that do not behave', () => {
       limits: { connections: 2, connectionsPerAddress: 2 },
       trustedProxies: ['127.0.0.1'],
     });
-    const [url] = small.relay.wss as [string];
+    const [url] = small.server.wss as [string];
     const [first] = [
       await WebSocketClient.open(url, small.ca),
       await WebSocketClient.open(url, small.ca),
@@ -354,10 +354,10 @@ describe('peers that do not behave', () => {
 
 describe('upgrades', () => {
   test('§18: a path that is no WebSocket address is method_not_found with 400', async () => {
-    const url = new URL(door.relay.wss[0] as string);
+    const url = new URL(relay.server.wss[0] as string);
     url.pathname = '/svc/v1/relay/info';
-    await expect(WebSocketClient.open(url.href, door.ca)).rejects.toThrow(/400/);
-    const answer = await door.http().send({
+    await expect(WebSocketClient.open(url.href, relay.ca)).rejects.toThrow(/400/);
+    const answer = await relay.http().send({
       verb: 'GET',
       path: '/elsewhere',
       headers: { connection: 'Upgrade', upgrade: 'websocket' },
@@ -367,8 +367,8 @@ describe('upgrades', () => {
   });
 
   test('a connection that ends inside its handshake is forgotten', async () => {
-    const { hostname, port } = new URL(door.relay.https[0] as string);
-    const raw = connect({ host: hostname, port: Number(port), ca: door.ca });
+    const { hostname, port } = new URL(relay.server.https[0] as string);
+    const raw = connect({ host: hostname, port: Number(port), ca: relay.ca });
     await new Promise((resolve) => raw.once('secureConnect', resolve));
     raw.write('GET /svc/v1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n');
     raw.destroy();
@@ -379,7 +379,7 @@ describe('upgrades', () => {
 describe('02 §12.5: what is pushed', () => {
   let ann: Person;
   beforeEach(async () => {
-    ann = await door.register('ann');
+    ann = await relay.register('ann');
   });
 
   test('the success response comes before the first notification', async () => {
@@ -388,16 +388,16 @@ describe('02 §12.5: what is pushed', () => {
       const { id, method } = JSON.parse(String(data));
       order.push(method ?? id);
     });
-    const bound = await door.bindDevice(socket, ann.device());
-    const { bus } = door.relay.context;
+    const bound = await relay.bindDevice(socket, ann.device());
+    const { bus } = relay.server.context;
     bus.publish([ann.timelineNotice(3)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 3 } });
     expect(order).toEqual([1, bound.id, 'message.timeline.changed']);
   });
 
   test('a notification has no id and its version', async () => {
-    await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([ann.timelineNotice(0)]);
+    await relay.bindDevice(socket, ann.device());
+    relay.server.context.bus.publish([ann.timelineNotice(0)]);
     expect(await socket.notification()).toEqual({
       jsonrpc: '2.0',
       method: 'message.timeline.changed',
@@ -406,18 +406,18 @@ describe('02 §12.5: what is pushed', () => {
   });
 
   test('an account session, an expired one and another account hear nothing', async () => {
-    const bob = await door.register('bob');
+    const bob = await relay.register('bob');
     const [ofAccount, expired, ofBob] = [
-      await door.socket(),
-      await door.socket(),
-      await door.socket(),
+      await relay.socket(),
+      await relay.socket(),
+      await relay.socket(),
     ];
-    await door.bindDevice(expired, ann.device());
-    door.clock.advance(86_400);
-    await door.bindAccount(ofAccount, ann);
-    await door.bindDevice(ofBob, bob.device());
-    await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([ann.timelineNotice(1)]);
+    await relay.bindDevice(expired, ann.device());
+    relay.clock.advance(86_400);
+    await relay.bindAccount(ofAccount, ann);
+    await relay.bindDevice(ofBob, bob.device());
+    await relay.bindDevice(socket, ann.device());
+    relay.server.context.bus.publish([ann.timelineNotice(1)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 1 } });
     for (const deaf of [ofAccount, expired, ofBob]) {
       expect(await deaf.notificationsSoFar()).toEqual([]);
@@ -425,17 +425,17 @@ describe('02 §12.5: what is pushed', () => {
   });
 
   test('§10.6 rule 6: what is enabled stays so across renewal', async () => {
-    await door.bindDevice(socket, ann.device());
-    await door.bindDevice(socket, ann.device());
-    door.relay.context.bus.publish([ann.timelineNotice(1)]);
+    await relay.bindDevice(socket, ann.device());
+    await relay.bindDevice(socket, ann.device());
+    relay.server.context.bus.publish([ann.timelineNotice(1)]);
     expect(await socket.notification()).toMatchObject({ params: { head: 1 } });
     expect(await socket.notificationsSoFar()).toEqual([]);
   });
 
   test('a peer that reads slowly finds the newest hint, not all of them', async () => {
-    await door.bindDevice(socket, ann.device());
+    await relay.bindDevice(socket, ann.device());
     for (let head = 0; head < 1_000; head += 1) {
-      door.relay.context.bus.publish([ann.timelineNotice(head)]);
+      relay.server.context.bus.publish([ann.timelineNotice(head)]);
     }
     const heard = await socket.notificationsSoFar();
     expect(heard.at(-1)).toMatchObject({ params: { head: 999 } });
@@ -443,17 +443,17 @@ describe('02 §12.5: what is pushed', () => {
   });
 
   test('a connection that is gone is forgotten', async () => {
-    await door.bindDevice(socket, ann.device());
+    await relay.bindDevice(socket, ann.device());
     socket.socket.close();
     await socket.closed;
-    door.relay.context.bus.publish([ann.timelineNotice(1)]);
-    const other = await door.socket();
+    relay.server.context.bus.publish([ann.timelineNotice(1)]);
+    const other = await relay.socket();
     await other.call('relay.info');
-    expect(door.relay.context.metrics.value('connections')).toBe(1);
+    expect(relay.server.context.metrics.value('connections')).toBe(1);
   });
 
   test('a connection that is gone before it is authenticated hears nothing either', async () => {
-    const { verifier, metrics } = door.relay.context;
+    const { verifier, metrics } = relay.server.context;
     const listening = vi.spyOn(Hub.prototype, 'add');
     const { promise: ended, resolve: end } = Promise.withResolvers<void>();
     const { promise: verifying, resolve: begin } = Promise.withResolvers<void>();
@@ -463,7 +463,7 @@ describe('02 §12.5: what is pushed', () => {
       await ended;
       return verify(...checks);
     };
-    const bound = door.bindDevice(socket, ann.device());
+    const bound = relay.bindDevice(socket, ann.device());
     bound.catch(() => {});
     await verifying;
     socket.socket.terminate();
@@ -477,5 +477,5 @@ describe('02 §12.5: what is pushed', () => {
 });
 
 function endings(of: ServedRelay, reason: string): number {
-  return of.relay.context.metrics.value('connections_ended', { reason });
+  return of.server.context.metrics.value('connections_ended', { reason });
 }
