@@ -118,7 +118,7 @@ export class CuttingProxy implements AsyncDisposable {
   }
 }
 
-/** One client's connection and its counterpart; without one, a client that nobody answers. */
+/** One client's connection and its counterpart; without one, the client gets no answer. */
 class Link {
   readonly over: Promise<void>;
   readonly #client: Socket;

@@ -24,7 +24,7 @@ declare module 'vitest' {
 /** `undefined` in tests that run once, whatever the engine is. */
 export const engine: 'sqlite' | 'postgres' | undefined = inject('engine');
 
-/** What a second relay on the same data is told. */
+/** The error of a second relay on the same data. */
 export const inUse =
   engine === 'postgres'
     ? /another relay process uses the database/
@@ -33,7 +33,7 @@ export const inUse =
 const observer = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
 
 /**
- * What outlives a relay's process: its data folder and, where the engine has it elsewhere, a
+ * What outlives a relay's process: its data folder and, if the engine has it elsewhere, a
  * database. Both are of this test alone and go with it.
  *
  * @example
@@ -84,7 +84,7 @@ export class RelayData implements AsyncDisposable {
     return { data: this.path, storage: this.#storage };
   }
 
-  /** What says where the database is to a relay with a process of its own. */
+  /** Environment variables with the database's address, for a relay in a process of its own. */
   get environment(): Record<string, string> {
     const { engine, url } = this.#storage;
     return { POSTHOUSE_STORAGE_ENGINE: engine, ...(url !== '' && { POSTHOUSE_STORAGE_URL: url }) };

@@ -7,7 +7,7 @@ const writes = /^\s*(INSERT|UPDATE|DELETE)/i;
 
 /**
  * Repeats a call that changes storage, each time with storage failing at another of its writes and
- * then at the commit; every time nothing may be left of it and nobody may be told. Ends with the
+ * then at the commit; every time nothing may be left of it and no notice published. Ends with the
  * call that nothing disturbs, and says how many faults came before it.
  */
 export async function throughEveryFault(
@@ -39,7 +39,7 @@ export async function throughEveryFault(
 }
 
 /**
- * Does something once, between the commit of the next write with such a statement and whoever waits
+ * Does something once, between the commit of the next write with such a statement and what waits
  * for it.
  */
 export function onceCommitted(

@@ -11,7 +11,7 @@ export interface HttpAnswer {
 
 export interface HttpMessage {
   readonly verb: string;
-  /** Behind the base address, query included; absolute where it begins with `//`. */
+  /** Appended to the base address, query included; absolute if it begins with `//`. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
   readonly body?: string | Uint8Array;

@@ -1,6 +1,6 @@
 /**
  * A relay's subjects on a real database, called through dispatch without sockets: for what
- * does not depend on a transport. Time, and where storage fails, are in the test's hands.
+ * does not depend on a transport. The test decides about time and storage failures.
  */
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';

@@ -25,7 +25,7 @@ export class TestNats implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** @param options of the command line, beside the address */
+  /** @param options of the command line, in addition to the address */
   static async start(...options: string[]): Promise<TestNats> {
     const nats = new TestNats(await freePort(), options);
     await nats.start();

@@ -2,13 +2,13 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below those that systems give to whoever connects: nobody takes one between look and use. */
-const ports = { first: 10_000, behind: 32_000 } as const;
+/** Below the ports that systems give to clients: none is taken between check and use. */
+const ports = { first: 10_000, end: 32_000 } as const;
 
-/** A port of this machine where nobody listens, for a server that must be told one. */
+/** Returns a free port of this machine, for a server that is started with one. */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(ports.first, ports.behind);
+    const port = randomInt(ports.first, ports.end);
     if (await isFree(port)) return port;
   }
 }

@@ -74,7 +74,7 @@ export class TestPostgres implements AsyncDisposable {
     return this.#folder;
   }
 
-  /** Where `database` is. */
+  /** Returns the URL of a database. */
   url(database: string): string {
     return `postgres://posthouse:posthouse@127.0.0.1:${this.#port}/${database}`;
   }
@@ -123,7 +123,7 @@ export async function createDatabase(url: string, name: string): Promise<string>
   return urlOf(url, name);
 }
 
-/** Removes a database, whoever is still connected to it. */
+/** Removes a database and ends the connections to it. */
 export async function dropDatabase(url: string): Promise<void> {
   await administer(urlOf(url, 'postgres'), dropSql(url));
 }

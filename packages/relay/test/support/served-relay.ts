@@ -1,4 +1,4 @@
-/** A whole relay behind its front door: real sockets, TLS and database; the clock is the test's. */
+/** A whole relay with real sockets, TLS and database; the clock is the test's. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -36,7 +36,7 @@ const generous = {
   pingInterval: 2_147_483_647,
 };
 
-/** Where a relay has its folder and its database; asked for at each start. */
+/** The folder and database of a relay; read at each start. */
 export type ServedRelayData = Pick<RelayData, 'path' | 'config'> & AsyncDisposable;
 
 /** Which device of a person connects. */
@@ -295,7 +295,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     this.#data = undefined;
   }
 
-  /** Where this process listens itself, past whatever is at its public address. */
+  /** The address at which this process listens itself, instead of its public address. */
   #past(address: string): string {
     return address.replace(/(:\/\/[^/]*):\d+/, `$1:${this.#port}`);
   }
