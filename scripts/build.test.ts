@@ -1,4 +1,4 @@
-/** What `npm run build` makes, used as somebody else would: packed, unpacked, imported. */
+/** The packages that `npm run build` makes, used as another project would: packed, unpacked, imported. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   mkdirSync,

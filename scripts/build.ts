@@ -133,7 +133,7 @@ function rewriteDeclarations(dist: string): void {
   }
 }
 
-/** What a package has beside its sources for those who use it. */
+/** Files of a package, in addition to its sources, that are published. */
 const extras = ['README.md', 'config.schema.json', 'vectors'];
 
 /** Files that are read while running, or belong in every package. */
