@@ -5,27 +5,44 @@ import type { DeviceSession } from '../sessions/session.ts';
 import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
 import { type Caller, requireCaller, verifySignature } from './caller.ts';
 
-/** One check of a caller's right: from a snapshot first, then inside the write transaction. */
-export interface AdmissionPhase {
-  /** Unix seconds. */
+/** The calling device as a transaction reads it. */
+export interface CallingDevice {
+  readonly caller: Caller;
+  /** Time of the transaction, Unix seconds. */
   readonly now: number;
-  /** Whether this is the check inside the write transaction. */
-  readonly inTransaction: boolean;
-  /** The calling device if the same snapshot has read it already. */
-  readonly caller?: Caller;
 }
 
+/** An object that the calling device must have signed. */
+export type SignedByCaller = JsonObject & { readonly device_signature: string };
+
+/** Reads one snapshot that begins with confirming the calling device. */
+type ReadAsCaller = <T>(work: (tx: Reader, calling: CallingDevice) => Promise<T>) => Promise<T>;
+
 /**
- * Returns the calling device for a check, read once for each snapshot.
+ * Refuses a caller without a right, from a snapshot and after its signature was verified (05 §12.4,
+ * 06 §8.6): a refused call neither waits for the group or channel nor delays callers with the right.
+ * The write must check the right again (05 §12.6).
  *
- * @throws ProtocolError `unauthorized` if it was removed meanwhile
+ * @param check.signed what the calling device must have signed
+ * @param check.requireRight throws if the caller lacks the right; uses only what `tx` reads
+ * @throws ProtocolError `unauthorized`, `invalid_signature`, and what `requireRight` throws
  */
-export async function resolveCaller(
-  tx: Reader,
-  session: DeviceSession,
-  { now, caller }: AdmissionPhase,
-): Promise<Caller> {
-  return caller ?? (await requireCaller(tx, session, now));
+export async function admitCaller(
+  context: RelayContext,
+  read: ReadAsCaller,
+  check: {
+    readonly signed: SignedByCaller | undefined;
+    readonly requireRight: (tx: Reader, calling: CallingDevice) => Promise<unknown>;
+  },
+): Promise<void> {
+  const { signed, requireRight } = check;
+  const { caller, isAdmitted } = await read(async (tx, calling) => {
+    const isAdmitted = await requireRight(tx, calling).then(() => true, falseIfRefused);
+    return { caller: calling.caller, isAdmitted };
+  });
+  if (signed !== undefined) await verifySignature(context, signed, caller);
+  // Checked again: the right may have been given while the signature was verified.
+  if (!isAdmitted) await read(requireRight);
 }
 
 /** A write that needs a right. */
@@ -33,18 +50,15 @@ export interface AdmittedWrite<A, T> {
   readonly session: DeviceSession;
   /** Aggregates that the write locks. */
   readonly aggregates: AggregateKey | readonly AggregateKey[];
-  /** Object that the calling device must have signed. */
-  readonly signed?: JsonObject & { readonly device_signature: string };
+  readonly signed: SignedByCaller;
   /** Checks the caller's right and throws if it is missing; uses only what `tx` reads. */
-  readonly admit: (tx: Reader, phase: AdmissionPhase) => Promise<A>;
+  readonly admit: (tx: Reader, calling: CallingDevice) => Promise<A>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
 }
 
 /**
- * Makes a write that needs a right. A caller without it is refused from a snapshot, after its
- * signature was verified (05 §12.4, 06 §8.6), so that it neither waits for the group or channel nor
- * delays callers with the right. An admitted caller is checked again inside the transaction, where
- * the right must hold (05 §12.6).
+ * Makes a write that needs a right: checked by {@link admitCaller} first, and again inside the
+ * transaction.
  *
  * @throws ProtocolError `unauthorized`, `invalid_signature`, and the errors of `admit` and `work`
  */
@@ -53,20 +67,18 @@ export async function writeAdmitted<A, T>(
   { session, aggregates, signed, admit, work }: AdmittedWrite<A, T>,
 ): Promise<T> {
   const { clock, storage } = context;
-  const { caller, isAdmitted } = await storage.read(async (tx) => {
+  const callingIn = async (tx: Reader): Promise<CallingDevice> => {
     const now = clock.now();
-    const caller = await requireCaller(tx, session, now);
-    const phase = { now, inTransaction: false, caller };
-    return { caller, isAdmitted: await admit(tx, phase).then(() => true, falseIfRefused) };
-  });
-  if (signed !== undefined) await verifySignature(context, signed, caller);
-  if (!isAdmitted) {
-    // Checked again: the right may have been given while the signature was verified.
-    await storage.read((tx) => admit(tx, { now: clock.now(), inTransaction: false }));
-  }
+    return { caller: await requireCaller(tx, session, now), now };
+  };
+  await admitCaller(
+    context,
+    (check) => storage.read(async (tx) => await check(tx, await callingIn(tx))),
+    { signed, requireRight: admit },
+  );
   return await storage.write(aggregates, async (tx) => {
-    const now = clock.now();
-    return await work(tx, await admit(tx, { now, inTransaction: true }), now);
+    const calling = await callingIn(tx);
+    return await work(tx, await admit(tx, calling), calling.now);
   });
 }
 

@@ -11,7 +11,12 @@ import { migrations } from './migrations.ts';
 import { deviceStateResync } from './resync.ts';
 
 export { type Access, requireAccess, verifyAuthorization } from './access.ts';
-export { type AdmissionPhase, resolveCaller, writeAdmitted } from './admission.ts';
+export {
+  admitCaller,
+  type CallingDevice,
+  type SignedByCaller,
+  writeAdmitted,
+} from './admission.ts';
 export {
   type Caller,
   requireCaller,

@@ -1,7 +1,6 @@
 /** Checks of rights and targets, shared by post, edit, delete and report (06 §8.6). */
 import { checkChannelOpen, mayWriteChannel, ProtocolError } from '@posthouse/protocol';
-import { type AdmissionPhase, type Caller, resolveCaller } from '../accounts/index.ts';
-import type { DeviceSession } from '../sessions/session.ts';
+import type { Caller, CallingDevice } from '../accounts/index.ts';
 import type { Reader } from '../storage/types.ts';
 import { requireChannel, type StoredChannel } from './channel-store.ts';
 import { hasOtherEvent } from './event-store.ts';
@@ -14,17 +13,16 @@ export interface AdmittedWriter {
 }
 
 /**
- * Reads the calling device and the channel and checks that the account may write to it.
- * @throws ProtocolError `unauthorized`, `not_found`, `forbidden`, `state_conflict`
+ * Reads the channel and checks that the calling device's account may write to it.
+ * @throws ProtocolError `not_found`, `forbidden`, `state_conflict`
  */
 export async function requireWriter(
   tx: Reader,
-  session: DeviceSession,
-  { channelId, phase }: { readonly channelId: string; readonly phase: AdmissionPhase },
+  channelId: string,
+  { caller }: CallingDevice,
 ): Promise<AdmittedWriter> {
-  const caller = await resolveCaller(tx, session, phase);
   const channel = await requireChannel(tx, channelId);
-  checkMayWrite(channel, session.account);
+  checkMayWrite(channel, caller.account);
   return { caller, channel };
 }
 

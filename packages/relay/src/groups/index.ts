@@ -34,7 +34,7 @@ import { expiryJob } from './upkeep/expiry-job.ts';
 import { inactivityJob } from './upkeep/inactive-devices.ts';
 import { retentionJob } from './upkeep/retention-job.ts';
 
-export { type GroupStanding, readGroupStanding } from './reading/subscription-store.ts';
+export { type GroupReaders, readGroupReaders } from './reading/subscription-store.ts';
 
 export const groups: StoredModule = {
   name: 'groups',

@@ -1,6 +1,6 @@
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import { type GroupStanding, readGroupStanding } from '../groups/index.ts';
+import { type GroupReaders, readGroupReaders } from '../groups/index.ts';
 import { readEnds } from '../sessions/session-store.ts';
 import { FairScheduler, nextTurn, pauseAfter } from './fair-scheduler.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
@@ -179,15 +179,15 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
     }: { readonly batch: readonly (readonly [Listener, number])[]; readonly changes: PendingHints },
   ): Promise<void> {
     const seen = batch.map(([listener, at]) => ({ listener, at, session: listener.session.id }));
-    const { standing, ends } = await this.#context.storage.read(async (tx) => {
+    const { readers, ends } = await this.#context.storage.read(async (tx) => {
       const accounts = seen.map(({ listener }) => listener.account);
       const sessions = seen.map(({ session }) => session);
       return {
-        standing: await readGroupStanding(tx, group.id, accounts),
+        readers: await readGroupReaders(tx, group.id, accounts),
         ends: await readEnds(tx, sessions),
       };
     });
-    const current = { ...changes, head: standing?.sequence ?? -1 };
+    const current = { ...changes, head: readers?.sequence ?? -1 };
     const hints = hintsOf(group.id, current);
     for (const { listener, at, session } of seen) {
       const now = group.listeners.get(listener);
@@ -195,7 +195,7 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
       if (now !== undefined && now !== at) this.#recheckLater(group, changes);
       if (now !== at) continue;
       if (!applySessionEnd(listener, session, ends)) continue;
-      if (!mayRead(standing, listener)) {
+      if (!mayRead(readers, listener)) {
         listener.leave('group', group.id);
         continue;
       }
@@ -249,6 +249,6 @@ function passLists(listener: Listener, changes: PendingHints, { lists }: Hints):
   }
 }
 
-function mayRead(standing: GroupStanding | undefined, { account }: Listener): boolean {
-  return standing?.members.has(account) === true;
+function mayRead(readers: GroupReaders | undefined, { account }: Listener): boolean {
+  return readers?.members.has(account) === true;
 }

@@ -17,7 +17,7 @@ export const channelPostDelete: Handler<'channel.post.delete'> = async (context,
   const { channel_id: channelId, target_sequence: target } = deletion;
   const outcome = await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: deletion },
-    admit: (tx, phase) => requireWriter(tx, session, { channelId, phase }),
+    admit: (tx, calling) => requireWriter(tx, channelId, calling),
     work: async (tx, { caller, channel }, acceptedAt) => {
       // A withheld post too: followers that have it must learn of the deletion.
       const post = await requireStoredPost(tx, channelId, target);

@@ -20,7 +20,7 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
   const { channel_id: channelId, target_sequence: target } = edit;
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
-    admit: (tx, phase) => requireWriter(tx, session, { channelId, phase }),
+    admit: (tx, calling) => requireWriter(tx, channelId, calling),
     work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
       const post = await requireReadablePost(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);

@@ -1,5 +1,5 @@
 import { checkChannelContentSize, checkChannelPost, ProtocolError } from '@posthouse/protocol';
-import { resolveCaller, writeAdmitted } from '../../accounts/index.ts';
+import { writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import { appendContent, nextSequence } from '../append.ts';
@@ -19,8 +19,7 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
   const own = digest(text);
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: post },
-    admit: async (tx, phase) => {
-      const { signer } = await resolveCaller(tx, session, phase);
+    admit: async (tx, { caller: { signer } }) => {
       const { channel, published } = await requirePublishing(tx, channelId, key);
       // A repeat is answered even if the account lost the right or the channel was closed (06
       // §7.4).

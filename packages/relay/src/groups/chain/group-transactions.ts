@@ -2,7 +2,7 @@
  * The transactions of calls in a group. Each confirms the calling device first; then stale access
  * must end, before anything else is read or written in the group (05 §7.3, §10.3).
  */
-import { type Caller, type DeviceKey, requireCaller } from '../../accounts/index.ts';
+import { type CallingDevice, type DeviceKey, requireCaller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { AggregateKey, Reader, Writer } from '../../storage/types.ts';
@@ -12,13 +12,6 @@ import { readStaleAccess, revokeStaleAccess } from './stale-access.ts';
 export interface GroupCall {
   readonly session: DeviceSession;
   readonly groupId: string;
-}
-
-/** The calling device as a transaction reads it. */
-export interface CallingDevice {
-  readonly caller: Caller;
-  /** Time of the transaction, Unix seconds. */
-  readonly now: number;
 }
 
 /**

@@ -11,13 +11,14 @@ import {
   type Network,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
+import type { CallingDevice } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { admitToWrite } from './admission.ts';
 import { applyEvent, type DecidedEvent, type SignedEvent } from './apply-event.ts';
-import { type CallingDevice, type GroupCall, writeInGroup } from './group-transactions.ts';
+import { type GroupCall, writeInGroup } from './group-transactions.ts';
 import { loadGroup } from './load-group.ts';
 
 /** Makes the signed event of a body, with what its commit stores. */

@@ -7,13 +7,13 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { requireOwnAccount, type Signer } from '../../accounts/index.ts';
+import { type CallingDevice, requireOwnAccount, type Signer } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { RelayLimits } from '../../limits.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { admitToWrite } from '../chain/admission.ts';
 import { keepCertificate } from '../chain/event-store.ts';
-import { type CallingDevice, type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
+import { type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { hasManyInvites, insertInvite, readInvite } from '../requests/invite-store.ts';
 import { checkRecordBytes } from '../requests/record-quota.ts';

@@ -5,10 +5,11 @@ import {
   mayRevokeInvite,
   ProtocolError,
 } from '@posthouse/protocol';
+import type { CallingDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { Reader } from '../../storage/types.ts';
 import { admitToWrite } from '../chain/admission.ts';
-import { type CallingDevice, type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
+import { type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
 import { applicationsNotice } from '../chain/notices.ts';
 import { requireMember } from '../chain/require-member.ts';
 import { readInvite, revokeInvite, type StoredInvitation } from '../requests/invite-store.ts';

@@ -1,16 +1,11 @@
 /** Who may read a group, and from which position: every read of a page passes here (05 §10). */
 import { hasOpenAccess, openAccessAfter, type TimelinePosition } from '@posthouse/protocol';
-import type { Caller } from '../../accounts/index.ts';
+import type { Caller, CallingDevice } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { openInterval, readIntervals, type StoredInterval } from '../chain/access-store.ts';
 import type { StoredGroup } from '../chain/group-store.ts';
-import {
-  type CallingDevice,
-  type GroupCall,
-  readInGroup,
-  writeInGroup,
-} from '../chain/group-transactions.ts';
+import { type GroupCall, readInGroup, writeInGroup } from '../chain/group-transactions.ts';
 import type { LoadedGroup } from '../chain/load-group.ts';
 import { requireMember } from '../chain/require-member.ts';
 

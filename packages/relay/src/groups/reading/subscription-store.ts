@@ -51,18 +51,18 @@ export async function readSubscribable(
   return found;
 }
 
-/** Which of some accounts may read a group, and the head of its timeline. */
-export interface GroupStanding {
+/** The accounts that may read a group, of those asked for, and the head of its timeline. */
+export interface GroupReaders {
   readonly sequence: number;
   readonly members: ReadonlySet<string>;
 }
 
-/** Reads the standing of accounts in a group; `undefined` if the group is not here. */
-export async function readGroupStanding(
+/** Reads which of the accounts may read a group; `undefined` if the group is not here. */
+export async function readGroupReaders(
   tx: Reader,
   groupId: string,
   accounts: readonly string[],
-): Promise<GroupStanding | undefined> {
+): Promise<GroupReaders | undefined> {
   const group = await tx.get<{ sequence: number }>(
     'SELECT sequence FROM groups WHERE group_id = ?',
     groupId,
