@@ -3,7 +3,8 @@
  *
  * - `docs/architecture.md` lists each entry of a package's `src`, and nothing that is not there;
  * - every file that `docs/walks.md` names exists and contains the function named next to it;
- * - every path of the repository that another page names exists.
+ * - every path of the repository that another page names exists;
+ * - the README of a folder that has a table of files lists each file, and nothing that is not there.
  *
  * @example
  * npx node scripts/check-docs.ts
@@ -52,6 +53,19 @@ export function checkPaths(page: string, root: string): string[] {
     .map((path) => `${path} does not exist`);
 }
 
+/** Finds what the table of files in a folder's README leaves out, or lists without it being there. */
+export function checkFileTable(page: string, folder: string): string[] {
+  const listed = [...page.matchAll(/^\| `([\w./-]+\.ts)` +\|/gm)].map(([, file = '']) => file);
+  if (listed.length === 0) return [];
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
+    (file) => file.endsWith('.ts') && !file.startsWith('methods/') && file !== 'index.ts',
+  );
+  return [
+    ...listed.filter((file) => !files.includes(file)).map((file) => `${file} does not exist`),
+    ...files.filter((file) => !listed.includes(file)).map((file) => `${file} is not listed`),
+  ];
+}
+
 /** Checks every page; returns one sentence for each fault, with the page's name. */
 export function checkDocs(root: string): string[] {
   const pages = [
@@ -60,13 +74,23 @@ export function checkDocs(root: string): string[] {
       .filter((name) => name.endsWith('.md'))
       .map((name) => `docs/${name}`),
   ];
-  return pages.flatMap((name) => {
+  const modules = join(root, 'packages/relay/src');
+  const tables = readdirSync(modules)
+    .filter((name) => existsSync(join(modules, name, 'README.md')))
+    .flatMap((name) => {
+      const page = readFileSync(join(modules, name, 'README.md'), 'utf8');
+      return checkFileTable(page, join(modules, name)).map(
+        (fault) => `packages/relay/src/${name}/README.md: ${fault}`,
+      );
+    });
+  const faults = pages.flatMap((name) => {
     const page = readFileSync(join(root, name), 'utf8');
     const faults = checkPaths(page, root);
     if (name === 'docs/architecture.md') faults.push(...checkTrees(page, root));
     if (name === 'docs/walks.md') faults.push(...checkWalks(page, root));
     return faults.map((fault) => `${name}: ${fault}`);
   });
+  return [...faults, ...tables];
 }
 
 if (import.meta.main) {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { checkDocs, checkPaths, checkTrees, checkWalks } from './check-docs.ts';
+import { checkDocs, checkFileTable, checkPaths, checkTrees, checkWalks } from './check-docs.ts';
 import { findUpwardImports } from './check-imports.ts';
 import { findWords } from './check-words.ts';
 
@@ -57,6 +57,17 @@ test('a step of a walk names a file that contains the function', () => {
   expect(step('relay.ts', 'stop')).toBe(1);
   expect(step('gone.ts', 'start')).toBe(1);
   expect(checkWalks('no steps', root)).toHaveLength(1);
+});
+
+test('the table of files in a README lists each file of the folder and no other', () => {
+  const folder = join(root, 'packages/relay/src/jobs');
+  const row = (file: string) => `| \`${file}\` | runs |\n`;
+  expect(checkFileTable('no table', folder)).toEqual([]);
+  expect(checkFileTable(row('runner.ts'), folder)).toEqual([]);
+  expect(checkFileTable(row('gone.ts'), folder)).toEqual([
+    'gone.ts does not exist',
+    'runner.ts is not listed',
+  ]);
 });
 
 test('a path of the repository that a page names exists', () => {

@@ -1,6 +1,6 @@
 import type { ProtocolError } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { groups as groupsSubject, readGroupReaders } from '../../src/groups/index.ts';
+import { groups as groupsModule, readGroupReaders } from '../../src/groups/index.ts';
 import { type Connection, Connections } from '../fixtures/connections.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
@@ -398,7 +398,7 @@ test('no statement of a subscription or of checking subscribers scans a whole ta
   await subscribe({ group_ids: ids(0, 1) });
   await storage.read(async (tx) => {
     await readGroupReaders(tx, group(0).groupId, [ann.account, ben.account]);
-    await groupsSubject.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
+    await groupsModule.subscriptionResync?.notices(tx, ids(0, 1), { withLists: true });
   });
   delete relay.faults.beforeStatement;
   const searched = [...statements].filter((each) => /^\s*SELECT .* FROM/s.test(each));

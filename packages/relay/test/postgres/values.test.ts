@@ -93,12 +93,12 @@ describe('numbers', () => {
       runs += 1;
       return await tx.get(sql);
     });
-    await expect(read).rejects.toThrow(/is no safe integer/);
+    await expect(read).rejects.toThrow(/is not a safe integer/);
     const write = storage.write('numbers', async (tx) => {
       runs += 1;
       return await tx.get(sql);
     });
-    await expect(write).rejects.toThrow(/is no safe integer/);
+    await expect(write).rejects.toThrow(/is not a safe integer/);
     expect(runs).toBe(2);
     expect(told.events).toEqual([]);
   });

@@ -2,7 +2,7 @@
  * Copies a relay's whole state from one database to another, then puts the copy into service.
  *
  * Rows are copied in key order, in atomic batches, so that an interrupted move continues after the
- * target's last key. plan.ts describes the marks of both databases and the order in which they change.
+ * target's last key. plan.ts describes the marks of both databases.
  */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
@@ -49,7 +49,6 @@ export interface MoveProgress {
   readonly step: 'emptying' | 'copying' | 'checking';
   readonly table: string;
   readonly rows: number;
-  /** Rows of the table. */
   readonly total: number;
 }
 
