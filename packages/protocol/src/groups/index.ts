@@ -68,6 +68,7 @@ export {
   deriveGroupMessageKey,
   GroupMessageEnvelope,
   openGroupMessage,
+  type SealGroupMessageInput,
   sealGroupMessage,
 } from './message.ts';
 export {

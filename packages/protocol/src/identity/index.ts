@@ -11,6 +11,7 @@ export {
   SessionMode,
 } from './auth.ts';
 export {
+  type CertificateOptions,
   checkAccountKey,
   checkDeviceCertificate,
   DeviceCertificate,
@@ -24,6 +25,7 @@ export {
 export {
   checkDescriptor,
   checkDescriptorStatus,
+  type DescriptorFields,
   descriptorAddresses,
   descriptorPeerId,
   descriptorSignatures,
@@ -53,7 +55,7 @@ export {
   type Endpoint,
   type Libp2pAddress,
 } from './endpoint.ts';
-export { Network, sha256Text } from './network.ts';
+export { Network, type NetworkOptions, sha256Text } from './network.ts';
 export { relayOrigin } from './origin.ts';
 export { ed25519KeyOfPeer, parsePeerId, peerIdOf } from './peer-id.ts';
 export {
@@ -79,6 +81,7 @@ export {
   checkRouteDraft,
   cosignRoute,
   type FinalRoute,
+  type RouteFields,
   routeAccountInput,
   routeContent,
   routeDraftSignatures,

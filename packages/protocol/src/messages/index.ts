@@ -51,10 +51,10 @@ export {
   isHashReference,
   resolveHashReference,
 } from './hash-reference.ts';
-export { checkKeyBoxes, MessageKeyBox, openKeyBox } from './key-box.ts';
+export { checkKeyBoxes, MessageKeyBox, openKeyBox, sealKeyBox } from './key-box.ts';
 export { bodyTargets, checkBodyReferences, type MarkdownTarget, targetKind } from './markdown.ts';
 export { type MediaType, parseMediaType } from './media-type.ts';
-export { EncryptedPayload, openPayload } from './payload.ts';
+export { EncryptedPayload, openPayload, sealPayload } from './payload.ts';
 export { openMessage, type SealedMessage, type SealMessageInput, sealMessage } from './seal.ts';
 export {
   checkDeliverRequest,

@@ -5,6 +5,7 @@ import { groupMethods, groupNotifications } from './groups.ts';
 
 export {
   AccountVerification,
+  baseMethods,
   DeviceStatePublished,
   DeviceVerification,
   ResolvedProfile,
@@ -17,6 +18,7 @@ export type {
   NotificationDefinition,
   SessionRule,
 } from './definition.ts';
+export { groupMethods } from './groups.ts';
 export { decodeQuery, encodeQuery } from './query.ts';
 
 /** The catalogue: every method of the client API by its dotted name. */

@@ -38,7 +38,7 @@ export const expiredDevicesJob: Job = {
       task: 'certificates',
       find: (tx, after: ExpiredDevice | undefined) =>
         readExpiredDevices(tx, { now, after, limit: batchSize }),
-      ownerOf: ({ account }) => `account:${account}`,
+      aggregateOf: ({ account }) => `account:${account}`,
       // A renewal locks the account too: it comes before, and nothing is marked, or after.
       work: async (owner, devices) => {
         await storage.write(owner, async (tx) => {

@@ -1,5 +1,5 @@
 import { methods, type ParamsOf, ProtocolError } from '@posthouse/protocol';
-import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
+import { isJsonObject, type JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { AnyCall, Call } from '../dispatch/call.ts';
 import { checkParams } from '../dispatch/params.ts';
@@ -30,7 +30,7 @@ export async function consumeChallenge<N extends VerifyMethod>(
 ): Promise<VerificationAttempt<N>> {
   const nonce = isJsonObject(call.params) ? call.params.nonce : undefined;
   const account = isSecretText(nonce) ? await useChallenge(context, call, nonce) : undefined;
-  const params: JsonObject = call.params;
+  const params: JsonValue = call.params;
   checkParams(methods[name], params);
   if (account === undefined) throw new ProtocolError('bad_request', 'nonce: cannot be one');
   return { account, params: params as ParamsOf<N> };

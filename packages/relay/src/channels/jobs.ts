@@ -85,7 +85,7 @@ async function forEachChannel(
   await forEachAggregate(context, signal, {
     ...{ job: retentionJobName, task },
     find: (tx, after: DueEvent | undefined) => find(tx, { now, after, batchSize }),
-    ownerOf: ({ channelId }) => `channel:${channelId}`,
+    aggregateOf: ({ channelId }) => `channel:${channelId}`,
     work: async (owner, due) => {
       const [{ channelId }] = due;
       const sequences = due.map(({ sequence }) => sequence);

@@ -1,16 +1,16 @@
 /** Calls, as transports make them and handlers receive them. No handler knows its transport. */
 import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
-import type { JsonObject } from '@posthouse/protocol/json';
+import type { JsonValue } from '@posthouse/protocol/json';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
 
 /**
  * The parameters of a method, checked against its schema. A method that checks its parameters itself
- * gets them as decoded.
+ * gets the decoded value.
  */
 type CallParams<N extends MethodName> = (typeof methods)[N] extends {
   readonly handlerChecksParams: true;
 }
-  ? JsonObject
+  ? JsonValue
   : ParamsOf<N>;
 
 /** The session of a call, by the session rule of its method (02 §14). */
@@ -24,8 +24,8 @@ type CallSession<N extends MethodName> = {
 /** A call whose method is known only at run time. */
 export interface AnyCall {
   readonly method: MethodName;
-  /** Passed the method's schema and holds no forbidden `null`. */
-  readonly params: JsonObject;
+  /** An object that passed the method's schema, unless the method checks its parameters itself. */
+  readonly params: JsonValue;
   readonly session: Session | undefined;
   /** Origin of the public address that received the request (02 section 8). */
   readonly origin: string;

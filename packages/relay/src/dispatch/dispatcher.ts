@@ -10,7 +10,7 @@ import {
   methods,
   ProtocolError,
 } from '@posthouse/protocol';
-import { JsonError, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import { JsonError, type JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered, callFailed } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
@@ -87,7 +87,7 @@ export class Dispatcher {
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
     const { result, notices } = await handler(this.#context, {
       method,
-      params: params as JsonObject,
+      params,
       session,
       origin: request.origin,
       form: request.form,

@@ -13,9 +13,9 @@ export interface Task<T> {
    * Reads a batch of due items after a given one, in a fixed order; an empty batch ends the task.
    */
   readonly find: (tx: Reader, after: T | undefined) => Promise<readonly T[]>;
-  readonly ownerOf: (item: T) => AggregateKey;
+  readonly aggregateOf: (item: T) => AggregateKey;
   /** Handles the due items of one aggregate and leaves none of them due. */
-  readonly work: (owner: AggregateKey, due: readonly [T, ...T[]]) => Promise<unknown>;
+  readonly work: (aggregate: AggregateKey, due: readonly [T, ...T[]]) => Promise<unknown>;
 }
 
 /**
@@ -27,23 +27,23 @@ export interface Task<T> {
 export async function forEachAggregate<T>(
   context: Pick<RelayContext, 'clock' | 'log' | 'metrics' | 'backoff' | 'storage'>,
   signal: AbortSignal,
-  { job, task, find, ownerOf, work }: Task<T>,
+  { job, task, find, aggregateOf, work }: Task<T>,
 ): Promise<void> {
   const { clock, backoff, storage } = context;
   const started = clock.now();
   for (let after: T | undefined; ; ) {
     const found = await storage.read((tx) => find(tx, after));
-    for (const [owner, due] of Map.groupBy(found, ownerOf)) {
+    for (const [aggregate, due] of Map.groupBy(found, aggregateOf)) {
       if (signal.aborted) return;
-      const owned = { job, task, owner };
-      if (backoff.isPaused(owned, clock.now())) continue;
+      const failing = { job, task, aggregate };
+      if (backoff.isPaused(failing, clock.now())) continue;
       try {
-        await work(owner, due as [T, ...T[]]);
-        backoff.clear(owned);
+        await work(aggregate, due as [T, ...T[]]);
+        backoff.clear(failing);
       } catch (error) {
         if (signal.aborted) throw error;
-        const retryInSeconds = backoff.add(owned, clock.now());
-        jobTaskFailed(context, { ...owned, error, retryInSeconds });
+        const retryInSeconds = backoff.add(failing, clock.now());
+        jobTaskFailed(context, { job, task, owner: aggregate, error, retryInSeconds });
       }
     }
     after = found.at(-1);

@@ -15,7 +15,7 @@ export interface AggregateTask {
   /** Name of the task. */
   readonly task: string;
   /** Key of the aggregate. */
-  readonly owner: string;
+  readonly aggregate: string;
 }
 
 interface Failure {
@@ -60,7 +60,7 @@ export class JobBackoff {
    * Forgets failures whose retry was due by an instant and did not happen: the task is not due for
    * them any more. Called after a run over all aggregates that began at this instant.
    */
-  forgetOlderThan({ job, task }: Omit<AggregateTask, 'owner'>, by: number): void {
+  forgetOlderThan({ job, task }: Omit<AggregateTask, 'aggregate'>, by: number): void {
     for (const [key, failure] of [...this.#known.entries()]) {
       const isOfTask = failure.job === job && failure.task === task;
       if (isOfTask && failure.retryAt <= by) this.#known.delete(key);
@@ -77,6 +77,6 @@ export class JobBackoff {
   }
 }
 
-function keyOf({ job, task, owner }: AggregateTask): string {
-  return `${job} ${task} ${owner}`;
+function keyOf({ job, task, aggregate }: AggregateTask): string {
+  return `${job} ${task} ${aggregate}`;
 }

@@ -1,4 +1,4 @@
-/** All SQL of sessions; `auth/` has the migration. Tokens are stored as SHA-256 only. */
+/** SQL of sessions; `auth/` has the migration and deletes expired rows. Tokens are stored as SHA-256 only. */
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import type { Session } from './session.ts';

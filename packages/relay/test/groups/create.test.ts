@@ -9,6 +9,8 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
+import { relayMigrations } from '../../src/modules.ts';
+import { migrate } from '../../src/storage/migrations.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
 import type { Person } from '../fixtures/person.ts';
@@ -78,7 +80,7 @@ describe('05 §13.2: creating', () => {
       await tx.run('UPDATE groups SET name = ?, description = ?', texts.name, texts.description);
       await tx.run('DELETE FROM schema_migrations WHERE id = 405');
     });
-    await relay.restart();
+    await migrate(relay.context.storage, relayMigrations, relay.clock.now());
     const state = await relay.call('group.resolve', { group_id }, { session: ann.session() });
     expect(state).toMatchObject(texts);
   });

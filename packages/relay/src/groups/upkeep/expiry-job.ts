@@ -63,7 +63,7 @@ async function endDue(
 ): Promise<void> {
   const { bus, storage } = context;
   await forEachAggregate(context, signal, {
-    ...{ job: expiryJobName, task, ownerOf: aggregateOf },
+    ...{ job: expiryJobName, task, aggregateOf },
     find: (tx, after: Due | undefined) => find(tx, { now, after, batchSize }),
     work: async (aggregate, due) => {
       const [{ groupId }] = due;
@@ -98,7 +98,7 @@ const endDueStaging: End = async (tx, groupId, { now }) => {
 /** Deletes applications of ended invitations: they are in no list and only take space. */
 async function deleteApplications(run: JobRun): Promise<void> {
   await forEachAggregate(run.context, run.signal, {
-    ...{ job: expiryJobName, task: 'applications', ownerOf: aggregateOf },
+    ...{ job: expiryJobName, task: 'applications', aggregateOf },
     find: (tx, after: Due | undefined) => readEndedInvites(tx, { after, batchSize }),
     work: async (aggregate, ended) => {
       for (const invite of ended) {

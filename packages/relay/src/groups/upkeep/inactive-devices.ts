@@ -27,7 +27,7 @@ export const inactivityJob: Job = {
       job: inactiveDevicesJobName,
       task: 'devices',
       find: (tx, after: DeviceKey | undefined) => readInactive(tx, { after, limit: batchSize }),
-      ownerOf: ({ account }) => `account:${account}`,
+      aggregateOf: ({ account }) => `account:${account}`,
       work: async (_, devices) => {
         for (const device of devices) await revokeDevice(context, device, signal);
       },
@@ -47,7 +47,7 @@ async function revokeDevice(
       job: inactiveDevicesJobName,
       task: `access of ${device.deviceId}`,
       find: (tx, after: string | undefined) => readGroupsToRevoke(tx, device, after),
-      ownerOf: (groupId) => `group:${groupId}`,
+      aggregateOf: (groupId) => `group:${groupId}`,
       work: (_, [groupId]) => revokeStaleAccess(context, groupId, [device]),
     });
     if (signal.aborted || (await forgetIfDone(context, device))) return;

@@ -38,7 +38,7 @@ export const retentionJob: Job = {
 async function deleteEpochs(run: JobRun): Promise<void> {
   const { context, signal, now } = run;
   await forEachAggregate(context, signal, {
-    ...{ job: jobName, task: 'epochs', ownerOf: aggregateOf },
+    ...{ job: jobName, task: 'epochs', aggregateOf },
     find: (tx, after: DueEpoch | undefined) => readExpiredEpochs(tx, { now, after, batchSize }),
     work: (aggregate, [{ groupId }]) =>
       deleteInGroup(run, aggregate, (tx) => deleteExpiredEpochs(tx, groupId, { now, batchSize })),
@@ -47,7 +47,7 @@ async function deleteEpochs(run: JobRun): Promise<void> {
 
 async function deleteBoxes(run: JobRun): Promise<void> {
   await forEachAggregate(run.context, run.signal, {
-    ...{ job: jobName, task: 'boxes', ownerOf: aggregateOf },
+    ...{ job: jobName, task: 'boxes', aggregateOf },
     find: (tx, after: DroppedSet | undefined) => readDroppedSets(tx, { after, batchSize }),
     work: async (aggregate, sets) => {
       for (const set of sets) {
@@ -59,7 +59,7 @@ async function deleteBoxes(run: JobRun): Promise<void> {
 
 async function deleteDueCertificates({ context, signal, now }: JobRun): Promise<void> {
   await forEachAggregate(context, signal, {
-    ...{ job: jobName, task: 'certificates', ownerOf: aggregateOf },
+    ...{ job: jobName, task: 'certificates', aggregateOf },
     find: (tx, after: DueCertificate | undefined) =>
       readDueCertificates(tx, { now, after, batchSize }),
     work: (aggregate, due) => {

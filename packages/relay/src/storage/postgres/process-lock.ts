@@ -80,7 +80,7 @@ export class ProcessLock {
   readonly #url: string;
   readonly #lockMode: LockMode;
   readonly #timeouts: PostgresTimeouts;
-  readonly #displaced: (error: unknown) => void;
+  readonly #onLost: (error: unknown) => void;
   #client: PostgresClient | undefined;
   #acquiring: Promise<void> = Promise.resolve();
   #retry: NodeJS.Timeout | undefined;
@@ -99,7 +99,7 @@ export class ProcessLock {
     this.#url = url;
     this.#lockMode = parts.lockMode;
     this.#timeouts = parts.timeouts;
-    this.#displaced = parts.onLost;
+    this.#onLost = parts.onLost;
   }
 
   /** Whether this process holds its lock. */
@@ -164,19 +164,19 @@ export class ProcessLock {
 
   #onEnd(): void {
     this.#client = undefined;
-    this.#retryLater(this.#displaced);
+    this.#retryLater(this.#onLost);
   }
 
-  #retryLater(displaced: (error: unknown) => void): void {
+  #retryLater(onLost: (error: unknown) => void): void {
     if (this.#isClosed) return;
     this.#retry = setTimeout(() => {
       this.#acquiring = this.#tryAcquire().catch((error: unknown) => {
         const isTaken = error instanceof LockTaken;
         if (isTaken) {
           this.#refusal = error;
-          displaced(error);
+          onLost(error);
         }
-        this.#retryLater(isTaken ? () => {} : displaced);
+        this.#retryLater(isTaken ? () => {} : onLost);
       });
     }, this.#timeouts.lockRetry);
   }
