@@ -38,7 +38,7 @@ const commonSql = [
 const slow = [
   'packages/relay/test/{cluster,commands,move,postgres}/**',
   'packages/**/{crash,model,*-model,races,fan-out}.test.ts',
-  'packages/client/test/**/{endless,large,long-runs,lying*,odd-relay,several-hosts}.test.ts',
+  'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
   'packages/protocol/test/browser/**',
   'scripts/build.test.ts',

@@ -14,7 +14,7 @@ interface Listed {
   readonly projectName: string;
 }
 
-const kit = /^packages\/conformance\/test\/(kit|notices)\.test\.ts$/;
+const kit = /^packages\/conformance\/test\/(kit|reversed-answers)\.test\.ts$/;
 const vectors = /^packages\/protocol\/test\/interop\//;
 const kinds = ['tests', 'conformance', 'vectors'] as const;
 

@@ -10,7 +10,7 @@ import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { type ErrorCode, errorCatalogue } from '@posthouse/protocol';
 import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
-import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
+import type { Asked, HostileAnswers, Json, Refusal } from './hostile-answers.ts';
 import { RelayWithClients } from './relay-with-clients.ts';
 
 /** Gets the relay's result of a method and gives what the client shall see instead. */
@@ -33,7 +33,7 @@ export class LyingRelay implements AsyncDisposable {
   readonly honest = new Map<string, Json>();
   /** What is done as soon as a request of a method arrives. */
   readonly when = new Map<string, () => void>();
-  odd: Oddness | undefined;
+  odd: HostileAnswers | undefined;
   /** How many requests of a method arrived. */
   readonly asked = new Map<string, number>();
 

@@ -9,11 +9,11 @@ import {
   type MethodName,
   methods,
 } from '@posthouse/protocol';
-import type { Asked, Json, Oddness, Refusal } from './oddness.ts';
+import type { Asked, HostileAnswers, Json, Refusal } from './hostile-answers.ts';
 import { network } from './relay-with-clients.ts';
 
 /** Every way in which the host is odd; a test may leave some out. */
-export const oddities = [
+export const manipulations = [
   /** Undefined members, in envelopes and in results, down to where objects are signed. */
   'members',
   /** Members of objects in another order. */
@@ -41,7 +41,7 @@ export const oddities = [
   /** JSON with white space and escapes, content types in every legal form, coded bodies. */
   'texts',
 ] as const;
-export type Oddity = (typeof oddities)[number];
+export type Manipulation = (typeof manipulations)[number];
 
 const pages = new Set([
   ...['group.sync', 'group.key.sync', 'channel.read', 'message.timeline.sync'],
@@ -56,13 +56,13 @@ const passing: readonly Refusal[] = [
   { code: 'bad_gateway', message: '' },
 ];
 
-export class OddHost implements Oddness {
+export class HostileHost implements HostileAnswers {
   /** Certificates of any device, by device: all their valid versions. */
   readonly versions = new Map<string, DeviceCertificate[]>();
-  readonly #on: ReadonlySet<Oddity>;
+  readonly #on: ReadonlySet<Manipulation>;
   readonly #count = new Map<string, number>();
 
-  constructor(on: readonly Oddity[] = oddities) {
+  constructor(on: readonly Manipulation[] = manipulations) {
     this.#on = new Set(on);
   }
 

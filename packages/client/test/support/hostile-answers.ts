@@ -18,7 +18,7 @@ export interface Refusal {
 }
 
 /** What a host does otherwise, whatever it is asked: see `odd-relay.ts`. */
-export interface Oddness {
+export interface HostileAnswers {
   /** Parameters the relay gets instead. */
   ask(asked: Asked): Json;
   /** An answer the relay is not asked for. */

@@ -17,8 +17,8 @@ import type { Account, AccountEvent } from '../src/index.ts';
 import { postTexts } from './channels/support.ts';
 import { accompliceOf } from './groups/lying-group.ts';
 import { admit, anotherDevice, exchange, groupTexts } from './groups/support.ts';
+import { HostileHost, type Manipulation, manipulations } from './support/hostile-host.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { OddHost, type Oddity, oddities } from './support/odd-relay.ts';
 import { befriend, network, texts } from './support/relay-with-clients.ts';
 import { WatchedStore } from './support/watched-store.ts';
 
@@ -34,7 +34,7 @@ type Prefer = 'http' | 'websocket';
 const patient = { retry: { attempts: 6, base: 1, cap: 4 } };
 
 /** An account whose device has two valid certificates. */
-async function person(odd: OddHost, prefer: Prefer): Promise<Account> {
+async function person(odd: HostileHost, prefer: Prefer): Promise<Account> {
   const store = new WatchedStore();
   const account = await relay.world.person({ ...patient, store, prefer });
   const known = async (): Promise<DeviceCertificate> =>
@@ -46,7 +46,7 @@ async function person(odd: OddHost, prefer: Prefer): Promise<Account> {
   return account;
 }
 
-async function people(odd: OddHost, prefer: Prefer): Promise<[Account, Account, Account]> {
+async function people(odd: HostileHost, prefer: Prefer): Promise<[Account, Account, Account]> {
   relay.odd = odd;
   return [await person(odd, prefer), await person(odd, prefer), await person(odd, prefer)];
 }
@@ -62,7 +62,7 @@ async function settled(account: Account): Promise<AccountEvent[]> {
   throw new Error('does not settle', { cause: events });
 }
 
-async function talk(odd: OddHost, prefer: Prefer): Promise<void> {
+async function talk(odd: HostileHost, prefer: Prefer): Promise<void> {
   const [ann, bob] = await people(odd, prefer);
   await befriend(ann, bob);
   for (const text of ['one', 'two', 'three']) await ann.messages.send(bob.id, { text });
@@ -81,7 +81,7 @@ async function talk(odd: OddHost, prefer: Prefer): Promise<void> {
   expect(await texts(tablet)).toContain('to both');
 }
 
-async function group(odd: OddHost, prefer: Prefer): Promise<void> {
+async function group(odd: HostileHost, prefer: Prefer): Promise<void> {
   const [ann, bob, carl] = await people(odd, prefer);
   const { id } = await ann.groups.create({ name: 'Club' });
   const { text } = await ann.groups.invite(id);
@@ -115,7 +115,7 @@ async function group(odd: OddHost, prefer: Prefer): Promise<void> {
   expect(await bob.groups.get(id)).toMatchObject({ state: { status: 'closed' } });
 }
 
-async function channel(odd: OddHost, prefer: Prefer): Promise<void> {
+async function channel(odd: HostileHost, prefer: Prefer): Promise<void> {
   const [ann, bob, carl] = await people(odd, prefer);
   const { id, link } = await ann.channels.create({ name: 'News', moderators: [bob.id] });
   await bob.channels.follow(link, { from: 'creation' });
@@ -142,7 +142,7 @@ async function channel(odd: OddHost, prefer: Prefer): Promise<void> {
   expect((await carl.channels.get(id)).descriptor.status).toBe('closed');
 }
 
-async function followed(odd: OddHost, prefer: Prefer): Promise<void> {
+async function followed(odd: HostileHost, prefer: Prefer): Promise<void> {
   const [ann, bob] = await people(odd, prefer);
   await befriend(ann, bob);
   const { id } = await ann.groups.create({ name: 'Club' });
@@ -168,16 +168,17 @@ async function followed(odd: OddHost, prefer: Prefer): Promise<void> {
 const lives = { talk, group, channel, followed };
 
 /** A failure is looked into with fewer of them. */
-const without = (...off: readonly Oddity[]) => oddities.filter((each) => !off.includes(each));
-const ways: Record<string, readonly Oddity[]> = {
-  'all of it': oddities,
+const without = (...off: readonly Manipulation[]) =>
+  manipulations.filter((each) => !off.includes(each));
+const ways: Record<string, readonly Manipulation[]> = {
+  'all of it': manipulations,
   'pages of many records, one session': without('pages', 'refusals', 'sessions', 'ends'),
 };
 
 describe.each(['http', 'websocket'] as const)('over %s', (prefer) => {
   describe.each(Object.entries(ways))('%s', (_, on) => {
     test.each(Object.entries(lives))('%s', async (_name, life) => {
-      await life(new OddHost(on), prefer);
+      await life(new HostileHost(on), prefer);
     });
   });
 });
@@ -211,7 +212,7 @@ describe('01 §13.2, 02 §11.1: a descriptor', () => {
     for (const prefer of ['http', 'websocket'] as const) {
       const [ann, bob] = [
         await relay.world.person({ ...patient, prefer }),
-        await person(new OddHost([]), prefer),
+        await person(new HostileHost([]), prefer),
       ];
       await befriend(ann, bob);
       await ann.messages.send(bob.id, { text: 'reached' });
