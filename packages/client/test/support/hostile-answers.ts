@@ -1,4 +1,4 @@
-/** What a host may do otherwise than ours, as `LyingRelay` asks it: see `odd-relay.ts`. */
+/** Answers of a host that differ from those of a good one, as `LyingRelay` asks for them: see `hostile-host.ts`. */
 import type { ErrorCode } from '@posthouse/protocol';
 
 // biome-ignore lint/suspicious/noExplicitAny: a host may make anything of an answer.
@@ -17,7 +17,7 @@ export interface Refusal {
   readonly data?: Json;
 }
 
-/** What a host does otherwise, whatever it is asked: see `odd-relay.ts`. */
+/** How a host answers differently, whatever is asked: see `hostile-host.ts`. */
 export interface HostileAnswers {
   /** Parameters the relay gets instead. */
   ask(asked: Asked): Json;
