@@ -1,4 +1,4 @@
-import { badRequest, checkChannelPostReport, ProtocolError } from '@posthouse/protocol';
+import { checkChannelPostReport, ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { postReported } from '../../observability/events.ts';
@@ -14,7 +14,6 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
   const session = call.session;
   const { params } = call;
   checkChannelPostReport(params, limits.channelReportReason);
-  if (Object.hasOwn(params, '$context')) throw badRequest('', '$context is never transmitted');
   const { channel_id: channelId, target_sequence: sequence, reason } = params;
   const { account, deviceId } = session;
   // The channel does not change, so its writers need not wait: a report concurrent with a deletion
