@@ -91,6 +91,28 @@ export const RelayLimits = Type.Object({
   deliveryConcurrency: limit(8, 'Deliveries from the queue under way at once.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
   deliveryRetryMost: period(900, 'Seconds until a delivery is tried again, at the most.'),
+  federationRegistryCheck: period(
+    60,
+    'Seconds a registry record serves to admit a relay (07 §B4).',
+  ),
+  federationRegistryRefresh: period(
+    600,
+    'Seconds between refreshes of the registry; no relay is admitted by an older answer (07 §B5).',
+  ),
+  federationRegistryRetry: period(30, 'Seconds until a failed refresh is repeated, at first.'),
+  federationRegistryRelays: limit(10_000, 'Relays of the registry that are used.'),
+  federationUnknownRelay: period(
+    60,
+    'Seconds a relay that the registry does not list is remembered.',
+  ),
+  federationUnknownRelays: limit(10_000, 'Relays remembered as not listed in the registry.'),
+  federationLookupRate: limit(10, 'Registry reads in a second that unknown relays cause.'),
+  federationAddressLookupRate: limit(1, 'Such registry reads in a second that one address causes.'),
+  federationDescriptorBytes: limit(16_384, "Bytes of another relay's descriptor (07 §A8)."),
+  federationDescriptorTimeout: timer(10_000, 'Milliseconds to fetch a descriptor over HTTPS.'),
+  federationDescriptorFetches: limit(16, 'Descriptors fetched at once.'),
+  federationDescriptorPause: period(300, 'Seconds between two fetches from one relay (07 §A9).'),
+  federationDescriptorRefresh: period(21_600, 'Seconds until a descriptor is fetched again.'),
   pageSize: limit(100, 'Entries of a page where the client names no limit.'),
   maxPageSize: limit(500, 'Entries of a page at the most.'),
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),
@@ -155,6 +177,14 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [
       relay.deliveryRetryFirst <= relay.deliveryRetryMost,
       'deliveryRetryFirst: at most deliveryRetryMost',
+    ],
+    [
+      relay.federationRegistryCheck <= relay.federationRegistryRefresh,
+      'federationRegistryCheck: at most federationRegistryRefresh',
+    ],
+    [
+      relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
+      'federationDescriptorPause: at most federationDescriptorRefresh',
     ],
     [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
     [

@@ -35,7 +35,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
 }
 
 function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
-  const { network, dev, tls, public: addresses, listen, operations } = config;
+  const { network, dev, tls, public: addresses, listen, operations, federation } = config;
   const problems: string[] = [];
   const missing = (path: string, when: string) =>
     problems.push(`${path}: expected a value ${when}, found none`);
@@ -63,6 +63,7 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
   for (const [path, address] of [
     ['listen', listen],
     ['operations.listen', operations.listen],
+    ['federation.listen', federation.listen],
   ] as const) {
     if (portOf(address) <= 65_535) continue;
     problems.push(`${path}: expected a port up to 65535, found ${JSON.stringify(address)}`);

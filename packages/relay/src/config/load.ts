@@ -88,12 +88,14 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
 }
 
 /**
- * Defaults of `--dev`: a network without a chain (magic and registry are zero), and high rate limits,
- * because a developer runs whole test suites from one address.
+ * Defaults of `--dev`: a network without a chain (magic and registry are zero), other relays on this
+ * machine, and high rate limits, because a developer runs whole test suites from one address.
  */
 const developmentDefaults: Readonly<Record<string, unknown>> = {
   network: `neo:0:0x${'0'.repeat(40)}`,
   'tls.mode': 'dev',
+  'federation.listen': '127.0.0.1:0',
+  'federation.allowPrivate': true,
   'limits.accountRate': 10_000,
   'limits.accountBurst': 100_000,
   'limits.addressRate': 10_000,

@@ -72,6 +72,26 @@ export const RelayConfig = Type.Object(
         pattern: `^(?:${hostAndPort})?$`,
       }),
     }),
+    federation: Type.Object({
+      listen: text('Address to listen on for other relays; empty: none, the relay stays alone.', {
+        default: '0.0.0.0:4201',
+        pattern: `^(?:${hostAndPort})?$`,
+      }),
+      ca: text(
+        'PEM file with further certificate authorities of other relays, for private networks.',
+        { default: '' },
+      ),
+      allowPrivate: Type.Boolean({
+        description: 'Whether other relays may have private and loopback addresses.',
+        default: false,
+      }),
+      registryGrace: Type.Integer({
+        description: 'Seconds that admitted relays stay while the registry cannot be read.',
+        default: 21_600,
+        minimum: 600,
+        maximum: 604_800,
+      }),
+    }),
     host: Type.Object({
       groups: Type.Boolean({
         description: 'Whether the relay hosts groups (module group.host.v1).',

@@ -113,6 +113,7 @@ describe('layers', () => {
       network: `neo:0:0x${'0'.repeat(40)}`,
       listen: '127.0.0.1:8443',
       tls: { mode: 'dev' },
+      federation: { listen: '127.0.0.1:0', ca: '', allowPrivate: true, registryGrace: 21_600 },
       limits: {
         ...defaultLimits,
         accountRate: 10_000,
@@ -225,6 +226,11 @@ describe('wrong values', () => {
     ['a name of white space', { ...production, name: ' ' }, /^name: only white space/],
     ['a name over 256 bytes', { ...production, name: 'ä'.repeat(129) }, /^name: over 256 bytes/],
     ['a port out of range', { ...production, listen: '127.0.0.1:65536' }, /^listen: .*65535/],
+    [
+      'a port for relays out of range',
+      { ...production, federation: { listen: '0.0.0.0:65536' } },
+      /^federation\.listen: .*65535/,
+    ],
     ['an address without a port', { ...production, listen: '127.0.0.1' }, /^listen: /],
     ['an HTTP address', withPublic({ https: ['http://relay.example'] }), /^public\.https: /],
     ['a query in an address', withPublic({ https: ['https://relay.example/?'] }), /^public\.https/],

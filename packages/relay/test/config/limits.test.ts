@@ -15,6 +15,12 @@ describe('limits that do not fit each other', () => {
     ['channelPostBytes', { channelPostBytes: 65_536 }, { channelPostBytes: 65_535 }],
     ['keyBoxBytes', { keyBoxBytes: 765_952 }, { keyBoxBytes: 765_953 }],
     ['deliveryRetryFirst', { deliveryRetryFirst: 900 }, { deliveryRetryFirst: 901 }],
+    ['federationRegistryCheck', { federationRegistryCheck: 600 }, { federationRegistryCheck: 601 }],
+    [
+      'federationDescriptorPause',
+      { federationDescriptorPause: 21_600 },
+      { federationDescriptorPause: 21_601 },
+    ],
     ['pageSize', { pageSize: 500 }, { pageSize: 501 }],
     ['httpBodyBytes', { httpBodyBytes: 1_048_576 }, { httpBodyBytes: 1_048_575 }],
     ['sendBufferBytes', { sendBufferBytes: 1_048_576 }, { sendBufferBytes: 1_048_575 }],
