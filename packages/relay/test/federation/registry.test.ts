@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
@@ -35,6 +37,40 @@ test('a relay enters itself next to the others, and replaces its earlier entry',
   });
   expect(await registry?.getRelay(`0x${'2'.repeat(40)}`)).toEqual(entry('2'));
   expect(JSON.parse(readFileSync(path, 'utf8')).relays).toHaveLength(2);
+});
+
+test('relays that enter at once are all listed, also if another process enters one', async () => {
+  const digits = [...'0123456789abcdef'];
+  const source = new URL('../../src/federation/index.ts', import.meta.url).href;
+  const other = Array.from({ length: 20 }, (_, count) => ({
+    ...entry('0'),
+    relay_id: `0x5${String(count).padStart(39, '0')}`,
+  }));
+  const program = `
+    import { Network } from '@posthouse/protocol';
+    import { nodePrimitives } from '@posthouse/protocol/node';
+    import { enterRelay } from '${source}';
+    const network = new Network({
+      context: '${network.context}', word: 'svc', primitives: nodePrimitives,
+    });
+    for (const entry of ${JSON.stringify(other)}) await enterRelay(network, '${path}', entry);
+  `;
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', program], {
+    cwd: import.meta.dirname,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  let isOver = false;
+  void ended.then(() => {
+    isOver = true;
+  });
+  do {
+    await Promise.all(digits.map((digit) => enterRelay(network, path, entry(digit))));
+  } while (!isOver);
+  expect(await ended).toEqual([0, null]);
+  const { relays } = JSON.parse(readFileSync(path, 'utf8')) as { relays: RelayEntry[] };
+  const ids = [...digits.map((digit) => entry(digit)), ...other].map(({ relay_id }) => relay_id);
+  expect(relays.map(({ relay_id }) => relay_id).sort()).toEqual(ids.sort());
 });
 
 test('a file of another network is refused, and not overwritten', async () => {
