@@ -22,7 +22,7 @@ const cache = join(root, 'node_modules/.cache/examples');
 
 /** The modules whose exported names an example of a package may use without importing them. */
 const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
-  protocol: ['', '/crypto', '/json', '/node', '/terminal'].map(
+  protocol: ['', '/crypto', '/federation', '/json', '/node', '/terminal'].map(
     (entry) => `@posthouse/protocol${entry}`,
   ),
   client: ['@posthouse/client', '@posthouse/client/node', '@posthouse/protocol'],

@@ -12,7 +12,14 @@ export {
   ProtocolError,
   rpcErrors,
 } from './errors.ts';
-export * from './federation/index.ts';
+export {
+  compareDistance,
+  deriveRouteKey,
+  dhtDistance,
+  dhtPosition,
+  encodeFindNode,
+  encodeFrame,
+} from './federation/index.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';
 export { limits } from './limits.ts';

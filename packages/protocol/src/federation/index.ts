@@ -1,3 +1,12 @@
+/** Entry `@posthouse/protocol/federation`: what relays exchange with each other, as bytes. */
+export { formatPeerId, parsePeerId } from '../identity/peer-id.ts';
+export {
+  decodePeerKey,
+  encodePeerKey,
+  type PeerKey,
+  peerIdOfKey,
+  peerPublicKeyOf,
+} from '../identity/peer-key.ts';
 export {
   compareDistance,
   deriveRouteKey,

@@ -1,13 +1,11 @@
 import { base32nopad, base58 } from '@scure/base';
-import { concatBytes } from '../encoding/bytes.ts';
+import { inlinedPeerId, isMultihash, peerPublicKeyOf } from './peer-key.ts';
 
 /**
  * libp2p Peer IDs: the multihash of a peer's public key in protobuf form. Independent of the
  * relay's Neo account (chapter 01, section 12).
  */
 
-/** identity multihash of 36 bytes, protobuf: key type Ed25519, 32 bytes of data. */
-const ed25519Head = Uint8Array.of(0x00, 0x24, 0x08, 0x01, 0x12, 0x20);
 /** CIDv1 with the libp2p-key codec. */
 const cidHead = [0x01, 0x72] as const;
 
@@ -20,10 +18,15 @@ const cidHead = [0x01, 0x72] as const;
  */
 export function peerIdOf(publicKey: Uint8Array): string {
   if (publicKey.length !== 32) throw new TypeError('expected an Ed25519 public key of 32 bytes');
-  return formatPeerId(concatBytes(ed25519Head, publicKey));
+  return formatPeerId(inlinedPeerId({ type: 'ed25519', data: publicKey }));
 }
 
-/** Formats multihash bytes in base58btc, the form every libp2p implementation reads. */
+/**
+ * Formats multihash bytes in base58btc, the form every libp2p implementation reads.
+ *
+ * @example
+ * formatPeerId(peerIdOfKey(primitives, { type: 'ed25519', data: publicKeyBytes })); // '12D3Koo…'
+ */
 export function formatPeerId(multihash: Uint8Array): string {
   return base58.encode(multihash);
 }
@@ -59,9 +62,8 @@ export function parsePeerId(text: string): Uint8Array | undefined {
  * const key = ed25519KeyOfPeer(descriptorPeerId(descriptor));
  */
 export function ed25519KeyOfPeer(multihash: Uint8Array): Uint8Array | undefined {
-  if (multihash.length !== ed25519Head.length + 32) return undefined;
-  if (!ed25519Head.every((byte, index) => multihash[index] === byte)) return undefined;
-  return multihash.slice(ed25519Head.length);
+  const key = peerPublicKeyOf(multihash);
+  return key?.type === 'ed25519' ? key.data : undefined;
 }
 
 function cidMultihash(bytes: Uint8Array): Uint8Array | undefined {
@@ -69,10 +71,7 @@ function cidMultihash(bytes: Uint8Array): Uint8Array | undefined {
   return multihashOf(bytes.subarray(2));
 }
 
-/** Checks the multihash: keys up to 42 bytes are in it themselves, longer ones as their SHA-256. */
+/** Returns the bytes if they have the form of a Peer ID. */
 function multihashOf(bytes: Uint8Array): Uint8Array | undefined {
-  const [code, length] = bytes;
-  if (length !== bytes.length - 2) return undefined;
-  const known = code === 0x12 ? length === 32 : code === 0x00 && length > 2 && length <= 42;
-  return known ? bytes : undefined;
+  return isMultihash(bytes) ? bytes : undefined;
 }
