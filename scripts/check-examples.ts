@@ -12,6 +12,7 @@ import { given } from './examples-given.ts';
 /** Modules whose types {@link given} names. */
 const typeImports = [
   "import type * as Sdk from '@posthouse/client';",
+  "import type * as Peer from '@posthouse/peer';",
   "import type * as Protocol from '@posthouse/protocol';",
   "import type * as Crypto from '@posthouse/protocol/crypto';",
   "import type * as Json from '@posthouse/protocol/json';",
@@ -25,6 +26,7 @@ const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
   protocol: ['', '/crypto', '/federation', '/json', '/node', '/terminal'].map(
     (entry) => `@posthouse/protocol${entry}`,
   ),
+  peer: ['@posthouse/peer', '@posthouse/protocol'],
   client: ['@posthouse/client', '@posthouse/client/node', '@posthouse/protocol'],
 };
 

@@ -1,6 +1,6 @@
 /**
  * Values that examples may use without declaring them, by package: name and type. `Sdk`,
- * `Protocol`, `Crypto` and `Json` are `@posthouse/client`, `@posthouse/protocol`, `…/crypto` and
+ * `Peer`, `Protocol`, `Crypto` and `Json` are `@posthouse/client`, `@posthouse/protocol`, `…/crypto` and
  * `…/json`. A value has the type that parameters of its name have; an example that means another
  * declares its own.
  */
@@ -81,6 +81,9 @@ export const given = {
     text: 'string',
     value: 'unknown',
     verified: 'Protocol.VerifiedGroupEvent',
+  },
+  peer: {
+    seed: 'Uint8Array',
   },
   client: {
     account: 'Sdk.Account',
