@@ -44,7 +44,7 @@ export interface PeerLimits {
  * The limits of a relay whose operator sets none.
  *
  * @example
- * const limits: PeerLimits = { ...defaultPeerLimits, connections: 64 };
+ * const limits = { ...defaultPeerLimits, connections: 64 };
  */
 export const defaultPeerLimits: PeerLimits = {
   handshakes: 64,
