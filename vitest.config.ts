@@ -7,8 +7,8 @@ const relayOnce = [
   'packages/relay/test/{config,crypto,federation,jobs,keys,notifications,observability,tls}/**',
   'packages/relay/test/{cluster,move,postgres}/**',
   'packages/relay/test/storage/sqlite*.test.ts',
-  'packages/relay/test/{accounts/rules,commands/main,dispatch/rate-limiter}.test.ts',
-  'packages/relay/test/transport/{addresses,encode}.test.ts',
+  'packages/relay/test/{accounts/rules,commands/main,dispatch/{encode,rate-limiter}}.test.ts',
+  'packages/relay/test/transport/addresses.test.ts',
   'packages/conformance/test/{main,report}.test.ts',
 ];
 

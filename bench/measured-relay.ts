@@ -7,19 +7,21 @@ import type { RelayContext } from '../packages/relay/src/context.ts';
 import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
+import { encodeResult } from '../packages/relay/src/dispatch/encode.ts';
+import { noRelayClient, noRoutes } from '../packages/relay/src/federation/index.ts';
 import { relayMigrations } from '../packages/relay/src/modules.ts';
 import { MemoryBus } from '../packages/relay/src/notifications/memory-bus.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { migrate } from '../packages/relay/src/storage/migrations.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
 import type { StorageFaults } from '../packages/relay/src/storage/types.ts';
-import { encodeResult } from '../packages/relay/src/transport/encode.ts';
 import type { HomeRelay } from '../packages/relay/test/fixtures/person.ts';
 import { ManualClock } from '../packages/relay/test/support/clock.ts';
 import {
+  defaultRelay,
   openModules,
   origin,
-  relayId,
+  relayKeys,
   withoutRateLimits,
 } from '../packages/relay/test/support/modules.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
@@ -41,7 +43,7 @@ export interface Cost {
 /** Runs a relay's modules in this process, calls them without sockets and counts statements. */
 export class MeasuredRelay implements HomeRelay, AsyncDisposable {
   readonly clock = new ManualClock();
-  readonly relayId = relayId;
+  readonly relayId = relayKeys(defaultRelay).relayId;
   readonly context: RelayContext;
   /** Called with the cost of each call. */
   meter: ((method: string, cost: Cost) => void) | undefined;
@@ -78,18 +80,21 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
     const storage = parts.use(await openStorage(location, { faults, observer: silentObserver }));
     const clock = new ManualClock();
     await migrate(storage, relayMigrations, clock.now());
-    const running = openModules({
-      storage,
-      clock,
-      limits: withoutRateLimits,
-      verifier: new ThreadPoolVerifier(),
-      routeDirectory: { resolveRemote: () => Promise.resolve([]) },
-      relayClient: { deliver: () => Promise.resolve({ kind: 'unreachable' }) },
-      registryStatus: { isActive: () => Promise.resolve(true) },
-      bus: new MemoryBus((error) => {
-        throw error;
-      }),
-    });
+    const running = openModules(
+      {
+        storage,
+        clock,
+        limits: withoutRateLimits,
+        verifier: new ThreadPoolVerifier(),
+        routeDirectory: noRoutes,
+        relayClient: noRelayClient,
+        registryStatus: { isActive: () => Promise.resolve(true) },
+        bus: new MemoryBus((error) => {
+          throw error;
+        }),
+      },
+      relayKeys(defaultRelay),
+    );
     return new MeasuredRelay(parts.move(), running, statements);
   }
 

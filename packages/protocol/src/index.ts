@@ -19,7 +19,7 @@ export {
   dhtPosition,
   encodeFindNode,
   encodeFrame,
-} from './federation/index.ts';
+} from './federation/keyspace.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';
 export { limits } from './limits.ts';

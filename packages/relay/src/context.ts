@@ -1,6 +1,11 @@
 /** The parts that handlers use. `relay.ts` builds them once; they are passed as parameters. */
 import type { FinalRoute, Network } from '@posthouse/protocol';
 import type { Random, SignatureCheck } from '@posthouse/protocol/crypto';
+import type {
+  RelayMethodName,
+  RelayNotificationName,
+  RelayResponse,
+} from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { Logger } from 'pino';
 import type { Notice } from './dispatch/notice.ts';
@@ -90,6 +95,13 @@ export type Home =
 export interface RouteDirectory {
   /** Finds the account's verified, unexpired final routes: none, one, or several that differ. */
   resolveRemote(account: string): Promise<readonly FinalRoute[]>;
+  /**
+   * Sends a route that this relay committed to other relays (07 §B12).
+   *
+   * @param leaving the relay that the account leaves; it is always asked
+   * @returns whether enough relays stored it
+   */
+  replicate(route: FinalRoute, leaving: string | undefined): Promise<boolean>;
 }
 
 /** The status of this relay in the network's registry (01 section 12). */
@@ -98,30 +110,28 @@ export interface RegistryStatus {
   isActive(): Promise<boolean>;
 }
 
-/** Requests to other relays (07). */
+/** Requests and notifications to other relays (07 §C). */
 export interface RelayClient {
   /**
-   * Sends one `message.deliver`. Settles within a minute; a failure of the other relay or of the
-   * network is a {@link DeliveryAnswer}, not an exception.
+   * Sends one request to a relay and returns its answer. Settles within a minute; a failure of the
+   * other relay or of the network is a {@link RelayAnswer}, not an exception.
    */
-  deliver(relayId: string, params: JsonObject): Promise<DeliveryAnswer>;
+  call(relayId: string, method: RelayMethodName, params: JsonObject): Promise<RelayAnswer>;
+  /** Sends one notification. Returns whether it was sent; never throws. */
+  notify(relayId: string, name: RelayNotificationName, params: JsonObject): Promise<boolean>;
+  /**
+   * Returns until when no request is sent to a relay that failed, Unix seconds; `undefined` for any
+   * other relay.
+   */
+  pausedUntil(relayId: string): number | undefined;
 }
 
-/** The result of one `message.deliver` (04 section 16). */
-export type DeliveryAnswer =
-  /** The target accepted it. */
-  | { readonly kind: 'accepted' }
-  /** The target refused it. A code outside the catalogue is passed on unchanged. */
-  | {
-      readonly kind: 'refused';
-      readonly code: string;
-      readonly message: string;
-      /** Valid `retry_after` of `rate_limited`, seconds. */
-      readonly retryAfter?: number;
-    }
+/** The answer to one request to another relay. */
+export type RelayAnswer =
+  | RelayResponse
   /** It is certain that no request was sent. */
   | { readonly kind: 'unreachable' }
-  /** A request may have arrived; only the same target knows (16.3). */
+  /** A request may have arrived; only the same relay knows (04 section 16.3). */
   | { readonly kind: 'unknown' };
 
 /** Carries notices to every process of this relay, this one included. */

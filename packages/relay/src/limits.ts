@@ -131,6 +131,13 @@ export const RelayLimits = Type.Object({
   accountBurst: limit(1_000, 'Calls of one account at once.'),
   addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
   addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
+  relayRate: limit(200, 'Requests of one other relay in a second, sustained (07 §C9).'),
+  relayBurst: limit(1_000, 'Requests of one other relay at once.'),
+  relayAccountRate: limit(
+    20,
+    'Requests of one other relay about one account in a second, sustained.',
+  ),
+  relayAccountBurst: limit(200, 'Requests of one other relay about one account at once.'),
   addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
   addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
 });
@@ -201,6 +208,11 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     ],
     [relay.accountBurst >= relay.accountRate, 'accountBurst: at least accountRate'],
     [relay.addressBurst >= relay.addressRate, 'addressBurst: at least addressRate'],
+    [relay.relayBurst >= relay.relayRate, 'relayBurst: at least relayRate'],
+    [
+      relay.relayAccountBurst >= relay.relayAccountRate,
+      'relayAccountBurst: at least relayAccountRate',
+    ],
     [relay.addressBytesBurst >= relay.addressBytes, 'addressBytesBurst: at least addressBytes'],
   ];
   return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);

@@ -15,3 +15,18 @@ export {
   encodeFindNode,
   encodeFrame,
 } from './keyspace.ts';
+export {
+  DeviceStatus,
+  DeviceStatusQuery,
+  encodeRelayNotification,
+  encodeRelayRequest,
+  type RelayMethodDefinition,
+  type RelayMethodName,
+  type RelayNotificationName,
+  type RelayParamsOf,
+  type RelayResponse,
+  type RelayResultOf,
+  readRelayResponse,
+  relayMethods,
+  relayNotifications,
+} from './rpc.ts';

@@ -8,7 +8,6 @@ import {
 import { canonicalJson, parseJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
-import type { HandlerResult } from '../dispatch/handler.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { DeviceSession } from '../sessions/session.ts';
 import { capSessions, revokeSessions } from '../sessions/session-store.ts';
@@ -167,12 +166,9 @@ async function endSessions(
   return notices;
 }
 
-/**
- * Wakes the jobs that a new device state gives work to. Called after the commit with its result.
- */
-export function wakeDeviceJobs({ jobs }: RelayContext, outcome: HandlerResult): HandlerResult {
-  const kinds = new Set(outcome.notices?.map(({ kind }) => kind));
+/** Wakes the jobs that a new device state gives work to. Called after the commit with its notices. */
+export function wakeDeviceJobs({ jobs }: RelayContext, notices: readonly Notice[] = []): void {
+  const kinds = new Set(notices.map(({ kind }) => kind));
   if (kinds.has('revoked')) jobs.wake(inactiveDevicesJobName);
   if (kinds.has('device-state')) jobs.wake(expiredDevicesJobName);
-  return outcome;
 }

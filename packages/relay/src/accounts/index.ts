@@ -8,6 +8,7 @@ import { deviceStateResolve } from './methods/device.state.resolve.ts';
 import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
+import { deviceStatus } from './relay-methods/device.status.ts';
 import { deviceStateResync } from './resync.ts';
 
 export { type Access, requireAccess, verifyAuthorization } from './access.ts';
@@ -53,6 +54,7 @@ export const accounts: StoredModule = {
     'account.route.publish': accountRoutePublish,
     'account.route.resolve': accountRouteResolve,
   } satisfies HandlersOf<'account' | 'device' | 'profile'>,
+  relayHandlers: { 'device.status': deviceStatus },
   jobs: [stagedStatesJob, expiredDevicesJob],
   accountResync: deviceStateResync,
 };

@@ -3,21 +3,21 @@
  * mode, rate, parameters, handler, error. The order of refusals is chapter 02, section 18.
  */
 import {
-  encodeBase64url,
   isMethodName,
   type MethodDefinition,
   type MethodName,
   methods,
   ProtocolError,
 } from '@posthouse/protocol';
-import { JsonError, type JsonValue } from '@posthouse/protocol/json';
+import type { JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
-import { callAnswered, callFailed } from '../observability/events.ts';
+import { callAnswered } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
 import type { ConnectionBinding } from './call.ts';
 import type { AnyHandler, Handlers, ResultValue } from './handler.ts';
 import { checkParams } from './params.ts';
-import { RateLimiter } from './rate-limiter.ts';
+import { RateLimiter, takeFrom } from './rate-limiter.ts';
+import { refusalOf } from './refusal.ts';
 
 /** A request as a transport decoded it. */
 export interface DecodedRequest {
@@ -76,7 +76,7 @@ export class Dispatcher {
     try {
       return { ok: true, result: await this.#call(request) };
     } catch (error) {
-      return { ok: false, error: this.#refusal(request.method, error) };
+      return { ok: false, error: refusalOf(this.#context, request.method, error) };
     }
   }
 
@@ -170,22 +170,8 @@ export class Dispatcher {
     connection.end(session);
     throw noSession();
   }
-
-  #refusal(method: string, error: unknown): ProtocolError {
-    if (error instanceof ProtocolError && error.code !== 'internal_error') return error;
-    if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
-    const id = encodeBase64url(this.#context.random(9));
-    callFailed(this.#context, { method, id, error });
-    return new ProtocolError('internal_error', `internal error ${id}`);
-  }
 }
 
 function noSession(): ProtocolError {
   return new ProtocolError('unauthorized', 'no valid session');
-}
-
-function takeFrom(limiter: RateLimiter, key: string): void {
-  const wait = limiter.take(key);
-  if (wait === 0) return;
-  throw new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
 }

@@ -1,11 +1,13 @@
 import type { Job } from '../context.ts';
 import type { Handlers } from './handler.ts';
 import type { AccountResync, Module, SubscriptionResync } from './module.ts';
+import type { RelayHandlers } from './relay-handler.ts';
 
 /** All modules of a relay together. */
 export interface ModuleSet {
   /** Handlers by method name: the only table there is. */
   readonly handlers: Handlers;
+  readonly relayHandlers: RelayHandlers;
   readonly jobs: readonly Job[];
   readonly accountResyncs: readonly AccountResync[];
   readonly subscriptionResyncs: readonly SubscriptionResync[];
@@ -24,6 +26,7 @@ export function combineModules(modules: readonly Module[]): ModuleSet {
   }
   return {
     handlers,
+    relayHandlers: Object.assign({}, ...modules.map(({ relayHandlers }) => relayHandlers)),
     jobs: modules.flatMap((module) => module.jobs),
     accountResyncs: modules.flatMap((module) => module.accountResync ?? []),
     subscriptionResyncs: modules.flatMap((module) => module.subscriptionResync ?? []),

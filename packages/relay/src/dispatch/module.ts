@@ -4,6 +4,7 @@ import type { Migration, Reader } from '../storage/types.ts';
 import type { SubscriptionKind } from './call.ts';
 import type { Handlers } from './handler.ts';
 import type { Notice } from './notice.ts';
+import type { RelayHandlers } from './relay-handler.ts';
 
 /** What one folder adds to the relay: methods, jobs and resync sources. */
 export interface Module {
@@ -11,6 +12,8 @@ export interface Module {
   /** The optional module it implements; a relay that does not host it answers none of its methods. */
   readonly capability?: Capability;
   readonly handlers: Handlers;
+  /** Handlers of requests and notifications that other relays send (07 §C). */
+  readonly relayHandlers?: RelayHandlers;
   readonly jobs: readonly Job[];
   readonly accountResync?: AccountResync;
   readonly subscriptionResync?: SubscriptionResync;

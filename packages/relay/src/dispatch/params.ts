@@ -7,6 +7,12 @@ import {
 } from '@posthouse/protocol';
 import { isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 
+/** What a catalogue entry, of clients or of relays, says about parameters. */
+export type ParamsDefinition = Pick<
+  MethodDefinition,
+  'params' | 'depth' | 'memberDepth' | 'nullable' | 'nullableUnknown'
+>;
+
 /**
  * Checks decoded parameters against a method of the catalogue: an object, no `$context`, which is
  * never sent (01 N6, 06 §8), no `null` unless the method allows it (01 J9), no value too deep for
@@ -15,7 +21,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protoc
  * @throws ProtocolError `bad_request`
  */
 export function checkParams(
-  definition: MethodDefinition,
+  definition: ParamsDefinition,
   params: JsonValue,
 ): asserts params is JsonObject {
   if (!isJsonObject(params)) throw badRequest('', 'parameters are not an object');
@@ -32,7 +38,7 @@ export function checkParams(
   checkSchema(definition.params, params);
 }
 
-function isNullable(definition: MethodDefinition, name: string): boolean {
+function isNullable(definition: ParamsDefinition, name: string): boolean {
   if (definition.nullable?.includes(name)) return true;
   const { properties = {} } = definition.params as { properties?: Record<string, unknown> };
   return definition.nullableUnknown === true && !Object.hasOwn(properties, name);

@@ -1,3 +1,4 @@
+import { ProtocolError } from '@posthouse/protocol';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Clock } from '../context.ts';
 
@@ -67,4 +68,14 @@ export class RateLimiter {
   #wait({ tokens }: Bucket): number {
     return Math.max(1, Math.ceil((1 - tokens) / this.#options.rate));
   }
+}
+
+/**
+ * Charges one call to a key.
+ * @throws ProtocolError `rate_limited` with the seconds to wait
+ */
+export function takeFrom(limiter: RateLimiter, key: string): void {
+  const wait = limiter.take(key);
+  if (wait === 0) return;
+  throw new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
 }

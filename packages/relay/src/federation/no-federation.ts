@@ -1,12 +1,15 @@
 /** Route directory and relay client of a relay without connections to other relays. */
 import type { RelayClient, RouteDirectory } from '../context.ts';
 
-/** Finds no route. */
+/** Finds no route; there is no other relay that could store one. */
 export const noRoutes: RouteDirectory = {
   resolveRemote: () => Promise.resolve([]),
+  replicate: () => Promise.resolve(true),
 };
 
 /** Answers that no relay can be reached and no request was sent. */
 export const noRelayClient: RelayClient = {
-  deliver: () => Promise.resolve({ kind: 'unreachable' }),
+  call: () => Promise.resolve({ kind: 'unreachable' }),
+  notify: () => Promise.resolve(false),
+  pausedUntil: () => undefined,
 };

@@ -1,13 +1,19 @@
 import {
   type Authorization,
+  checkDeliveryStatus,
   deliveryEndCode,
   deliveryErrorAction,
   type MessageKeyBox,
   ProtocolError,
 } from '@posthouse/protocol';
-import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
+import {
+  canonicalJson,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+} from '@posthouse/protocol/json';
 import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
-import type { Clock, DeliveryAnswer, Job, RelayContext } from '../context.ts';
+import type { Clock, Job, RelayAnswer, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import { deliveryFailed } from '../observability/events.ts';
 import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
@@ -219,7 +225,7 @@ async function deliverTo(
     setTarget(tx, delivery, relayId),
   );
   if (!isMine) return undefined;
-  const answer = await context.relayClient.deliver(relayId, params);
+  const answer = await context.relayClient.call(relayId, 'message.deliver', params);
   return afterAnswer(answer, { relayId, asked: delivery.target });
 }
 
@@ -237,19 +243,31 @@ async function deliverParams(context: RelayContext, delivery: Delivery): Promise
 
 /** Determines the outcome from an answer (16.2, 16.3). */
 function afterAnswer(
-  answer: DeliveryAnswer,
+  answer: RelayAnswer,
   { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
 ): AttemptResult {
   switch (answer.kind) {
-    case 'accepted':
-      return { kind: 'accepted' };
+    case 'result':
+      return isAccepted(answer.value) ? { kind: 'accepted' } : retryLater(relayId);
     case 'unreachable':
       // No request was sent this time: only an earlier one can bind the delivery to the relay.
       return retryLater(asked);
+    // An answer that fails validation is a bad gateway (07 §C4); the message may have been accepted.
+    case 'invalid':
     case 'unknown':
       return retryLater(relayId);
     case 'refused':
       return afterRefusal(answer, relayId);
+  }
+}
+
+/** Returns whether the result of `message.deliver` confirms acceptance (07 §C8). */
+function isAccepted(value: JsonValue): boolean {
+  try {
+    checkDeliveryStatus(value);
+    return value.status === 'target_accepted';
+  } catch {
+    return false;
   }
 }
 

@@ -38,7 +38,7 @@ export function callAnswered(
   { log, metrics }: Observed,
   call: {
     readonly method: string;
-    readonly transport: 'http' | 'websocket';
+    readonly transport: 'http' | 'websocket' | 'relay';
     readonly code: ErrorCode | 'ok';
     readonly milliseconds: number;
   },

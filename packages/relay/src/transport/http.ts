@@ -23,10 +23,10 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
+import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import { connectionRefused } from '../observability/events.ts';
 import type { ClientAddresses } from './client-addresses.ts';
-import { encodeRelayError, encodeResult } from './encode.ts';
 
 export interface HttpParts {
   readonly context: RelayContext;

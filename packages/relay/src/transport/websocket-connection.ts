@@ -4,11 +4,6 @@ import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import type { ConnectionBinding } from '../dispatch/call.ts';
 import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
-import type { RateLimiter } from '../dispatch/rate-limiter.ts';
-import type { Hub } from '../notifications/hub.ts';
-import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
-import type { Session } from '../sessions/session.ts';
-import { BoundSession } from './bound-session.ts';
 import {
   encodeFailure,
   encodeRefusal,
@@ -16,7 +11,12 @@ import {
   fitsMessage,
   type RpcId,
   readEnvelope,
-} from './envelope.ts';
+} from '../dispatch/envelope.ts';
+import type { RateLimiter } from '../dispatch/rate-limiter.ts';
+import type { Hub } from '../notifications/hub.ts';
+import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
+import type { Session } from '../sessions/session.ts';
+import { BoundSession } from './bound-session.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003 } as const;

@@ -5,11 +5,11 @@ import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
+import { encodeRelayError } from '../dispatch/encode.ts';
 import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
 import type { ClientAddresses } from './client-addresses.ts';
-import { encodeRelayError } from './encode.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
 
 export interface WebSocketParts {

@@ -1,7 +1,7 @@
 import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { DeliveryAnswer } from '../../src/context.ts';
+import type { RelayAnswer } from '../../src/context.ts';
 import { type MessageOptions, Person, type SendParams } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { type InProcessRelay, inProcessRelay, network } from '../support/in-process-relay.ts';
@@ -45,16 +45,21 @@ async function atRelay(index: number, person = ben): Promise<void> {
   relay.routes = (account) => (account === person.account ? [route] : []);
 }
 /** Answers requests to other relays one after another; the last answer repeats. */
-function answering(...answers: DeliveryAnswer[]): { relayId: string; params: JsonObject }[] {
+function answering(...answers: RelayAnswer[]): { relayId: string; params: JsonObject }[] {
   const asked: { relayId: string; params: JsonObject }[] = [];
-  relay.deliver = (relayId, params) => {
-    const answer = answers[Math.min(asked.length, answers.length - 1)] as DeliveryAnswer;
+  relay.callRelay = (relayId, _method, params) => {
+    const answer = answers[Math.min(asked.length, answers.length - 1)] as RelayAnswer;
     asked.push({ relayId, params });
     return Promise.resolve(answer);
   };
   return asked;
 }
-const refused = (code: string, retryAfter?: number): DeliveryAnswer => ({
+/** What a target answers that has the message, at any time of its own. */
+const accepted: RelayAnswer = {
+  kind: 'result',
+  value: { status: 'target_accepted', accepted_at: 1_750_000_000 },
+};
+const refused = (code: string, retryAfter?: number): RelayAnswer => ({
   kind: 'refused',
   code,
   message: 'no',
@@ -182,7 +187,7 @@ describe('a recipient that comes home here later', () => {
     };
     await nextAttempt();
     expect(await inboxHead(ben)).toBe(-1);
-    const asked = answering({ kind: 'accepted' });
+    const asked = answering(accepted);
     await nextAttempt();
     expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
     expect(await status(message)).toMatchObject({ status: 'target_accepted' });
@@ -303,7 +308,7 @@ describe('04 §16.2: attempts at other relays', () => {
   beforeEach(() => atRelay(0));
 
   test('the request is what was submitted, with the certificate, without sender boxes', async () => {
-    const asked = answering({ kind: 'accepted' });
+    const asked = answering(accepted);
     const message = toBen({ senders: ['phone'] });
     await send(message);
     await nextAttempt();
@@ -388,7 +393,7 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('16.3: after an unknown outcome only that relay is asked, even if the account moves', async () => {
-    const asked = answering({ kind: 'unknown' }, { kind: 'unreachable' }, { kind: 'accepted' });
+    const asked = answering({ kind: 'unknown' }, { kind: 'unreachable' }, accepted);
     const message = toBen();
     await send(message);
     await nextAttempt();
@@ -403,19 +408,19 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('16.3: a crash during an attempt is an unknown outcome', async () => {
-    relay.deliver = () => Promise.reject(new Error('the process dies here'));
+    relay.callRelay = () => Promise.reject(new Error('the process dies here'));
     await send(toBen());
     await relay.runJob(job);
     await relay.restart();
     await atRelay(1);
-    const asked = answering({ kind: 'accepted' });
+    const asked = answering(accepted);
     expect((await queue())[0]).toMatchObject({ target: relayIds[0] });
     await nextAttempt();
     expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
   });
 
   test('16.3: a route error of that relay frees the delivery for the new one', async () => {
-    const asked = answering({ kind: 'unknown' }, refused('route_stale'), { kind: 'accepted' });
+    const asked = answering({ kind: 'unknown' }, refused('route_stale'), accepted);
     await send(toBen());
     await nextAttempt();
     await atRelay(1);
@@ -427,7 +432,7 @@ describe('04 §16.2: attempts at other relays', () => {
   test.each(['internal_error', 'bad_gateway', 'rate_limited', 'temporarily_unavailable'])(
     '16.3: %s of that relay is no route error, so it is asked again',
     async (code) => {
-      const asked = answering(refused(code), { kind: 'accepted' });
+      const asked = answering(refused(code), accepted);
       await send(toBen());
       await nextAttempt();
       await atRelay(1);
@@ -443,12 +448,12 @@ describe('04 §16.2: attempts at other relays', () => {
   ] as const)(
     '16.3: %s that comes when others have the delivery changes nothing of it',
     async (_, answer) => {
-      const late = Promise.withResolvers<DeliveryAnswer>();
+      const late = Promise.withResolvers<RelayAnswer>();
       const asked: string[] = [];
       const answers = [late.promise, refused('route_stale'), { kind: 'unknown' } as const];
-      relay.deliver = async (relayId) => {
+      relay.callRelay = async (relayId) => {
         asked.push(relayId);
-        return (await answers[asked.length - 1]) as DeliveryAnswer;
+        return (await answers[asked.length - 1]) as RelayAnswer;
       };
       const message = toBen();
       await send(message);
@@ -471,7 +476,7 @@ describe('04 §16.2: attempts at other relays', () => {
   );
 
   test('16.3: a request that never left this relay binds the delivery to no relay', async () => {
-    const asked = answering({ kind: 'unreachable' }, { kind: 'accepted' });
+    const asked = answering({ kind: 'unreachable' }, accepted);
     await send(toBen());
     await nextAttempt();
     await atRelay(1);
@@ -482,18 +487,18 @@ describe('04 §16.2: attempts at other relays', () => {
   test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
     await relay.restart({ deliveryConcurrency: 2 });
     await atRelay(0);
-    const slow = Promise.withResolvers<DeliveryAnswer>();
+    const slow = Promise.withResolvers<RelayAnswer>();
     let underWay = 0;
     let maximum = 0;
     let count = 0;
-    relay.deliver = async () => {
+    relay.callRelay = async () => {
       count += 1;
       underWay += 1;
       maximum = Math.max(maximum, underWay);
-      const answer = count === 1 ? await slow.promise : await Promise.resolve({ kind: 'accepted' });
+      const answer = count === 1 ? await slow.promise : await Promise.resolve(accepted);
       underWay -= 1;
-      if (count === 6) slow.resolve({ kind: 'accepted' });
-      return answer as DeliveryAnswer;
+      if (count === 6) slow.resolve(accepted);
+      return answer as RelayAnswer;
     };
     const messages = Array.from({ length: 6 }, () => toBen());
     for (const message of messages) await send(message);
@@ -503,7 +508,7 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('two processes never take one delivery at once', async () => {
-    const asked = answering({ kind: 'accepted' });
+    const asked = answering(accepted);
     for (let count = 0; count < 5; count += 1) await send(toBen());
     await Promise.all([relay.runJob(job), relay.runJob(job)]);
     expect(new Set(asked.map(({ params }) => canonicalJson(params))).size).toBe(5);
@@ -513,7 +518,7 @@ describe('04 §16.2: attempts at other relays', () => {
   test('03 §12: an accepted message is delivered even after the sender has left', async () => {
     const message = toBen();
     await send(message);
-    answering({ kind: 'accepted' });
+    answering(accepted);
     await relay.context.storage.write('test', (tx) =>
       tx.run(
         'UPDATE account_routes SET relay_id = ? WHERE account = ?',

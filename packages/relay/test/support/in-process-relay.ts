@@ -5,20 +5,28 @@
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach } from 'vitest';
-import type { DeliveryAnswer, Job, RelayContext, Verifier } from '../../src/context.ts';
+import type { Job, RelayAnswer, RelayContext, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
-import type { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import { encodeResult } from '../../src/dispatch/encode.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
+import type { RelayReply } from '../../src/dispatch/relay-dispatcher.ts';
+import type { PeerRelay } from '../../src/dispatch/relay-handler.ts';
 import type { RelayLimits } from '../../src/limits.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
-import { encodeResult } from '../../src/transport/encode.ts';
 import { type HomeRelay, Person } from '../fixtures/person.ts';
 import { ManualClock } from './clock.ts';
 import { dump, RelayData, rowsOf } from './engine.ts';
-import { modules, openModules, origin, relayId, withoutRateLimits } from './modules.ts';
+import {
+  defaultRelay,
+  modules,
+  openModules,
+  origin,
+  relayKeys,
+  withoutRateLimits,
+} from './modules.ts';
 
 export { network, relayPublicKey } from './modules.ts';
 
@@ -37,8 +45,12 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   clock = new ManualClock();
   faults: StorageFaults = {};
   /** Answers of other relays; replaced by tests that know some. */
-  routes: (account: string) => readonly FinalRoute[] = noRoutes;
-  deliver: (relayId: string, params: JsonObject) => Promise<DeliveryAnswer> = unreachable;
+  routes: (account: string) => readonly FinalRoute[] | Promise<readonly FinalRoute[]> = noRoutes;
+  callRelay: (to: string, method: string, params: JsonObject) => Promise<RelayAnswer> = unreachable;
+  notifyRelay: (to: string, name: string, params: JsonObject) => Promise<boolean> = notSent;
+  /** Sends a route to other relays; says whether enough of them stored it. */
+  replicate: (route: FinalRoute, leaving: string | undefined) => Promise<boolean> = stored;
+  pausedUntil: (relayId: string) => number | undefined = () => undefined;
   /** Whether the registry names this relay as active. */
   isActive = true;
   /** What happens, once, while the next call waits for its signatures. */
@@ -51,10 +63,13 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   readonly #declared: { readonly person: Person; readonly devices: readonly string[] }[] = [];
   #limits: RelayLimits = withoutRateLimits;
   #data: RelayData | undefined;
-  #running: { storage: Storage; context: RelayContext; dispatcher: Dispatcher } | undefined;
+  #running: ({ readonly storage: Storage } & ReturnType<typeof openModules>) | undefined;
+  readonly #keys: ReturnType<typeof relayKeys>;
 
-  constructor(limits: Partial<RelayLimits> = {}) {
+  /** @param byte what the relay's key is made of, if a test has several relays */
+  constructor(limits: Partial<RelayLimits> = {}, byte: number = defaultRelay) {
     this.#declaredLimits = limits;
+    this.#keys = relayKeys(byte);
   }
 
   static async start(limits: Partial<RelayLimits> = {}): Promise<InProcessRelay> {
@@ -68,7 +83,10 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.clock = new ManualClock();
     this.faults = {};
     this.routes = noRoutes;
-    this.deliver = unreachable;
+    this.callRelay = unreachable;
+    this.notifyRelay = notSent;
+    this.replicate = stored;
+    this.pausedUntil = () => undefined;
     this.isActive = true;
     this.meanwhile = undefined;
     this.afterProof = undefined;
@@ -97,7 +115,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   }
 
   get relayId(): string {
-    return relayId;
+    return this.#keys.relayId;
   }
 
   /**
@@ -128,6 +146,12 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     });
     if (answer?.ok !== true) throw answer?.error ?? new Error('the relay is stopped');
     return parseJson(encodeResult(answer.result));
+  }
+
+  /** Answers a frame of another relay. */
+  async answerRelay(frame: Uint8Array, peer: PeerRelay): Promise<RelayReply> {
+    if (this.#running === undefined) throw new Error('the relay is stopped');
+    return await this.#running.relayDispatcher.answer(frame, peer);
   }
 
   /** The code a call is refused with, or `ok`. */
@@ -200,22 +224,34 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
       throw error;
     });
     bus.subscribe((notice) => this.#notices.push(notice));
-    const parts = openModules({
-      storage,
-      clock: this.clock,
-      limits: this.#limits,
-      verifier: this.#verifier(),
-      routeDirectory: { resolveRemote: (account) => Promise.resolve(this.routes(account)) },
-      relayClient: { deliver: (to, params) => this.deliver(to, params) },
-      registryStatus: { isActive: () => Promise.resolve(this.isActive) },
-      bus,
-    });
+    const parts = openModules(
+      {
+        storage,
+        clock: this.clock,
+        limits: this.#limits,
+        verifier: this.#verifier(),
+        routeDirectory: {
+          resolveRemote: async (account) => await this.routes(account),
+          replicate: (route, leaving) => this.replicate(route, leaving),
+        },
+        relayClient: {
+          call: (to, method, params) => this.callRelay(to, method, params),
+          notify: (to, name, params) => this.notifyRelay(to, name, params),
+          pausedUntil: (relayId) => this.pausedUntil(relayId),
+        },
+        registryStatus: { isActive: () => Promise.resolve(this.isActive) },
+        bus,
+      },
+      this.#keys,
+    );
     this.#running = { storage, ...parts };
   }
 }
 
 const noRoutes = () => [];
 const unreachable = () => Promise.resolve({ kind: 'unreachable' as const });
+const notSent = () => Promise.resolve(false);
+const stored = () => Promise.resolve(true);
 
 /**
  * Starts a relay before each test of the file and stops it afterwards.

@@ -8,6 +8,8 @@ import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import { combineModules } from '../../src/dispatch/module-set.ts';
+import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
 import { groups } from '../../src/groups/index.ts';
 import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
@@ -29,10 +31,17 @@ export const withoutRateLimits: RelayLimits = {
 };
 
 export const origin = 'https://relay.example';
-const relayKey = new Uint8Array(32).fill(0x77);
-const signer = accountSigner(network, relayKey);
-export const relayPublicKey = signer.publicKey;
-export const relayId = deriveRelayId(network, signer.publicKey);
+
+/** The keys of a relay made from one byte. */
+export function relayKeys(byte: number) {
+  const privateKey = new Uint8Array(32).fill(byte);
+  const { publicKey } = accountSigner(network, privateKey);
+  return { privateKey, publicKey, relayId: deriveRelayId(network, publicKey) };
+}
+
+/** The byte of the relay that most tests use alone. */
+export const defaultRelay = 0x77;
+export const { publicKey: relayPublicKey } = relayKeys(defaultRelay);
 
 /** What is the caller's to choose. */
 type Parts = Pick<
@@ -48,9 +57,13 @@ type Parts = Pick<
 >;
 
 /** Puts the modules of a relay on a database with its schema. */
-export function openModules(parts: Parts): {
+export function openModules(
+  parts: Parts,
+  keys: ReturnType<typeof relayKeys>,
+): {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
+  readonly relayDispatcher: RelayDispatcher;
 } {
   const { storage, clock, bus } = parts;
   const context: RelayContext = {
@@ -58,10 +71,10 @@ export function openModules(parts: Parts): {
     network,
     random: nodeRandom,
     identity: {
-      relayId,
-      publicKey: signer.publicKey,
+      relayId: keys.relayId,
+      publicKey: keys.publicKey,
       peerId: 'unused',
-      sign: (message) => encodeBase64url(nodePrimitives.p256.sign(relayKey, message)),
+      sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
     sessions: new SessionCache({ storage, clock, bus }),
     jobs: { wake: () => {} },
@@ -69,6 +82,10 @@ export function openModules(parts: Parts): {
     metrics: new Metrics(),
     log: pino({ level: 'silent' }),
   };
-  const handlers = Object.assign({}, ...modules.map((module) => module.handlers));
-  return { context, dispatcher: new Dispatcher(context, handlers) };
+  const { handlers, relayHandlers } = combineModules(modules);
+  return {
+    context,
+    dispatcher: new Dispatcher(context, handlers),
+    relayDispatcher: new RelayDispatcher(context, relayHandlers),
+  };
 }

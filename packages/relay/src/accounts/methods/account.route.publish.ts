@@ -48,19 +48,43 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
-  const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
+  const published = await storage.write(`account:${account}`, async (tx) => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
+    const leaving = known?.relayId === identity.relayId ? undefined : known?.relayId;
     // The same route with another signature of the account is a repeat, but the answer may differ
     // from the submission by the relay's signature only: the submitted draft is co-signed.
     if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
-      return { result: new JsonText(known.text), notices };
+      return { text: known.text, notices, leaving };
     }
     await writeRoute(tx, account, submitted);
-    return { result: new JsonText(submitted.text), notices };
+    return { text: submitted.text, notices, leaving };
   });
-  return wakeDeviceJobs(context, outcome);
+  return await replicate(context, published);
 };
+
+/** Replicates the committed route, then answers (07 §B12). Without enough replicas it is in force. */
+async function replicate(
+  context: RelayContext,
+  published: {
+    readonly text: string;
+    readonly notices: readonly Notice[];
+    readonly leaving: string | undefined;
+  },
+): Promise<HandlerResult> {
+  const { bus, routeDirectory } = context;
+  const { text, notices, leaving } = published;
+  wakeDeviceJobs(context, notices);
+  if (notices.length > 0) bus.publish(notices);
+  const route = parseJson(text) as unknown as FinalRoute;
+  if (!(await routeDirectory.replicate(route, leaving))) {
+    throw new ProtocolError(
+      'temporarily_unavailable',
+      'the route is in force, but too few relays stored it: publish it again',
+    );
+  }
+  return { result: new JsonText(text) };
+}
 
 /** Makes the final document; it leaves this relay only after the commit. */
 function cosign({ network, identity }: RelayContext, draft: AccountRoute): FinalRoute {

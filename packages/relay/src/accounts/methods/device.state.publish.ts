@@ -42,7 +42,8 @@ export const deviceStatePublish: Handler<'device.state.publish'> = async (contex
     if (home.kind === 'local') return await activateIfNew(tx, submission, now);
     return { result: await stage(context, tx, { submission, now }) };
   });
-  return wakeDeviceJobs(context, outcome);
+  wakeDeviceJobs(context, outcome.notices);
+  return outcome;
 };
 
 async function verifyState(

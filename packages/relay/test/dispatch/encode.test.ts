@@ -2,14 +2,14 @@ import { ProtocolError } from '@posthouse/protocol';
 import { canonicalJson, isJsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { JsonText, type ResultValue } from '../../src/dispatch/handler.ts';
-import { encodeRelayError, encodeResult } from '../../src/transport/encode.ts';
+import { encodeRelayError, encodeResult } from '../../src/dispatch/encode.ts';
 import {
   encodeFailure,
   encodeSuccess,
   fitsMessage,
   readEnvelope,
-} from '../../src/transport/envelope.ts';
+} from '../../src/dispatch/envelope.ts';
+import { JsonText, type ResultValue } from '../../src/dispatch/handler.ts';
 
 describe('result objects', () => {
   test('stored text leaves as it is, everything around it is written', () => {

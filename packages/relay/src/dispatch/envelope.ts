@@ -1,4 +1,4 @@
-/** Decodes and encodes JSON-RPC envelopes of the WebSocket transport (02 §3.3 to §3.8). */
+/** Decodes and encodes JSON-RPC envelopes: of WebSockets (02 §3.3 to §3.8) and of relay RPC (07 §C3). */
 import {
   errorCatalogue,
   limits,
@@ -15,30 +15,47 @@ import {
   type JsonValue,
   parseJson,
 } from '@posthouse/protocol/json';
-import type { ResultValue } from '../dispatch/handler.ts';
 import { encodeResult } from './encode.ts';
+import type { ResultValue } from './handler.ts';
 
 export type RpcId = string | number;
 
-/** A decoded request, or the error answer to an invalid one. */
-export type Envelope =
-  | {
-      readonly kind: 'request';
-      readonly id: RpcId;
-      readonly method: string;
-      /** Any JSON value; if omitted, the empty object (02 §2.5). */
-      readonly params: JsonValue;
-    }
-  | { readonly kind: 'refused'; readonly answer: string };
+/** A decoded request. */
+export interface RpcRequest {
+  readonly kind: 'request';
+  readonly id: RpcId;
+  readonly method: string;
+  /** Any JSON value; if omitted, the empty object (02 §2.5). */
+  readonly params: JsonValue;
+}
 
-/** Decodes one text message; an invalid one yields exactly one error answer. */
-export function readEnvelope(bytes: Uint8Array): Envelope {
+/** A decoded notification: a request without `id`, which gets no answer. */
+export interface RpcNotification {
+  readonly kind: 'notification';
+  readonly method: string;
+  readonly params: JsonValue;
+}
+
+/** The error answer to an invalid request. */
+export interface RefusedRequest {
+  readonly kind: 'refused';
+  readonly answer: string;
+}
+
+/** Decodes one WebSocket message; an invalid one, or one without `id`, yields exactly one error answer. */
+export function readEnvelope(bytes: Uint8Array): RpcRequest | RefusedRequest {
   let text: string;
   try {
     text = decodeUtf8(bytes);
   } catch {
     return refused(rpcErrors.parse_error, null);
   }
+  const envelope = readRelayEnvelope(text);
+  return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
+}
+
+/** Decodes the text of one frame of relay RPC; an invalid one yields exactly one error answer. */
+export function readRelayEnvelope(text: string): RpcRequest | RpcNotification | RefusedRequest {
   let value: JsonValue;
   try {
     value = parseJson(text);
@@ -49,13 +66,14 @@ export function readEnvelope(bytes: Uint8Array): Envelope {
   return isJsonObject(value) ? readRequest(value) : refused(rpcErrors.invalid_request, null);
 }
 
-function readRequest(value: JsonObject): Envelope {
-  const { jsonrpc, id, method, params } = value;
-  if (!isRpcId(id)) return refused(rpcErrors.invalid_request, null);
+function readRequest(value: JsonObject): RpcRequest | RpcNotification | RefusedRequest {
+  const { jsonrpc, id, method, params = {} } = value;
+  if (id !== undefined && !isRpcId(id)) return refused(rpcErrors.invalid_request, null);
   if (jsonrpc !== '2.0' || typeof method !== 'string') {
-    return refused(rpcErrors.invalid_request, id);
+    return refused(rpcErrors.invalid_request, id ?? null);
   }
-  return { kind: 'request', id, method, params: params === undefined ? {} : params };
+  if (id === undefined) return { kind: 'notification', method, params };
+  return { kind: 'request', id, method, params };
 }
 
 const reasons: Readonly<Record<number, string>> = {
@@ -64,7 +82,7 @@ const reasons: Readonly<Record<number, string>> = {
   [errorCatalogue.bad_request.rpc]: 'params break the rules for JSON',
 };
 
-function refused(code: number, id: RpcId | null): Envelope {
+function refused(code: number, id: RpcId | null): RefusedRequest {
   return { kind: 'refused', answer: encodeRefusal(id, code, reasons[code] ?? 'refused') };
 }
 

@@ -1,0 +1,16 @@
+import { encodeBase64url, ProtocolError } from '@posthouse/protocol';
+import { JsonError } from '@posthouse/protocol/json';
+import type { RelayContext } from '../context.ts';
+import { callFailed } from '../observability/events.ts';
+
+/**
+ * Returns the error that a caller receives for what a call threw. An unknown exception is logged
+ * under an ID, and the caller gets no more than that.
+ */
+export function refusalOf(context: RelayContext, method: string, error: unknown): ProtocolError {
+  if (error instanceof ProtocolError && error.code !== 'internal_error') return error;
+  if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
+  const id = encodeBase64url(context.random(9));
+  callFailed(context, { method, id, error });
+  return new ProtocolError('internal_error', `internal error ${id}`);
+}
