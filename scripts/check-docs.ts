@@ -58,7 +58,7 @@ export function checkFileTable(page: string, folder: string): string[] {
   const listed = [...page.matchAll(/^\| `([\w./-]+\.ts)` +\|/gm)].map(([, file = '']) => file);
   if (listed.length === 0) return [];
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-    (file) => file.endsWith('.ts') && !file.startsWith('methods/') && file !== 'index.ts',
+    (file) => file.endsWith('.ts') && !/^(relay-)?methods\//.test(file) && file !== 'index.ts',
   );
   return [
     ...listed.filter((file) => !files.includes(file)).map((file) => `${file} does not exist`),
