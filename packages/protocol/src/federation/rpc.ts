@@ -103,7 +103,7 @@ export function encodeRelayRequest(request: {
  * Encodes a notification between relays as JSON text.
  *
  * @example
- * encodeRelayNotification('device.status.changed', { account, device_id: deviceId });
+ * encodeRelayNotification('device.status.changed', { account, device_id: deriveDeviceId(network, certificate) });
  */
 export function encodeRelayNotification(name: RelayNotificationName, params: JsonObject): string {
   return JSON.stringify({ jsonrpc: '2.0', method: name, params });
