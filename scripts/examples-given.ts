@@ -49,6 +49,7 @@ export const given = {
     network: 'Protocol.Network',
     nextChannel: 'Protocol.ChannelDescriptor',
     nicknames: 'Protocol.GroupNicknames',
+    noiseKey: 'Uint8Array',
     nonce: 'string',
     now: 'number',
     otherRoute: 'Protocol.FinalRoute',

@@ -8,6 +8,12 @@ export {
   peerPublicKeyOf,
 } from '../identity/peer-key.ts';
 export {
+  decodeHandshakePayload,
+  encodeHandshakePayload,
+  type HandshakePayload,
+  handshakeSigningInput,
+} from './handshake.ts';
+export {
   compareDistance,
   deriveRouteKey,
   dhtDistance,
