@@ -60,4 +60,10 @@ export const limits = {
   groupMessageBytes: 262_144,
   /** 05 §12.2: Canonical JSON of the parameters of a group method that writes. */
   groupWriteBytes: 1_048_576,
+  /** 07 §B3: one Noise handshake message, without the outer length. */
+  handshakeMessageBytes: 65_535,
+  /** 07 §B6: one DHT message. */
+  dhtMessageBytes: 1_048_576,
+  /** 07 §B8: a resource key of the DHT. */
+  dhtKeyBytes: 32,
 } as const;

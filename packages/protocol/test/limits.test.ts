@@ -16,10 +16,12 @@ const entries = [...source.matchAll(/\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s+(\w+): ([
 
 function placesIn(comment: string): { chapter: string; section: string }[] {
   let chapter = '';
-  return [...comment.matchAll(/\b(0\d)(?= §)|§(\d+(?:\.\d+)*)/g)].flatMap(([, number, section]) => {
-    if (number !== undefined) chapter = number;
-    return section === undefined ? [] : [{ chapter, section }];
-  });
+  return [...comment.matchAll(/\b(0\d)(?= §)|§([A-D]?\d+(?:\.\d+)*)/g)].flatMap(
+    ([, number, section]) => {
+      if (number !== undefined) chapter = number;
+      return section === undefined ? [] : [{ chapter, section }];
+    },
+  );
 }
 
 /** The text of a section with its subsections. */

@@ -7,6 +7,7 @@ export {
   peerIdOfKey,
   peerPublicKeyOf,
 } from '../identity/peer-key.ts';
+export { encodeFrame, FrameError, type FrameFault, FrameReader } from './frame.ts';
 export {
   decodeHandshakePayload,
   encodeHandshakePayload,
@@ -19,7 +20,6 @@ export {
   dhtDistance,
   dhtPosition,
   encodeFindNode,
-  encodeFrame,
 } from './keyspace.ts';
 export {
   DeviceStatus,

@@ -80,14 +80,3 @@ export function encodeFindNode(raw: Uint8Array): Uint8Array {
   if (raw.length === 0) throw new TypeError('a lookup input is not empty');
   return concatBytes(findNodeHead, encodeVarint(BigInt(raw.length)), raw);
 }
-
-/**
- * Encodes a frame of a DHT or relay RPC stream: the length as a varint, then the message (07 §B6,
- * §C2).
- *
- * @example
- * encodeFrame(new Uint8Array([7])); // Uint8Array [1, 7]
- */
-export function encodeFrame(message: Uint8Array): Uint8Array {
-  return concatBytes(encodeVarint(BigInt(message.length)), message);
-}
