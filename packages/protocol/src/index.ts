@@ -12,13 +12,13 @@ export {
   ProtocolError,
   rpcErrors,
 } from './errors.ts';
+export { encodeFrame } from './federation/frame.ts';
 export {
   compareDistance,
   deriveRouteKey,
   dhtDistance,
   dhtPosition,
   encodeFindNode,
-  encodeFrame,
 } from './federation/keyspace.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';
