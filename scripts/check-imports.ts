@@ -23,6 +23,7 @@ const floors: readonly (readonly string[])[] = [
   ['federation', 'notifications'],
   ['modules.ts', 'operations', 'transport'],
   ['relay.ts'],
+  ['dev'],
   ['commands', 'index.ts'],
   ['main.ts'],
 ];

@@ -89,6 +89,7 @@ export class Relay implements AsyncDisposable {
   /** Resolves when the relay has stopped; rejects if stopping failed. */
   readonly closed: Promise<void>;
   readonly #parts: AsyncDisposableStack;
+  readonly #jobs: JobRunner;
   readonly #closing = Promise.withResolvers<void>();
 
   private constructor(parts: AsyncDisposableStack, running: RunningParts) {
@@ -97,6 +98,7 @@ export class Relay implements AsyncDisposable {
     this.wss = running.wss;
     this.operations = running.operations;
     this.context = running.context;
+    this.#jobs = running.jobs;
     this.closed = this.#closing.promise;
     // Awaiting it is optional.
     this.closed.catch(() => {});
@@ -130,6 +132,11 @@ export class Relay implements AsyncDisposable {
     return this.context.network;
   }
 
+  /** Runs every job soon. Call it after the relay's clock was moved: deadlines may have passed. */
+  wakeJobs(): void {
+    this.#jobs.wakeAll();
+  }
+
   /** Stops accepting, answers requests in progress, closes connections with 1001, flushes. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#parts.disposed) return this.closed;
@@ -149,6 +156,7 @@ interface RunningParts {
   readonly wss: readonly string[];
   readonly operations: string | undefined;
   readonly context: RelayContext;
+  readonly jobs: JobRunner;
 }
 
 /** Starts every part in order; `parts` stops them in reverse order. */
@@ -174,6 +182,7 @@ async function startParts(
     wss: addresses.wss,
     operations: operations?.address,
     context,
+    jobs,
   };
 }
 
@@ -322,9 +331,12 @@ async function stopServing(
 
 /** Reads the certificate; its validity is in real time, whatever clock the relay uses. */
 async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string }> {
-  const { mode, certificate, key } = config.tls;
-  if (mode === 'dev')
-    return devCertificate(config.data, certificateHosts(config), systemClock.now());
+  const { mode, certificate, key, authority } = config.tls;
+  if (mode === 'dev') {
+    return devCertificate(config.data, certificateHosts(config), systemClock.now(), {
+      authorityFolder: authority,
+    });
+  }
   return readCertificate(certificate, key);
 }
 

@@ -48,6 +48,9 @@ function checkPresence(config: RelayConfig, purpose: Purpose): string[] {
     if (tls.certificate === '') missing('tls.certificate', 'in mode files');
     if (tls.key === '') missing('tls.key', 'in mode files');
   }
+  if (tls.authority !== '' && tls.mode !== 'dev') {
+    problems.push(`tls.mode: expected dev because tls.authority is set, found "${tls.mode}"`);
+  }
   // For port 0, only the running relay knows its port.
   if (purpose === 'descriptor' && port === 0 && !(addresses.https.length > 0 && addresses.peer)) {
     problems.push(`listen: expected a port, found ${JSON.stringify(listen)}`);

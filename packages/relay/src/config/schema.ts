@@ -43,6 +43,10 @@ export const RelayConfig = Type.Object(
       }),
       certificate: text('PEM file with the certificate chain, for mode `files`.', { default: '' }),
       key: text('PEM file with the private key, mode 0600, for mode `files`.', { default: '' }),
+      authority: text(
+        'Folder of the certificate authority for mode `dev`, which several relays may share; empty: tls/ in the data folder.',
+        { default: '' },
+      ),
     }),
     storage: Type.Object({
       engine: Type.Union([Type.Literal('sqlite'), Type.Literal('postgres')], {

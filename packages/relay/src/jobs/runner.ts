@@ -35,6 +35,11 @@ export class JobRunner implements Jobs, AsyncDisposable {
     this.#loops.get(name)?.wake();
   }
 
+  /** Runs every job soon: their deadlines follow a clock that was moved. */
+  wakeAll(): void {
+    for (const loop of this.#loops.values()) loop.wake();
+  }
+
   /** Waits for the batches in flight and starts no others. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#loops.values()].map((loop) => loop.stop()));

@@ -1,6 +1,7 @@
 /**
- * Certificates for development: an authority per data folder, and a server certificate for the hosts
- * the relay listens on. Clients trust `DIR/tls/ca.pem`; the machine's own store is not changed.
+ * Certificates for development: an authority per data folder or of several relays, and a server
+ * certificate for the hosts the relay listens on. Clients trust `DIR/tls/ca.pem`; the machine's own
+ * store is not changed.
  */
 import {
   createPrivateKey,
@@ -30,26 +31,47 @@ export interface ServerCertificate {
 
 /**
  * Returns the server certificate for these hosts; issues a new one if it is missing, expires soon, or
- * is for other hosts. The authority is replaced only when it expires soon.
+ * is for other hosts.
  *
  * @param now Unix seconds
+ * @param authorityFolder where {@link devAuthority} stores the authority; by default the folder of the
+ *   server certificate
  */
 export async function devCertificate(
   dataFolder: string,
   hosts: readonly string[],
   now: number,
+  { authorityFolder = '' }: { readonly authorityFolder?: string } = {},
 ): Promise<ServerCertificate> {
   const folder = join(dataFolder, 'tls');
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  const ca = await loadPair(folder, 'ca');
-  const issuer = ca !== undefined && lasts(ca, now + authority.left) ? ca : newAuthority(now);
-  if (issuer !== ca) await storePair(folder, 'ca', issuer);
+  const { pair: issuer, file } = await loadAuthority(authorityFolder || folder, now);
   const stored = await loadPair(folder, 'server');
   const usable =
     stored !== undefined && isFor(stored, issuer, hosts) && lasts(stored, now + server.left);
   const pair = usable ? stored : newServer(issuer, hosts, now);
   if (!usable) await storePair(folder, 'server', pair);
-  return { ...pair, authorityFile: join(folder, 'ca.pem') };
+  return { ...pair, authorityFile: file };
+}
+
+/**
+ * Creates the authority in a folder if there is none or it expires soon. If several relays share the
+ * folder, call this before they start: two relays that find no authority would each create one.
+ *
+ * @param now Unix seconds
+ * @returns path of its certificate
+ */
+export async function devAuthority(folder: string, now: number): Promise<string> {
+  return (await loadAuthority(folder, now)).file;
+}
+
+async function loadAuthority(folder: string, now: number): Promise<{ pair: Pair; file: string }> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const stored = await loadPair(folder, 'ca');
+  const usable = stored !== undefined && lasts(stored, now + authority.left);
+  const pair = usable ? stored : newAuthority(now);
+  if (!usable) await storePair(folder, 'ca', pair);
+  return { pair, file: join(folder, 'ca.pem') };
 }
 
 /** A certificate and its private key, in PEM. */

@@ -255,6 +255,11 @@ describe('wrong values', () => {
       /^public\.https: expected a value because tls\.mode is off/,
     ],
     [
+      'an authority for development with an own certificate',
+      { ...production, tls: { mode: 'off', authority: '/tmp/authority' } },
+      /^tls\.mode: expected dev because tls\.authority is set, found "off"$/m,
+    ],
+    [
       'no public address while listening everywhere',
       { dev: true, listen: '0.0.0.0:1' },
       /^public\.https: expected a value because listen covers every address/,

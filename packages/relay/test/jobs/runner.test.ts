@@ -153,3 +153,12 @@ test('stopping waits for the run under way and begins no other', async () => {
 test('two jobs of one name are refused', () => {
   expect(() => runner.start(context, [job, job])).toThrow('two jobs are called test.job');
 });
+
+test('all jobs can be woken at once', async () => {
+  runner.start(context, [job, { ...job, name: 'test.other' }]);
+  await settle();
+  expect(runs).toEqual([0, 0]);
+  runner.wakeAll();
+  await settle();
+  expect(runs).toEqual([0, 0, 0, 0]);
+});

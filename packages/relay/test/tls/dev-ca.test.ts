@@ -1,10 +1,10 @@
 import { X509Certificate } from 'node:crypto';
-import { chmodSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer, get } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { devCertificate } from '../../src/tls/dev-ca.ts';
+import { devAuthority, devCertificate } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -76,6 +76,20 @@ describe('the server certificate', () => {
     expect(ca()).not.toBe(authority);
     expect(first.authorityFile).toBe(join(folder.path, 'tls', 'ca.pem'));
   });
+});
+
+test('two relays share an authority in a folder of its own', async () => {
+  const authorityFolder = join(folder.path, 'shared');
+  const file = await devAuthority(authorityFolder, now());
+  expect(await devAuthority(authorityFolder, now())).toBe(file);
+  const authority = new X509Certificate(readFileSync(file));
+  for (const relay of ['a', 'b']) {
+    const data = join(folder.path, relay);
+    const pair = await devCertificate(data, hosts, now(), { authorityFolder });
+    expect(new X509Certificate(pair.cert).verify(authority.publicKey)).toBe(true);
+    expect(pair.authorityFile).toBe(file);
+    expect(readdirSync(join(data, 'tls')).sort()).toEqual(['server.key', 'server.pem']);
+  }
 });
 
 test('private keys are of mode 0600, and refused otherwise', async () => {
