@@ -4,8 +4,9 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
-  'packages/relay/test/{config,crypto,federation,jobs,keys,notifications,observability,tls}/**',
+  'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
   'packages/relay/test/{cluster,move,postgres}/**',
+  'packages/relay/test/federation/{address-filter,descriptor-fetch,kept-registry,registry}.test.ts',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/main,dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/transport/addresses.test.ts',

@@ -2,6 +2,7 @@ import { accounts } from './accounts/index.ts';
 import { auth } from './auth/index.ts';
 import { channels } from './channels/index.ts';
 import type { StoredModule } from './dispatch/module.ts';
+import { federationMigrations } from './federation/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
 import { identityMigration } from './storage/identity.ts';
@@ -16,4 +17,5 @@ export const relayMigrations: readonly Migration[] = [
   identityMigration,
   moveMigration,
   ...storedModules.flatMap((module) => module.migrations),
+  ...federationMigrations,
 ];

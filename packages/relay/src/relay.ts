@@ -19,10 +19,12 @@ import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RateLimiter } from './dispatch/rate-limiter.ts';
 import {
   enterRelay,
+  FileRegistry,
+  KeptRegistry,
   noRelayClient,
   noRoutes,
   readRegistry,
-  registryStatusIn,
+  registryStatusOf,
 } from './federation/index.ts';
 import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
@@ -207,6 +209,11 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
+  const registry = new KeptRegistry(new FileRegistry(network, registryPath(config)), {
+    ...observed,
+    clock,
+    limits,
+  });
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
   const relayContext: RelayContext = {
     network,
@@ -218,7 +225,7 @@ async function createContext(
     identity,
     routeDirectory: noRoutes,
     relayClient: noRelayClient,
-    registryStatus: registryStatusIn(network, registryPath(config), identity.relayId),
+    registryStatus: registryStatusOf(registry, identity.relayId),
     bus,
     sessions: parts.use(new SessionCache({ storage, clock, bus })),
     jobs,

@@ -1,2 +1,4 @@
+export { federationMigrations } from './migrations.ts';
 export * from './no-federation.ts';
-export * from './registry.ts';
+export { enterRelay, FileRegistry, readRegistry } from './registry/file.ts';
+export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';

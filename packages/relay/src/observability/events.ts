@@ -223,3 +223,14 @@ export function postRestored(
 ): void {
   log.warn(post, 'post restored');
 }
+
+/** Records that the registry cannot be read; the last answer serves for a while. */
+export function registryLost({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('registry_lost');
+  log.error({ err: error }, 'registry cannot be read');
+}
+
+export function registryRestored({ log, metrics }: Observed): void {
+  metrics.count('registry_restored');
+  log.info('registry readable again');
+}

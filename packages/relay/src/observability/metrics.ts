@@ -30,6 +30,8 @@ const catalogue = {
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
+  registry_lost: ['counter', 'Times the registry could not be read.'],
+  registry_restored: ['counter', 'Times the registry could be read again.'],
   no_trusted_proxy: ['counter', 'Starts behind a proxy that is not trusted.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>;
 

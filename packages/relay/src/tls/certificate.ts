@@ -1,6 +1,6 @@
 import { createHash, type KeyObject, randomBytes, sign } from 'node:crypto';
 import { isIP, isIPv4 } from 'node:net';
-import { ipv6Groups } from '../config/ipv6.ts';
+import { ipv6Groups } from '../config/ip-address.ts';
 import * as der from './der.ts';
 
 /** Content of an X.509 certificate (RFC 5280). */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { ipv6Groups } from '../config/ipv6.ts';
+import { addressKey, withoutMapping } from '../config/ip-address.ts';
 
 /**
  * Finds the client address of a request, for limits: the peer's, or the one that trusted proxies give
@@ -38,17 +38,4 @@ export class ClientAddresses {
     }
     return addressKey(address);
   }
-}
-
-/** Converts an IPv4-mapped IPv6 address to IPv4. */
-function withoutMapping(address: string): string {
-  return address.replace(/^::ffff:(?=[0-9.]+$)/i, '');
-}
-
-/** Returns an IPv4 address, or the first 64 bits of an IPv6 address. */
-export function addressKey(address: string): string {
-  const plain = withoutMapping(address);
-  if (!isIPv6(plain)) return plain;
-  const network = ipv6Groups(plain).slice(0, 4);
-  return `${network.map((group) => group.toString(16)).join(':')}::/64`;
 }

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { enterRelay, readRegistry, registryStatusIn } from '../../src/federation/index.ts';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { enterRelay, FileRegistry, readRegistry } from '../../src/federation/index.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { network } from '../support/in-process-relay.ts';
 
@@ -82,18 +83,46 @@ test('a file of another network is refused, and not overwritten', async () => {
   expect(readFileSync(path, 'utf8')).toBe(text);
 });
 
-test('01 §12: a relay is active exactly while its registry file says so', async () => {
-  const own = entry('1');
-  const standing = registryStatusIn(network, path, own.relay_id);
-  expect(await standing.isActive()).toBe(false);
-  await enterRelay(network, path, own);
-  expect(await standing.isActive()).toBe(true);
-  for (const status of ['disabled', 'suspended'] as const) {
-    await enterRelay(network, path, { ...own, status });
-    expect(await standing.isActive()).toBe(false);
-  }
-  await enterRelay(network, path, own);
-  expect(await registryStatusIn(network, path, entry('2').relay_id).isActive()).toBe(false);
-  writeFileSync(path, '{');
-  expect(await standing.isActive()).toBe(false);
+describe('the registry of a file', () => {
+  const listed = async (registry: FileRegistry) => {
+    const ids: string[] = [];
+    for await (const { relay_id: id } of registry.listRelays()) ids.push(id);
+    return ids;
+  };
+
+  test('07 §B5: a changed file is read again, whatever its time says', async () => {
+    await enterRelay(network, path, entry('1'));
+    const registry = new FileRegistry(network, path);
+    expect(await registry.getRelay(entry('1').relay_id)).toEqual(entry('1'));
+    await enterRelay(network, path, { ...entry('1'), status: 'disabled' });
+    expect(await registry.getRelay(entry('1').relay_id)).toMatchObject({ status: 'disabled' });
+    await enterRelay(network, path, entry('2'));
+    expect(await listed(registry)).toEqual([entry('1').relay_id, entry('2').relay_id]);
+    // Same length, in place, within the resolution of the file system's time.
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.replace('"disabled"', '"active"  '));
+    expect(await registry.getRelay(entry('1').relay_id)).toMatchObject({ status: 'active' });
+  });
+
+  test('an unchanged file is read once', async () => {
+    await enterRelay(network, path, entry('1'));
+    utimesSync(path, 1, 1);
+    const registry = new FileRegistry(network, path);
+    const first = await registry.getRelay(entry('1').relay_id);
+    expect(await registry.getRelay(entry('1').relay_id)).toBe(first);
+    utimesSync(path, 2, 2);
+    const again = await registry.getRelay(entry('1').relay_id);
+    expect(again).not.toBe(first);
+    expect(again).toEqual(first);
+  });
+
+  test('while the file is missing or broken, every call rejects', async () => {
+    const registry = new FileRegistry(network, path);
+    await expect(registry.getRelay(entry('1').relay_id)).rejects.toThrow();
+    await enterRelay(network, path, entry('1'));
+    expect(await listed(registry)).toHaveLength(1);
+    writeFileSync(path, '{');
+    await expect(listed(registry)).rejects.toThrow();
+    await expect(registry.getRelay(entry('1').relay_id)).rejects.toThrow();
+  });
 });

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { describe, expect, test } from 'vitest';
+import { addressKey } from '../../src/config/ip-address.ts';
 import { PublicAddresses } from '../../src/config/public-addresses.ts';
-import { addressKey, ClientAddresses } from '../../src/transport/client-addresses.ts';
+import { ClientAddresses } from '../../src/transport/client-addresses.ts';
 
 describe('public addresses', () => {
   const addresses = new PublicAddresses(

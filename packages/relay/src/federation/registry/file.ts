@@ -1,5 +1,6 @@
+/** The registry as a file, for networks that are not on a chain. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import {
   type Network,
   type Registry,
@@ -8,8 +9,7 @@ import {
   staticRegistry,
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import type { RegistryStatus } from '../context.ts';
-import { withFileLock } from '../storage/sqlite/file-lock.ts';
+import { withFileLock } from '../../storage/sqlite/file-lock.ts';
 
 /**
  * Reads a registry file; `undefined` if there is none.
@@ -31,21 +31,43 @@ async function readText(path: string): Promise<string | undefined> {
   }
 }
 
-/** Reads a relay's status from a registry file, each time anew: an operator may change the file. */
-export function registryStatusIn(network: Network, path: string, relayId: string): RegistryStatus {
-  return {
-    async isActive() {
-      try {
-        const registry = await readRegistry(network, path);
-        const entry = await registry?.getRelay(relayId);
-        return entry?.status === 'active';
-      } catch {
-        // A broken file, or one that is being changed, lists no relay; the next start reports the
-        // error.
-        return false;
-      }
-    },
-  };
+/** Milliseconds after which another change of a file has another time for certain. */
+const settled = 2_000;
+
+/**
+ * The registry of a file that an operator may change: each call reads the file again if its size,
+ * time or identity changed. Calls reject while there is no file or a malformed one.
+ */
+export class FileRegistry implements Registry {
+  readonly #network: Network;
+  readonly #path: string;
+  #read: { readonly version: string; readonly registry: Registry } | undefined;
+
+  constructor(network: Network, path: string) {
+    this.#network = network;
+    this.#path = path;
+  }
+
+  async getRelay(relayId: string): Promise<RelayEntry | undefined> {
+    return await (await this.#current()).getRelay(relayId);
+  }
+
+  async *listRelays(): AsyncIterable<RelayEntry> {
+    yield* (await this.#current()).listRelays();
+  }
+
+  async #current(): Promise<Registry> {
+    // The version before the content: a change in between is read again by the next call.
+    const { mtimeNs, size, ino } = await stat(this.#path, { bigint: true });
+    const version = `${mtimeNs} ${size} ${ino}`;
+    if (this.#read?.version === version) return this.#read.registry;
+    const registry = await readRegistry(this.#network, this.#path);
+    if (registry === undefined) throw new Error(`${this.#path}: does not exist`);
+    // A file system's time stands still for milliseconds: a later change may have the same one.
+    const age = Date.now() - Number(mtimeNs / 1_000_000n);
+    this.#read = age > settled ? { version, registry } : undefined;
+    return registry;
+  }
 }
 
 /**

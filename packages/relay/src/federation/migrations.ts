@@ -1,0 +1,36 @@
+import type { Migration } from '../storage/types.ts';
+
+export const federationMigrations: readonly Migration[] = [
+  {
+    id: 601,
+    name: 'relays',
+    statements: [
+      // Other relays: the registry's record and what this relay knows in addition. Times are Unix
+      // seconds, updated_at the registry's milliseconds. seen_at: when the record was last read.
+      // peer_id: base58btc. descriptor: Canonical JSON. fetched_at: when the registered endpoint
+      // gave it; null if only a handshake did. last_ok to last_error: calls to the relay.
+      `CREATE TABLE relays (
+        relay_id TEXT NOT NULL PRIMARY KEY,
+        endpoint TEXT NOT NULL,
+        status TEXT NOT NULL,
+        updated_at BIGINT NOT NULL,
+        seen_at BIGINT NOT NULL,
+        peer_id TEXT,
+        descriptor TEXT,
+        descriptor_until BIGINT,
+        fetched_at BIGINT,
+        last_ok BIGINT,
+        failing_since BIGINT,
+        failures BIGINT NOT NULL,
+        retry_at BIGINT,
+        last_error TEXT
+      )`,
+      // Relays that the operator refuses, whatever the registry says.
+      `CREATE TABLE blocked_relays (
+        relay_id TEXT NOT NULL PRIMARY KEY,
+        reason TEXT NOT NULL,
+        created_at BIGINT NOT NULL
+      )`,
+    ],
+  },
+];

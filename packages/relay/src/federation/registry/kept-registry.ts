@@ -1,0 +1,263 @@
+/** The registry as this relay knows it: cached, refreshed, and limited in how often it is read. */
+import { checkRelayEntry, type Registry, type RelayEntry } from '@posthouse/protocol';
+import { BoundedMap } from '../../bounded-map.ts';
+import type { RegistryStatus, RelayContext } from '../../context.ts';
+import { RateLimiter } from '../../dispatch/rate-limiter.ts';
+import { registryLost, registryRestored } from '../../observability/events.ts';
+import { PeerRefusal } from '../peer-refusal.ts';
+
+type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
+
+/** A record as it was read; without `entry`, the registry did not list the relay. */
+interface KnownRecord {
+  readonly entry: RelayEntry | undefined;
+  /** Unix seconds. */
+  readonly readAt: number;
+}
+
+/** The last complete reading of the registry. */
+interface Listing {
+  readonly entries: ReadonlyMap<string, RelayEntry>;
+  /** Relays that the reading had more than once. */
+  readonly repeated: ReadonlySet<string>;
+  /** False if the registry has more relays than the limit. */
+  readonly isComplete: boolean;
+  /** Unix seconds. */
+  readonly readAt: number;
+}
+
+/** A record from before a start, with the Unix second at which it was read. */
+export interface StoredRecord {
+  readonly entry: RelayEntry;
+  readonly seenAt: number;
+}
+
+/**
+ * Keeps the registry's records (07 §B4, §B5). A record that admits a relay is at most
+ * `federationRegistryCheck` seconds old, or `federationRegistryRefresh` if the registry cannot be
+ * read. Reads that a stranger causes are limited, for its address and in all.
+ */
+export class KeptRegistry {
+  readonly #registry: Registry;
+  readonly #parts: Parts;
+  readonly #reads = new Map<string, Promise<RelayEntry | undefined>>();
+  readonly #strangers: { readonly all: RateLimiter; readonly byAddress: RateLimiter };
+  /** Records read one by one, newer than the listing or not in it. */
+  readonly #single: BoundedMap<string, KnownRecord>;
+  #listing: Listing | undefined;
+  #isLost = false;
+
+  constructor(registry: Registry, parts: Parts) {
+    this.#registry = registry;
+    this.#parts = parts;
+    const { limits, clock } = parts;
+    this.#single = new BoundedMap(limits.federationUnknownRelays);
+    const perAddress = limits.federationAddressLookupRate;
+    this.#strangers = {
+      all: new RateLimiter({
+        rate: limits.federationLookupRate,
+        burst: limits.federationLookupRate,
+        clock,
+      }),
+      byAddress: new RateLimiter({ rate: perAddress, burst: perAddress, clock }),
+    };
+  }
+
+  /** Takes over records of an earlier run; older ones than a refresh interval have no effect. */
+  restore(records: readonly StoredRecord[]): void {
+    for (const { entry, seenAt } of records) {
+      this.#single.set(entry.relay_id, { entry, readAt: seenAt });
+    }
+  }
+
+  /**
+   * Reads the whole registry. A relay that one reading lists twice is not listed (07 §B5), a
+   * malformed record is skipped.
+   *
+   * @throws the registry's error; what was known stays
+   */
+  async refresh(): Promise<void> {
+    const { clock, limits } = this.#parts;
+    const readAt = clock.now();
+    const entries = new Map<string, RelayEntry>();
+    const repeated = new Set<string>();
+    let isComplete = true;
+    try {
+      for await (const entry of this.#registry.listRelays()) {
+        if (!isValid(entry)) continue;
+        const { relay_id: relayId } = entry;
+        if (entries.has(relayId)) repeated.add(relayId);
+        if (!entries.has(relayId) && entries.size >= limits.federationRegistryRelays) {
+          isComplete = false;
+          break;
+        }
+        entries.set(relayId, entry);
+      }
+    } catch (error) {
+      this.#lost(error);
+      throw error;
+    }
+    for (const relayId of repeated) entries.delete(relayId);
+    this.#listing = { entries, repeated, isComplete, readAt };
+    for (const [relayId, { readAt: at }] of [...this.#single.entries()]) {
+      if (at <= readAt) this.#single.delete(relayId);
+    }
+    this.#restored();
+  }
+
+  /** Returns the records of the last reading, of every status. */
+  entries(): RelayEntry[] {
+    return [...(this.#listing?.entries.values() ?? [])];
+  }
+
+  /** Whether {@link entries} has every relay of the registry. */
+  get isComplete(): boolean {
+    return this.#listing?.isComplete ?? false;
+  }
+
+  /**
+   * Returns the relays that the registry lists as active, of the last reading and of records read
+   * since.
+   */
+  activeRelays(): string[] {
+    const ids = new Set(this.#listing?.entries.keys());
+    for (const [relayId] of this.#single.entries()) ids.add(relayId);
+    return [...ids].filter((relayId) => this.peek(relayId)?.status === 'active');
+  }
+
+  /** Returns what is known of a relay, however old, without reading. */
+  peek(relayId: string): RelayEntry | undefined {
+    return this.#known(relayId)?.entry;
+  }
+
+  /** Seconds since the record of a relay was read; infinite if it never was. */
+  ageOf(relayId: string): number {
+    return this.#ageOf(this.#known(relayId));
+  }
+
+  /**
+   * Returns the current record of a relay, to admit it or to trust its signature; `undefined` if
+   * the registry does not list it.
+   *
+   * @param cause the address or relay that caused the question, charged for the read; absent for a
+   *   need of this relay's own
+   * @throws PeerRefusal `registry_busy` if strangers caused too many reads, `registry_unavailable`
+   */
+  async current(relayId: string, cause?: string): Promise<RelayEntry | undefined> {
+    const { limits } = this.#parts;
+    if (this.#listing?.repeated.has(relayId) === true) return undefined;
+    const known = this.#known(relayId);
+    const age = this.#ageOf(known);
+    if (known !== undefined && this.#serves(known, age, cause)) return known.entry;
+    try {
+      if (cause !== undefined) this.#charge(cause);
+      return await this.#read(relayId);
+    } catch (error) {
+      // A record within the refresh interval serves when the registry cannot be read now.
+      const serves = known?.entry !== undefined && age < limits.federationRegistryRefresh;
+      if (serves) return known.entry;
+      if (error instanceof PeerRefusal) throw error;
+      throw new PeerRefusal('registry_unavailable', 'the registry cannot be read', {
+        cause: error,
+      });
+    }
+  }
+
+  /** Makes the next {@link current} read the record again; called after a failed check. */
+  expire(relayId: string): void {
+    const known = this.#known(relayId);
+    if (known?.entry === undefined) return;
+    const { clock, limits } = this.#parts;
+    const readAt = Math.min(known.readAt, clock.now() - limits.federationRegistryCheck);
+    this.#single.set(relayId, { entry: known.entry, readAt });
+  }
+
+  #serves({ entry }: KnownRecord, age: number, cause: string | undefined): boolean {
+    const { limits } = this.#parts;
+    if (entry !== undefined) return age < limits.federationRegistryCheck;
+    // This relay's own questions are few, and a relay may have been entered just now.
+    return cause !== undefined && age < limits.federationUnknownRelay;
+  }
+
+  /** The newer of a single record and the listing. */
+  #known(relayId: string): KnownRecord | undefined {
+    const single = this.#single.get(relayId);
+    const listing = this.#listing;
+    if (listing?.repeated.has(relayId) === true) {
+      return { entry: undefined, readAt: listing.readAt };
+    }
+    const isListed = listing?.entries.has(relayId) ?? false;
+    // `expire` makes a listed record older on purpose.
+    if (single !== undefined) return single;
+    if (listing === undefined || !(isListed || listing.isComplete)) return undefined;
+    return { entry: listing.entries.get(relayId), readAt: listing.readAt };
+  }
+
+  #ageOf(known: KnownRecord | undefined): number {
+    const age = this.#parts.clock.now() - (known?.readAt ?? Number.NEGATIVE_INFINITY);
+    // A clock that was set back tells nothing of the age.
+    return age < 0 ? Number.POSITIVE_INFINITY : age;
+  }
+
+  #charge(cause: string): void {
+    const { all, byAddress } = this.#strangers;
+    if (byAddress.take(cause) === 0 && all.take('') === 0) return;
+    throw new PeerRefusal('registry_busy', 'too many unknown relays caused registry reads');
+  }
+
+  /** Reads one record; at most one read of a relay is under way. */
+  async #read(relayId: string): Promise<RelayEntry | undefined> {
+    const running = this.#reads.get(relayId);
+    if (running !== undefined) return await running;
+    const reading = this.#readOnce(relayId).finally(() => this.#reads.delete(relayId));
+    this.#reads.set(relayId, reading);
+    return await reading;
+  }
+
+  async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
+    const readAt = this.#parts.clock.now();
+    const entry = await this.#registry.getRelay(relayId);
+    if (entry !== undefined) {
+      checkRelayEntry(entry);
+      if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
+    }
+    this.#single.set(relayId, { entry, readAt });
+    return entry;
+  }
+
+  #lost(error: unknown): void {
+    if (this.#isLost) return;
+    this.#isLost = true;
+    registryLost(this.#parts, error);
+  }
+
+  #restored(): void {
+    if (!this.#isLost) return;
+    this.#isLost = false;
+    registryRestored(this.#parts);
+  }
+}
+
+function isValid(entry: unknown): entry is RelayEntry {
+  try {
+    checkRelayEntry(entry);
+    return true;
+  } catch {
+    // An operator's malformed record must not hide the records of others (07 §A3).
+    return false;
+  }
+}
+
+/** Tells this relay's status by the kept registry; not active if the registry cannot be read. */
+export function registryStatusOf(registry: KeptRegistry, relayId: string): RegistryStatus {
+  return {
+    async isActive() {
+      try {
+        return (await registry.current(relayId))?.status === 'active';
+      } catch {
+        // A caller is refused for now; the job that refreshes the registry reports the error.
+        return false;
+      }
+    },
+  };
+}

@@ -1,0 +1,265 @@
+import type { Registry, RelayEntry } from '@posthouse/protocol';
+import { pino } from 'pino';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { KeptRegistry, registryStatusOf } from '../../src/federation/registry/kept-registry.ts';
+import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ManualClock } from '../support/clock.ts';
+
+const id = (digit: string) => `0x${digit.repeat(40)}`;
+const entry = (digit: string, status: RelayEntry['status'] = 'active'): RelayEntry => ({
+  relay_id: id(digit),
+  endpoint: 'https://relay.example/svc/v1',
+  status,
+  updated_at: 1,
+});
+
+/** A registry as a node of a chain would be: it counts its reads and may be out of reach. */
+class CountedRegistry implements Registry {
+  entries: RelayEntry[] = [];
+  isReachable = true;
+  reads = 0;
+  listings = 0;
+
+  async getRelay(relayId: string): Promise<RelayEntry | undefined> {
+    this.reads += 1;
+    if (!this.isReachable) throw new Error('out of reach');
+    return this.entries.find(({ relay_id }) => relay_id === relayId);
+  }
+
+  async *listRelays(): AsyncIterable<RelayEntry> {
+    this.listings += 1;
+    if (!this.isReachable) throw new Error('out of reach');
+    yield* this.entries;
+  }
+}
+
+let clock: ManualClock;
+let source: CountedRegistry;
+let metrics: Metrics;
+const kept = (limits: Partial<RelayLimits> = {}) =>
+  new KeptRegistry(source, {
+    clock,
+    metrics,
+    limits: { ...defaultLimits, ...limits },
+    log: pino({ level: 'silent' }),
+  });
+const stranger = '192.0.2.1';
+
+beforeEach(() => {
+  clock = new ManualClock();
+  source = new CountedRegistry();
+  metrics = new Metrics();
+});
+
+describe('07 §B4: the current record', () => {
+  test('is read once a minute, also by many at once', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    const all = await Promise.all([1, 2, 3].map(() => registry.current(id('1'))));
+    expect(all).toEqual([entry('1'), entry('1'), entry('1')]);
+    clock.advance(59);
+    source.entries = [entry('1', 'suspended')];
+    expect((await registry.current(id('1'), stranger))?.status).toBe('active');
+    expect(source.reads).toBe(1);
+    clock.advance(1);
+    expect((await registry.current(id('1'), stranger))?.status).toBe('suspended');
+    expect(source.reads).toBe(2);
+  });
+
+  test('comes from a reading of the whole registry, if that is younger', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    expect(await registry.current(id('2'), stranger)).toBeUndefined();
+    expect(source.reads).toBe(0);
+  });
+
+  test('is read again after a failed check', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    registry.expire(id('1'));
+    source.entries = [entry('1', 'disabled')];
+    expect(await registry.current(id('1'))).toMatchObject({ status: 'disabled' });
+    expect(registry.peek(id('1'))).toMatchObject({ status: 'disabled' });
+  });
+
+  test('of another relay than asked for is no record', async () => {
+    source.getRelay = () => Promise.resolve(entry('2'));
+    await expect(kept().current(id('1'))).rejects.toMatchObject({ check: 'registry_unavailable' });
+  });
+
+  test('that is malformed is no record, and hides no other', async () => {
+    const malformed = { ...entry('1'), endpoint: 'http://relay.example' };
+    source.entries = [malformed, entry('2')];
+    const registry = kept();
+    await registry.refresh();
+    expect(registry.entries()).toEqual([entry('2')]);
+    clock.advance(60);
+    await expect(registry.current(id('1'))).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
+  });
+});
+
+describe('07 §B5: a reading of the whole registry', () => {
+  test('a relay that one reading has twice is not listed, until a later reading', async () => {
+    const moved = { ...entry('1'), endpoint: 'https://other.example/svc/v1' };
+    source.entries = [entry('1'), entry('2'), moved];
+    const registry = kept();
+    await registry.refresh();
+    expect(registry.activeRelays()).toEqual([id('2')]);
+    expect(await registry.current(id('1'))).toBeUndefined();
+    expect(registry.peek(id('1'))).toBeUndefined();
+    source.entries = [entry('1'), entry('2')];
+    await registry.refresh();
+    expect(registry.activeRelays()).toEqual([id('1'), id('2')]);
+  });
+
+  test('has active relays as candidates, not disabled and suspended ones', async () => {
+    source.entries = [entry('1'), entry('2', 'disabled'), entry('3', 'suspended')];
+    const registry = kept();
+    await registry.refresh();
+    expect(registry.activeRelays()).toEqual([id('1')]);
+    expect(registry.entries()).toEqual(source.entries);
+  });
+
+  test('ends at the limit, and a relay past it is asked for by itself', async () => {
+    source.entries = ['1', '2', '3'].map((digit) => entry(digit));
+    const registry = kept({ federationRegistryRelays: 2 });
+    await registry.refresh();
+    expect(registry.isComplete).toBe(false);
+    expect(registry.entries()).toEqual([entry('1'), entry('2')]);
+    expect(await registry.current(id('3'), stranger)).toEqual(entry('3'));
+    expect(registry.activeRelays()).toEqual([id('1'), id('2'), id('3')]);
+    const exact = kept({ federationRegistryRelays: 3 });
+    await exact.refresh();
+    expect(exact.isComplete).toBe(true);
+  });
+
+  test('replaces what single reads knew before', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.current(id('1'));
+    source.entries = [];
+    await registry.refresh();
+    expect(registry.peek(id('1'))).toBeUndefined();
+  });
+});
+
+describe('while the registry cannot be read', () => {
+  test('a relay is admitted by an answer of ten minutes, by no older one', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    source.isReachable = false;
+    clock.advance(599);
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    await expect(registry.current(id('2'), 'another')).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
+    clock.advance(1);
+    await expect(registry.current(id('1'), stranger)).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
+    expect(registry.peek(id('1'))).toEqual(entry('1'));
+    expect(registry.ageOf(id('1'))).toBe(600);
+  });
+
+  test('the loss and the end of it are reported once', async () => {
+    const registry = kept();
+    source.isReachable = false;
+    await expect(registry.refresh()).rejects.toThrow('out of reach');
+    await expect(registry.refresh()).rejects.toThrow('out of reach');
+    expect(metrics.value('registry_lost')).toBe(1);
+    source.isReachable = true;
+    await registry.refresh();
+    await registry.refresh();
+    expect(metrics.value('registry_restored')).toBe(1);
+  });
+
+  test('records of an earlier run serve as long as they would have', async () => {
+    source.isReachable = false;
+    const registry = kept();
+    registry.restore([
+      { entry: entry('1'), seenAt: clock.now() - 500 },
+      { entry: entry('2'), seenAt: clock.now() - 600 },
+    ]);
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    await expect(registry.current(id('2'))).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
+    clock.advance(100);
+    await expect(registry.current(id('1'))).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
+  });
+
+  test('01 §12: this relay is not active', async () => {
+    source.entries = [entry('1')];
+    const status = registryStatusOf(kept(), id('1'));
+    expect(await status.isActive()).toBe(true);
+    source.isReachable = false;
+    clock.advance(600);
+    expect(await status.isActive()).toBe(false);
+    source.isReachable = true;
+    expect(await status.isActive()).toBe(true);
+    clock.advance(60);
+    source.entries = [entry('1', 'suspended')];
+    expect(await status.isActive()).toBe(false);
+    expect(await registryStatusOf(kept(), id('2')).isActive()).toBe(false);
+  });
+});
+
+describe('strangers do not drive registry reads', () => {
+  test('a relay that is not listed is asked for once a minute', async () => {
+    const registry = kept();
+    for (let round = 0; round < 5; round += 1) {
+      expect(await registry.current(id('1'), stranger)).toBeUndefined();
+      clock.advance(10);
+    }
+    expect(source.reads).toBe(1);
+    clock.advance(10);
+    source.entries = [entry('1')];
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+  });
+
+  test("this relay's own questions see an entry made a moment ago", async () => {
+    const registry = kept();
+    expect(await registry.current(id('1'), stranger)).toBeUndefined();
+    source.entries = [entry('1')];
+    expect(await registry.current(id('1'))).toEqual(entry('1'));
+  });
+
+  test('one address causes one read in a second, all together ten', async () => {
+    const registry = kept();
+    await registry.current(id('1'), stranger);
+    await expect(registry.current(id('2'), stranger)).rejects.toMatchObject({
+      check: 'registry_busy',
+    });
+    clock.advance(1);
+    await registry.current(id('2'), stranger);
+    clock.advance(1);
+    for (let host = 0; host < 10; host += 1) await registry.current(id('a'), `address ${host}`);
+    expect(source.reads).toBe(3);
+    for (const [host, digit] of [...'bcdef345678'].entries()) {
+      const asked = registry.current(id(digit), `other ${host}`);
+      if (host < 9) expect(await asked).toBeUndefined();
+      else await expect(asked).rejects.toMatchObject({ check: 'registry_busy' });
+    }
+    expect(source.reads).toBe(12);
+    expect(await registry.current(id('9'))).toBeUndefined();
+  });
+
+  test('a known relay comes in while others use up the reads', async () => {
+    source.entries = [entry('1')];
+    const registry = kept({ federationLookupRate: 1 });
+    await registry.refresh();
+    clock.advance(60);
+    await registry.current(id('2'), stranger);
+    expect(await registry.current(id('1'), 'another')).toEqual(entry('1'));
+    expect(source.reads).toBe(1);
+  });
+});
