@@ -15,6 +15,7 @@ const typeImports = [
   "import type * as Peer from '@posthouse/peer';",
   "import type * as Protocol from '@posthouse/protocol';",
   "import type * as Crypto from '@posthouse/protocol/crypto';",
+  "import type * as Federation from '@posthouse/protocol/federation';",
   "import type * as Json from '@posthouse/protocol/json';",
 ];
 

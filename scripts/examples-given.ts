@@ -1,7 +1,7 @@
 /**
  * Values that examples may use without declaring them, by package: name and type. `Sdk`,
- * `Peer`, `Protocol`, `Crypto` and `Json` are `@posthouse/client`, `@posthouse/protocol`, `…/crypto` and
- * `…/json`. A value has the type that parameters of its name have; an example that means another
+ * `Peer` and `Protocol` are the packages; `Crypto`, `Federation` and `Json` are the entries of
+ * `@posthouse/protocol` with these names. A value has the type that parameters of its name have; an example that means another
  * declares its own.
  */
 export const given = {
@@ -41,6 +41,7 @@ export const given = {
     groupPage: 'Protocol.VerifiedGroupPage',
     intervals: 'Protocol.DeviceAccess[]',
     invite: 'Protocol.ContactInvite',
+    kadRequest: 'Federation.KadRequest',
     key: 'Uint8Array',
     keyBox: 'Protocol.MessageKeyBox',
     keyHistory: 'Protocol.GroupKeyHistory',
@@ -68,6 +69,7 @@ export const given = {
     random: 'Crypto.Random',
     registry: 'Protocol.Registry',
     relay_id: 'string',
+    reply: 'Federation.KadMessage',
     relayId: 'string',
     relaySecret: 'Uint8Array',
     relaySigner: 'Protocol.AccountSigner',

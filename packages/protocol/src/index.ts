@@ -13,12 +13,12 @@ export {
   rpcErrors,
 } from './errors.ts';
 export { encodeFrame } from './federation/frame.ts';
+export { encodeFindNode } from './federation/kad.ts';
 export {
   compareDistance,
   deriveRouteKey,
   dhtDistance,
   dhtPosition,
-  encodeFindNode,
 } from './federation/keyspace.ts';
 export * from './groups/index.ts';
 export * from './identity/index.ts';

@@ -15,12 +15,34 @@ export {
   handshakeSigningInput,
 } from './handshake.ts';
 export {
+  type CompleteKadRecord,
+  checkKadReply,
+  checkKadRequest,
+  decodeKadMessage,
+  encodeFindNode,
+  encodeKadMessage,
+  type KadBounds,
+  type KadCandidate,
+  type KadMessage,
+  type KadPeer,
+  type KadRecord,
+  type KadRequest,
+  kadCandidates,
+  kadTypes,
+} from './kad.ts';
+export {
   compareDistance,
   deriveRouteKey,
   dhtDistance,
   dhtPosition,
-  encodeFindNode,
 } from './keyspace.ts';
+export {
+  decodeMultiaddr,
+  encodeMultiaddr,
+  formatMultiaddr,
+  parseMultiaddr,
+  type TcpAddress,
+} from './multiaddr.ts';
 export {
   DeviceStatus,
   DeviceStatusQuery,

@@ -1,7 +1,5 @@
-/** Keys, positions and distances of the relay DHT, and its lookup request (07 §B6 to §B8). */
+/** Keys, positions and distances of the relay DHT (07 §B8). */
 import type { Primitives } from '../crypto/primitives.ts';
-import { concatBytes } from '../encoding/bytes.ts';
-import { encodeVarint } from '../encoding/varint.ts';
 import type { Network } from '../identity/network.ts';
 
 /**
@@ -64,19 +62,4 @@ export function compareDistance(a: Uint8Array, b: Uint8Array): number {
     if (difference !== 0) return difference;
   }
   return 0;
-}
-
-/** Field 1 (`type`) = FIND_NODE and the tag of field 2 (`key`), length-delimited. */
-const findNodeHead = Uint8Array.of(0x08, 0x04, 0x12);
-
-/**
- * Encodes a `FIND_NODE` message for a nonempty raw lookup input: protobuf, without the frame's
- * length. The reply repeats `type` and `key`.
- *
- * @example
- * const request = encodeFrame(encodeFindNode(deriveRouteKey(network, account)));
- */
-export function encodeFindNode(raw: Uint8Array): Uint8Array {
-  if (raw.length === 0) throw new TypeError('a lookup input is not empty');
-  return concatBytes(findNodeHead, encodeVarint(BigInt(raw.length)), raw);
 }

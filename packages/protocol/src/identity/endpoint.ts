@@ -119,7 +119,8 @@ function parseTcpMultiaddr(text: string): Libp2pAddress | 'layered' | undefined 
   return { family, host, port: Number(port), peerId };
 }
 
-function isHost(family: string, host: string): boolean {
+/** Returns whether a host can exist in an address family of multiaddrs. */
+export function isHost(family: string, host: string): boolean {
   switch (family) {
     case 'ip4':
       return isIpv4(host);
@@ -144,7 +145,7 @@ function isIpv4(text: string): boolean {
 }
 
 function isDomainName(text: string): boolean {
-  if (text === '' || utf8Length(text) > 254 || /[@:%[\]]/.test(text) || forbidden.test(text)) {
+  if (text === '' || utf8Length(text) > 254 || /[@:%/[\]]/.test(text) || forbidden.test(text)) {
     return false;
   }
   const url = `https://${text}/`;
