@@ -8,7 +8,7 @@ const relayOnce = [
   'packages/relay/test/{cluster,move,postgres}/**',
   'packages/relay/test/federation/{address-filter,descriptor-fetch,kept-registry,registry}.test.ts',
   'packages/relay/test/storage/sqlite*.test.ts',
-  'packages/relay/test/{accounts/rules,commands/main,dispatch/{encode,rate-limiter}}.test.ts',
+  'packages/relay/test/{accounts/rules,commands/{dev,main},dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/transport/addresses.test.ts',
   'packages/conformance/test/{main,report}.test.ts',
 ];

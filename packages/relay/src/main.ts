@@ -3,6 +3,7 @@
 import { Command } from 'commander';
 import { configCommand } from './commands/config.ts';
 import { descriptorCommand } from './commands/descriptor.ts';
+import { devCommand } from './commands/dev.ts';
 import { initCommand } from './commands/init.ts';
 import { moveCommand } from './commands/move.ts';
 import { reportsCommand } from './commands/reports.ts';
@@ -14,6 +15,7 @@ const program = new Command('posthouse')
   // Flags after a command's name belong to that command.
   .enablePositionalOptions()
   .addCommand(serveCommand())
+  .addCommand(devCommand())
   .addCommand(initCommand())
   .addCommand(descriptorCommand())
   .addCommand(moveCommand())

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
+import { readyLine } from './ready-line.ts';
 
 /** Makes `posthouse serve`. */
 export function serveCommand(): Command {
@@ -15,8 +16,6 @@ async function serve(options: Flags): Promise<void> {
     process.once(signal, () => stopping.abort());
   }
   const relay = await Relay.start(config, { signal: stopping.signal });
-  const { relayId, network } = relay;
-  const line = ['ready', relay.https[0], relay.wss[0], relayId, network.context].join(' ');
-  process.stdout.write(`${line}\n`);
+  process.stdout.write(`${readyLine(relay)}\n`);
   await relay.closed;
 }

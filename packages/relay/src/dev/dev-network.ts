@@ -9,7 +9,7 @@ import { DevRelay } from './dev-relay.ts';
 import { type MovableClock, OffsetClock } from './offset-clock.ts';
 
 /** Relays of one development network: a process has that many letters to tell them apart. */
-const maxDevRelays = 16;
+export const maxDevRelays = 16;
 
 export interface DevNetworkOptions {
   /** Folder of everything that is stored: `registry.json`, `tls/` and one folder for each relay. */

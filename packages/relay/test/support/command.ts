@@ -9,6 +9,8 @@ export interface Command {
   readonly ended: Promise<number | string | null>;
   /** The first line it prints. */
   line(): Promise<string>;
+  /** The lines it has printed, once they are so many or it has ended. */
+  lines(count: number): Promise<string[]>;
 }
 
 const running = new Set<ChildProcess>();
@@ -33,7 +35,13 @@ export function posthouse(
   {
     standardError = 'pipe',
     input = '',
-  }: { readonly standardError?: 'pipe' | number; readonly input?: string } = {},
+    keepInputOpen = false,
+  }: {
+    readonly standardError?: 'pipe' | number;
+    readonly input?: string;
+    /** The test writes more to `child.stdin`. */
+    readonly keepInputOpen?: boolean;
+  } = {},
 ): Command {
   const child = spawn(process.execPath, [main, ...args], {
     env: { ...bareEnvironment(), ...environment },
@@ -41,13 +49,14 @@ export function posthouse(
   });
   // A command that asks nothing may have ended before it is told.
   child.stdin?.on('error', () => {});
-  child.stdin?.end(input);
+  child.stdin?.write(input);
+  if (!keepInputOpen) child.stdin?.end();
   running.add(child);
   const output = { text: '', errors: '' };
   const lineWaiters: (() => void)[] = [];
   child.stdout?.on('data', (data) => {
     output.text += data;
-    if (output.text.includes('\n')) for (const wake of lineWaiters.splice(0)) wake();
+    for (const wake of lineWaiters.splice(0)) wake();
   });
   child.stderr?.on('data', (data) => {
     output.errors += data;
@@ -59,9 +68,20 @@ export function posthouse(
       resolve(code ?? signal);
     });
   });
+  let hasEnded = false;
+  void ended.then(() => {
+    hasEnded = true;
+  });
+  const lines = async (count: number) => {
+    for (;;) {
+      const found = output.text.split('\n').slice(0, -1);
+      if (found.length >= count || hasEnded) return found;
+      await Promise.race([ended, new Promise<void>((wake) => lineWaiters.push(wake))]);
+    }
+  };
   const line = async () => {
-    if (!output.text.includes('\n')) await new Promise<void>((wake) => lineWaiters.push(wake));
+    await lines(1);
     return output.text.split('\n', 1)[0] ?? '';
   };
-  return { child, output, ended, line };
+  return { child, output, ended, line, lines };
 }
