@@ -46,6 +46,7 @@ export const given = {
     keyBox: 'Protocol.MessageKeyBox',
     keyHistory: 'Protocol.GroupKeyHistory',
     keyReader: 'Parameters<typeof Protocol.openGroupKeys>[2]',
+    lookupBounds: 'Federation.LookupBounds',
     member_encryption_public_key: 'string',
     network: 'Protocol.Network',
     nextChannel: 'Protocol.ChannelDescriptor',

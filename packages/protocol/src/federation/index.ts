@@ -36,6 +36,7 @@ export {
   dhtDistance,
   dhtPosition,
 } from './keyspace.ts';
+export { Lookup, type LookupBounds } from './lookup.ts';
 export {
   decodeMultiaddr,
   encodeMultiaddr,
@@ -43,6 +44,7 @@ export {
   parseMultiaddr,
   type TcpAddress,
 } from './multiaddr.ts';
+export { type InsertResult, type RoutingEntry, RoutingTable } from './routing-table.ts';
 export {
   DeviceStatus,
   DeviceStatusQuery,
