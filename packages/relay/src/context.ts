@@ -24,6 +24,7 @@ export interface RelayContext {
   readonly limits: RelayLimits;
   readonly identity: RelayIdentity;
   readonly routeDirectory: RouteDirectory;
+  readonly routeLookups: RouteLookups;
   readonly relayClient: RelayClient;
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
@@ -99,9 +100,41 @@ export interface RouteDirectory {
    * Sends a route that this relay committed to other relays (07 §B12).
    *
    * @param leaving the relay that the account leaves; it is always asked
-   * @returns whether enough relays stored it
    */
-  replicate(route: FinalRoute, leaving: string | undefined): Promise<boolean>;
+  replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication>;
+}
+
+/** Which relays stored a route. */
+export interface Replication {
+  /** Whether they are enough for the replica policy. */
+  readonly isEnough: boolean;
+  /** Whether the relay that the account leaves stored it; true if it leaves none. */
+  readonly reachedLeaving: boolean;
+}
+
+/** What a lookup in the route directory ended with, and whether it found a valid route. */
+export interface RouteLookup {
+  readonly home: Home;
+  readonly hasFound: boolean;
+}
+
+/** Limits the questions to the route directory; in the memory of one process (07 §B12). */
+export interface RouteLookups {
+  /** Tells whether a stored home serves without another lookup. */
+  isFresh(account: string, stored: Home): boolean;
+  /**
+   * Runs a lookup, or joins the one of this account that is under way.
+   *
+   * @param options.asker key of who causes it, which is charged; nothing is charged without one
+   * @throws ProtocolError `rate_limited`; what `lookUp` throws
+   */
+  run(
+    account: string,
+    options: {
+      readonly asker: string | undefined;
+      readonly lookUp: () => Promise<RouteLookup>;
+    },
+  ): Promise<Home>;
 }
 
 /** The status of this relay in the network's registry (01 section 12). */

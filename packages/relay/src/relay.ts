@@ -8,6 +8,7 @@ import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
+import { LimitedRouteLookups } from './accounts/index.ts';
 import { systemClock } from './clock.ts';
 import { certificateHosts, listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
@@ -224,6 +225,7 @@ async function createContext(
     limits,
     identity,
     routeDirectory: noRoutes,
+    routeLookups: new LimitedRouteLookups({ clock, limits }),
     relayClient: noRelayClient,
     registryStatus: registryStatusOf(registry, identity.relayId),
     bus,

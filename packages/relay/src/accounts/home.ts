@@ -1,9 +1,9 @@
-import { type FinalRoute, type Network, routeContent } from '@posthouse/protocol';
+import { type FinalRoute, type Network, ProtocolError, routeContent } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { Home, RelayContext } from '../context.ts';
+import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
-import { homeFrom, observedRoute } from './rules.ts';
+import { homeFrom, type Observation, observedRoute } from './rules.ts';
 import { type KnownRoute, readKnownHome, readRoute, writeRoute } from './store.ts';
 
 /** Determines an account's home from stored routes. */
@@ -19,40 +19,102 @@ export async function homeOf(
 export interface LocateOptions {
   /** Unix seconds. */
   readonly now: number;
-  /** Asks the directory even if a valid route elsewhere is known (04 section 16.2). */
+  /** Asks the directory even if a fresh answer is known, and even about an account at home here. */
   readonly refresh?: boolean;
+  /**
+   * Who causes a lookup, if it has no session: an address or a relay ID. Its lookups are limited
+   * (`routeLookupRate`).
+   */
+  readonly asker?: string;
 }
 
 /**
- * Determines an account's home, asking the route directory if storage does not have it. Routes from
- * the directory are stored, so that revisions and conflicts hold for good (03 section 3.4).
+ * Determines an account's home, asking the route directory if storage has no fresh answer. Routes
+ * from the directory are stored, so that revisions and conflicts hold for good (07 §B11).
+ *
+ * @throws ProtocolError `rate_limited` if a lookup is needed and too many are under way
  */
 export async function locate(
   context: RelayContext,
   account: string,
-  { now, refresh = false }: LocateOptions,
+  { now, refresh = false, asker }: LocateOptions,
 ): Promise<Home> {
-  const { storage, identity, routeDirectory } = context;
+  const { storage, identity, routeLookups } = context;
   const stored = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
-  if (stored.kind === 'local' || (stored.kind === 'elsewhere' && !refresh)) return stored;
+  const serves = stored.kind === 'local' || routeLookups.isFresh(account, stored);
+  if (serves && !refresh) return stored;
+  try {
+    return await routeLookups.run(account, { asker, lookUp: () => lookUp(context, account) });
+  } catch (error) {
+    // The route of highest revision ever verified serves until a lookup finds a higher one.
+    if (stored.kind === 'elsewhere' && !refresh && isRateLimited(error)) return stored;
+    throw error;
+  }
+}
+
+function isRateLimited(error: unknown): boolean {
+  return error instanceof ProtocolError && error.code === 'rate_limited';
+}
+
+async function lookUp(context: RelayContext, account: string): Promise<RouteLookup> {
+  const { clock, identity, limits, routeDirectory, storage } = context;
   const found = await routeDirectory.resolveRemote(account);
+  const now = clock.now();
   const usable = found.filter(
     (route) =>
       route.account === account &&
-      route.updated_at - now <= context.limits.futureTolerance &&
+      route.updated_at - now <= limits.futureTolerance &&
       now < route.expires_at,
   );
-  if (usable.length === 0) return stored;
+  if (usable.length > 0) await storeRoutes(context, account, usable);
+  const home = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
+  return { home, hasFound: usable.length > 0 };
+}
+
+/**
+ * Stores a final route that was completely verified and has not expired (07 §B10): only the route
+ * of highest revision is used, and another content of its revision is a conflict that a higher
+ * revision ends. Durable when this resolves.
+ */
+export async function observeRoute(context: RelayContext, route: FinalRoute): Promise<Observation> {
+  const [observation] = await storeRoutes(context, route.account, [route]);
+  return observation as Observation;
+}
+
+/** @returns an observation for each route */
+async function storeRoutes(
+  context: RelayContext,
+  account: string,
+  routes: readonly FinalRoute[],
+): Promise<Observation[]> {
+  const { network, storage } = context;
   return await storage.write(`account:${account}`, async (tx) => {
     let known = await readRoute(tx, account);
-    for (const route of usable) {
-      const changed = observedRoute(knownRoute(context.network, route), known);
-      if (changed === undefined) continue;
-      await writeRoute(tx, account, changed);
-      known = changed;
+    const observations: Observation[] = [];
+    for (const route of routes) {
+      const { observation, next } = observedRoute(knownRoute(network, route), known);
+      observations.push(observation);
+      if (next === undefined) continue;
+      await writeRoute(tx, account, next);
+      known = next;
     }
-    return homeFrom(known, identity.relayId, now);
+    return observations;
   });
+}
+
+/**
+ * Reads the account's route that may be given to others: the one of highest revision, unexpired and
+ * without a conflict (07 §B7, §B11).
+ *
+ * @returns Canonical JSON of the final document
+ */
+export async function readUsableRoute(
+  tx: Reader,
+  account: string,
+  now: number,
+): Promise<string | undefined> {
+  const known = await readRoute(tx, account);
+  return known === undefined || known.conflict || now >= known.expiresAt ? undefined : known.text;
 }
 
 /** Makes the stored form of a verified final route. */

@@ -33,13 +33,14 @@ export {
   parseCertificate,
   requireCallingDevice,
 } from './devices.ts';
-export { homeOf, locate } from './home.ts';
+export { homeOf, locate, observeRoute, readUsableRoute } from './home.ts';
 export {
   type DeviceKey,
   isMarkedInactive,
   readInactive,
   unmarkInactive,
 } from './inactive-store.ts';
+export { LimitedRouteLookups } from './route-lookups.ts';
 export { requireAnswerable, requireHome } from './rules.ts';
 export { type Device, readCurrentDeviceIds, readHintTargets } from './store.ts';
 

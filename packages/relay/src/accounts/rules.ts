@@ -88,16 +88,25 @@ export function isRepeatedRoute(
   return true;
 }
 
+/** What a verified route means for the stored memory of its account (07 §B11). */
+export type Observation = 'accepted' | 'same' | 'stale' | 'conflict';
+
 /**
- * Returns the route to store after a verified route was found elsewhere; `undefined` if unchanged.
+ * Compares a verified route with the stored one (07 §B11).
+ *
+ * @returns `next`: the route to store, `undefined` if the stored one stays as it is
  */
 export function observedRoute(
   found: KnownRoute,
   known: KnownRoute | undefined,
-): KnownRoute | undefined {
-  if (known === undefined || found.revision > known.revision) return found;
-  if (found.revision < known.revision || found.content === known.content) return undefined;
-  return known.conflict ? undefined : { ...known, conflict: true };
+): { readonly observation: Observation; readonly next: KnownRoute | undefined } {
+  if (known === undefined || found.revision > known.revision) {
+    return { observation: 'accepted', next: found };
+  }
+  if (found.revision < known.revision) return { observation: 'stale', next: undefined };
+  if (known.conflict) return { observation: 'conflict', next: undefined };
+  if (found.content === known.content) return { observation: 'same', next: undefined };
+  return { observation: 'conflict', next: { ...known, conflict: true } };
 }
 
 /**

@@ -29,6 +29,8 @@ export interface AnyCall {
   readonly session: Session | undefined;
   /** Origin of the public address that received the request (02 section 8). */
   readonly origin: string;
+  /** Address of the client. */
+  readonly address: string;
   /** `query` for a `GET` request, which refuses what it cannot express (03 section 5.1). */
   readonly form: 'query' | 'object';
   /** The WebSocket connection of the call, for renewal (02 section 10.6); absent over HTTP. */

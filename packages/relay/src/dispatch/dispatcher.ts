@@ -90,6 +90,7 @@ export class Dispatcher {
       params,
       session,
       origin: request.origin,
+      address: request.address,
       form: request.form,
       connection: typeof request.credentials === 'object' ? request.credentials : undefined,
     });

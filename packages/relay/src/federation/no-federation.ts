@@ -4,7 +4,8 @@ import type { RelayClient, RouteDirectory } from '../context.ts';
 /** Finds no route; there is no other relay that could store one. */
 export const noRoutes: RouteDirectory = {
   resolveRemote: () => Promise.resolve([]),
-  replicate: () => Promise.resolve(true),
+  replicate: (_route, leaving) =>
+    Promise.resolve({ isEnough: true, reachedLeaving: leaving === undefined }),
 };
 
 /** Answers that no relay can be reached and no request was sent. */

@@ -73,15 +73,20 @@ describe('03 §9: a route to publish compared with the known one', () => {
 
 describe('03 §3.4: a route found elsewhere compared with the known one', () => {
   test.each([
-    ['none known', undefined, known()],
-    ['a lower one', known({ revision: 8, conflict: true }), known()],
-    ['a higher one', known({ revision: 10 }), undefined],
-    ['the same', known({ text: 'other signatures' }), undefined],
-    ['the same of a conflict', known({ conflict: true }), undefined],
-    ['other content', known({ content: 'other' }), known({ content: 'other', conflict: true })],
-    ['a third content', known({ content: 'other', conflict: true }), undefined],
-  ])('%s', (_, stored, changed) => {
-    expect(observedRoute(known(), stored)).toEqual(changed);
+    ['none known', undefined, 'accepted', known()],
+    ['a lower one', known({ revision: 8, conflict: true }), 'accepted', known()],
+    ['a higher one', known({ revision: 10 }), 'stale', undefined],
+    ['the same', known({ text: 'other signatures' }), 'same', undefined],
+    ['the same of a conflict', known({ conflict: true }), 'conflict', undefined],
+    [
+      'other content',
+      known({ content: 'other' }),
+      'conflict',
+      known({ content: 'other', conflict: true }),
+    ],
+    ['a third content', known({ content: 'other', conflict: true }), 'conflict', undefined],
+  ])('%s', (_, stored, observation, next) => {
+    expect(observedRoute(known(), stored)).toEqual({ observation, next });
   });
 });
 

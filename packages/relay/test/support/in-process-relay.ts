@@ -5,7 +5,7 @@
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach } from 'vitest';
-import type { Job, RelayAnswer, RelayContext, Verifier } from '../../src/context.ts';
+import type { Job, RelayAnswer, RelayContext, Replication, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import { encodeResult } from '../../src/dispatch/encode.ts';
@@ -48,8 +48,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   routes: (account: string) => readonly FinalRoute[] | Promise<readonly FinalRoute[]> = noRoutes;
   callRelay: (to: string, method: string, params: JsonObject) => Promise<RelayAnswer> = unreachable;
   notifyRelay: (to: string, name: string, params: JsonObject) => Promise<boolean> = notSent;
-  /** Sends a route to other relays; says whether enough of them stored it. */
-  replicate: (route: FinalRoute, leaving: string | undefined) => Promise<boolean> = stored;
+  /** Sends a route to other relays; says which of them stored it. */
+  replicate: (route: FinalRoute, leaving: string | undefined) => Promise<Replication> = stored;
   pausedUntil: (relayId: string) => number | undefined = () => undefined;
   /** Whether the registry names this relay as active. */
   isActive = true;
@@ -251,7 +251,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
 const noRoutes = () => [];
 const unreachable = () => Promise.resolve({ kind: 'unreachable' as const });
 const notSent = () => Promise.resolve(false);
-const stored = () => Promise.resolve(true);
+const stored = () => Promise.resolve({ isEnough: true, reachedLeaving: true });
 
 /**
  * Starts a relay before each test of the file and stops it afterwards.

@@ -3,7 +3,7 @@
 import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { pino } from 'pino';
-import { accounts } from '../../src/accounts/index.ts';
+import { accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
@@ -79,6 +79,7 @@ export function openModules(
     sessions: new SessionCache({ storage, clock, bus }),
     jobs: { wake: () => {} },
     backoff: new JobBackoff(),
+    routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     metrics: new Metrics(),
     log: pino({ level: 'silent' }),
   };

@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach } from 'vitest';
+import { observeRoute, readUsableRoute } from '../../src/accounts/index.ts';
 import type { RelayAnswer } from '../../src/context.ts';
 import type { RelayLimits } from '../../src/limits.ts';
 import { InProcessRelay } from './in-process-relay.ts';
@@ -81,6 +82,11 @@ export class WiredRelays implements AsyncDisposable {
       const found = this.#reachableFrom(relay).map((other) => knownRoutes(other, account));
       return (await Promise.all(found)).flat();
     };
+    relay.replicate = async (route, leaving) => {
+      const left = this.#reachableFrom(relay).find(({ relayId }) => relayId === leaving);
+      if (left !== undefined) await observeRoute(left.context, route);
+      return { isEnough: true, reachedLeaving: leaving === undefined || left !== undefined };
+    };
     relay.callRelay = async (to, method, params) => {
       const call = { from: relay.relayId, to, method, params };
       this.calls.push(call);
@@ -113,10 +119,9 @@ export class WiredRelays implements AsyncDisposable {
 
 /** What a relay answers to GET_VALUE: its usable route of the account. */
 async function knownRoutes(relay: InProcessRelay, account: string): Promise<FinalRoute[]> {
-  const rows = await relay.rows('account_routes');
-  return rows
-    .filter((row) => row.account === account && row.conflict === 0)
-    .map((row) => parseJson(row.route as string) as unknown as FinalRoute);
+  const { clock, storage } = relay.context;
+  const route = await storage.read((tx) => readUsableRoute(tx, account, clock.now()));
+  return route === undefined ? [] : [parseJson(route) as unknown as FinalRoute];
 }
 
 /** Starts relays before each test of the file and stops them afterwards. */

@@ -77,7 +77,8 @@ async function replicate(
   wakeDeviceJobs(context, notices);
   if (notices.length > 0) bus.publish(notices);
   const route = parseJson(text) as unknown as FinalRoute;
-  if (!(await routeDirectory.replicate(route, leaving))) {
+  const { isEnough } = await routeDirectory.replicate(route, leaving);
+  if (!isEnough) {
     throw new ProtocolError(
       'temporarily_unavailable',
       'the route is in force, but too few relays stored it: publish it again',

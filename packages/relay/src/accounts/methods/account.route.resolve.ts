@@ -9,7 +9,7 @@ export const accountRouteResolve: Handler<'account.route.resolve'> = async (cont
   const { account } = call.params;
   checkAccountId(network, account, 'account');
   const now = clock.now();
-  await locate(context, account, { now });
+  await locate(context, account, { now, asker: `address ${call.address}` });
   const route = await storage.read((tx) => readRoute(tx, account));
   if (route?.conflict === true) {
     throw new ProtocolError('invalid_state', 'routes of the account conflict');

@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { locate } from '../../../src/accounts/index.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network, relayPublicKey } from '../../support/in-process-relay.ts';
@@ -37,10 +38,10 @@ const otherId = deriveRelayId(network, other.publicKey);
 async function elsewhere(facts: Partial<AccountRoute> = {}): Promise<FinalRoute> {
   return await cosignRoute(network, other, await ann.route({ relay_id: otherId, ...facts }));
 }
-/** Makes the route directory return these routes from now on, and lets the relay resolve. */
+/** Makes the route directory return these routes from now on, and lets the relay ask it. */
 async function observe(...routes: FinalRoute[]): Promise<void> {
   relay.routes = () => routes;
-  await resolveCode();
+  await locate(relay.context, ann.account, { now: relay.clock.now(), refresh: true });
 }
 
 describe('03 §9: account.route.publish', () => {

@@ -1,0 +1,147 @@
+import {
+  type AccountSigner,
+  accountSigner,
+  cosignRoute,
+  deriveRelayId,
+  type FinalRoute,
+} from '@posthouse/protocol';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { locate } from '../../src/accounts/index.ts';
+import { Person } from '../fixtures/person.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
+
+const relay = inProcessRelay({ routeLookups: 3, routeLookupRate: 1, routeLookupBurst: 60 });
+const [other, third] = [0x55, 0x56].map((byte) => {
+  const signer = accountSigner(network, new Uint8Array(32).fill(byte));
+  return { signer, relayId: deriveRelayId(network, signer.publicKey) };
+}) as [OtherRelay, OtherRelay];
+const otherId = other.relayId;
+interface OtherRelay {
+  readonly signer: AccountSigner;
+  readonly relayId: string;
+}
+let ann: Person;
+/** Accounts that the directory was asked for. */
+let asked: string[];
+let known: FinalRoute[];
+
+beforeEach(() => {
+  ann = new Person(relay, 'ann');
+  asked = [];
+  known = [];
+  relay.routes = (account) => {
+    asked.push(account);
+    return known.filter((route) => route.account === account);
+  };
+});
+
+const elsewhere = async (person: Person, { signer, relayId } = other) =>
+  await cosignRoute(network, signer, await person.route({ relay_id: relayId }));
+/** Looks up three accounts; resolves while all three wait for the directory. */
+async function holdThree() {
+  const asked = Promise.withResolvers<void>();
+  const answered = Promise.withResolvers<FinalRoute[]>();
+  let count = 0;
+  relay.routes = () => {
+    count += 1;
+    if (count === 3) asked.resolve();
+    return answered.promise;
+  };
+  const underWay = Promise.all(people(3).map((person) => homeOf(person)));
+  await asked.promise;
+  return { release: () => answered.resolve([]), underWay };
+}
+const resolve = (person = ann) =>
+  relay.codeOf('account.route.resolve', { account: person.account });
+const homeOf = (person: Person, refresh = false) =>
+  locate(relay.context, person.account, { now: relay.clock.now(), refresh });
+const people = (count: number) =>
+  Array.from({ length: count }, (_, i) => new Person(relay, `${i}`));
+
+describe('07 §B12: lookups of routes', () => {
+  test('fifty calls about an account without a route cause one question in 30 seconds', async () => {
+    for (let call = 0; call < 25; call += 1) expect(await resolve()).toBe('not_found');
+    await Promise.all(Array.from({ length: 25 }, () => resolve()));
+    expect(asked).toHaveLength(1);
+    relay.clock.advance(30);
+    known = [await elsewhere(ann)];
+    expect(await resolve()).toBe('ok');
+    expect(asked).toHaveLength(2);
+  });
+
+  test('fifty calls at once about an account cause one question', async () => {
+    known = [await elsewhere(ann)];
+    const codes = await Promise.all(Array.from({ length: 50 }, () => resolve()));
+    expect(new Set(codes)).toEqual(new Set(['ok']));
+    expect(asked).toHaveLength(1);
+  });
+
+  test('a route elsewhere serves for ten minutes and is refreshed by use', async () => {
+    known = [await elsewhere(ann)];
+    await resolve();
+    relay.clock.advance(599);
+    await resolve();
+    expect(asked).toHaveLength(1);
+    relay.clock.advance(1);
+    known = [await elsewhere(ann, third)];
+    expect(await homeOf(ann)).toEqual({ kind: 'elsewhere', relayId: third.relayId });
+    expect(asked).toHaveLength(2);
+  });
+
+  test('a stored route serves if the network has none, and is looked up again soon', async () => {
+    known = [await elsewhere(ann)];
+    await resolve();
+    known = [];
+    relay.clock.advance(600);
+    for (let call = 0; call < 3; call += 1) expect(await resolve()).toBe('ok');
+    expect(asked).toHaveLength(2);
+    relay.clock.advance(30);
+    expect(await resolve()).toBe('ok');
+    expect(asked).toHaveLength(3);
+  });
+
+  test('a refresh asks past every cache, also about an account at home here', async () => {
+    await resolve();
+    await homeOf(ann, true);
+    expect(asked).toHaveLength(2);
+    const bob = await relay.register('bob');
+    asked = [];
+    expect(await homeOf(bob)).toEqual({ kind: 'local' });
+    expect(asked).toEqual([]);
+    relay.clock.advance(1);
+    known = [await elsewhere(bob)];
+    expect(await homeOf(bob, true)).toEqual({ kind: 'elsewhere', relayId: otherId });
+  });
+
+  test('callers without a session can cause a limited number of lookups', async () => {
+    const codes: string[] = [];
+    for (const person of people(62)) codes.push(await resolve(person));
+    expect(codes.slice(0, 60)).toEqual(Array.from({ length: 60 }, () => 'not_found'));
+    expect(codes.slice(60)).toEqual(['rate_limited', 'rate_limited']);
+    expect(asked).toHaveLength(60);
+    relay.clock.advance(1);
+    expect(await resolve(new Person(relay, 'late'))).toBe('not_found');
+  });
+
+  test('above the limit of lookups under way a call is refused with retry_after 1', async () => {
+    const { release, underWay } = await holdThree();
+    await expect(homeOf(ann)).rejects.toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: 1 },
+    });
+    release();
+    expect(await underWay).toEqual(Array.from({ length: 3 }, () => ({ kind: 'unknown' })));
+    expect(await homeOf(ann)).toEqual({ kind: 'unknown' });
+  });
+
+  test('a known route elsewhere serves while no lookup may begin', async () => {
+    known = [await elsewhere(ann)];
+    await resolve();
+    relay.clock.advance(600);
+    const { release, underWay } = await holdThree();
+    expect(await homeOf(ann)).toEqual({ kind: 'elsewhere', relayId: otherId });
+    await expect(homeOf(ann, true)).rejects.toMatchObject({ code: 'rate_limited' });
+    release();
+    await underWay;
+  });
+});
