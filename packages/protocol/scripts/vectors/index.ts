@@ -8,10 +8,12 @@ import {
   textVectors,
   varintVectors,
 } from './encoding.ts';
+import { dhtVectors, frameVectors, kadVectors, relayRpcVectors } from './federation.ts';
 import type { VectorFile } from './fixture.ts';
 import { channelVectors, groupVectors } from './hosted.ts';
 import { certificateVectors, deviceStateVectors, profileVectors } from './identity.ts';
 import { contentVectors, envelopeVectors, messageVectors, payloadVectors } from './messages.ts';
+import { handshakeVectors, peerKeyVectors } from './peers.ts';
 import { authVectors, descriptorVectors, routeVectors } from './relays.ts';
 
 const makers: Readonly<Record<string, () => VectorFile>> = {
@@ -23,15 +25,21 @@ const makers: Readonly<Record<string, () => VectorFile>> = {
   content: contentVectors,
   descriptors: descriptorVectors,
   'device-states': deviceStateVectors,
+  dht: dhtVectors,
   envelopes: envelopeVectors,
+  frames: frameVectors,
   grants: grantVectors,
   groups: groupVectors,
+  handshakes: handshakeVectors,
   invites: inviteVectors,
   json: jsonVectors,
+  kad: kadVectors,
   messages: messageVectors,
   network: networkVectors,
   payloads: payloadVectors,
+  'peer-keys': peerKeyVectors,
   profiles: profileVectors,
+  'relay-rpc': relayRpcVectors,
   routes: routeVectors,
   'rpc-faults': rpcFaultVectors,
   signatures: signatureVectors,

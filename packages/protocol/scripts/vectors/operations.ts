@@ -6,6 +6,7 @@ import { hex, type Network, ProtocolError, utf8 } from '../../src/index.ts';
 import type { JsonObject } from '../../src/json/index.ts';
 import type { Operation } from './operation.ts';
 import { crypto, encoding, network } from './operations-core.ts';
+import { federation } from './operations-federation.ts';
 import { contacts, identity } from './operations-identity.ts';
 import { hosted, messages } from './operations-messages.ts';
 
@@ -18,6 +19,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   ...contacts,
   ...messages,
   ...hosted,
+  ...federation,
 };
 
 /**
