@@ -26,6 +26,7 @@ export interface RelayContext {
   readonly routeDirectory: RouteDirectory;
   readonly routeLookups: RouteLookups;
   readonly relayClient: RelayClient;
+  readonly relayQueries: RelayQueries;
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
@@ -166,6 +167,30 @@ export type RelayAnswer =
   | { readonly kind: 'unreachable' }
   /** A request may have arrived; only the same relay knows (04 section 16.3). */
   | { readonly kind: 'unknown' };
+
+/**
+ * Limits the queries to other relays that calls here cause (07 §C9): by the account that causes
+ * them, by the relay that is asked, and in all.
+ */
+export interface RelayQueries {
+  /**
+   * Charges one query to the account that causes it. The query is under way until the returned
+   * value is disposed.
+   *
+   * @throws ProtocolError `rate_limited` with the seconds to wait
+   */
+  begin(account: string): Disposable;
+  /**
+   * Enters a request to a relay, which is under way until the returned value is disposed.
+   * @throws ProtocolError `rate_limited` with the seconds to wait
+   */
+  beginRequest(relayId: string): Disposable;
+  /**
+   * Charges an account for a query whose answer adds a row that is stored for good.
+   * @throws ProtocolError `rate_limited` with the seconds to wait
+   */
+  chargeNewAccount(account: string): void;
+}
 
 /** Carries notices to every process of this relay, this one included. */
 export interface Bus {

@@ -147,6 +147,17 @@ export const RelayLimits = Type.Object({
     'Requests of one other relay about one account in a second, sustained.',
   ),
   relayAccountBurst: limit(200, 'Requests of one other relay about one account at once.'),
+  relayQueries: limit(256, 'Queries to other relays for callers here under way at once (07 §C9).'),
+  relayQueriesOfAccount: limit(16, 'Such queries of one account under way at once.'),
+  relayQueriesToRelay: limit(64, 'Such queries to one relay under way at once.'),
+  relayQueryRate: limit(10, 'Such queries of one account in a second, sustained.'),
+  relayQueryBurst: limit(100, 'Such queries of one account at once.'),
+  relayQueryNewAccounts: limit(
+    1_000,
+    'Accounts whose first device state one account fetches from other relays in a day.',
+  ),
+  relayQueryTimeout: timer(10_000, 'Milliseconds to wait for the answer to such a query.'),
+  relayErrorText: limit(512, "Characters of another relay's error text that are kept."),
   addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
   addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
 });
@@ -224,6 +235,12 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
       relay.relayAccountBurst >= relay.relayAccountRate,
       'relayAccountBurst: at least relayAccountRate',
     ],
+    [relay.relayQueryBurst >= relay.relayQueryRate, 'relayQueryBurst: at least relayQueryRate'],
+    [
+      relay.relayQueriesOfAccount <= relay.relayQueries,
+      'relayQueriesOfAccount: at most relayQueries',
+    ],
+    [relay.relayQueriesToRelay <= relay.relayQueries, 'relayQueriesToRelay: at most relayQueries'],
     [relay.addressBytesBurst >= relay.addressBytes, 'addressBytesBurst: at least addressBytes'],
   ];
   return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);

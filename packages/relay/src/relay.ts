@@ -18,6 +18,7 @@ import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RateLimiter } from './dispatch/rate-limiter.ts';
+import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
   enterRelay,
   FileRegistry,
@@ -228,6 +229,7 @@ async function createContext(
     routeLookups: new LimitedRouteLookups({ clock, limits }),
     relayClient: noRelayClient,
     registryStatus: registryStatusOf(registry, identity.relayId),
+    relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
     sessions: parts.use(new SessionCache({ storage, clock, bus })),
     jobs,

@@ -9,6 +9,7 @@ import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
 import { deviceStatus } from './relay-methods/device.status.ts';
+import { profileResolveForRelay } from './relay-methods/profile.resolve.ts';
 import { deviceStateResync } from './resync.ts';
 
 export { type Access, requireAccess, verifyAuthorization } from './access.ts';
@@ -55,7 +56,10 @@ export const accounts: StoredModule = {
     'account.route.publish': accountRoutePublish,
     'account.route.resolve': accountRouteResolve,
   } satisfies HandlersOf<'account' | 'device' | 'profile'>,
-  relayHandlers: { 'device.status': deviceStatus },
+  relayHandlers: {
+    'device.status': deviceStatus,
+    'profile.resolve': profileResolveForRelay,
+  },
   jobs: [stagedStatesJob, expiredDevicesJob],
   accountResync: deviceStateResync,
 };

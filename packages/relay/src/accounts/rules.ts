@@ -36,14 +36,22 @@ export function requireHome(home: Home): void {
  * @throws ProtocolError `route_not_found`, `temporarily_unavailable`, `invalid_state`
  */
 export function requireAnswerable(home: Home): void {
+  if (home.kind === 'local') return;
+  homeRelay(home);
+  throw new ProtocolError(
+    'temporarily_unavailable',
+    "the account's relay cannot be reached: try again later",
+  );
+}
+
+/**
+ * Returns the relay to ask about an account that is not at home here.
+ * @throws ProtocolError `route_not_found`, `invalid_state`
+ */
+export function homeRelay(home: Exclude<Home, { readonly kind: 'local' }>): string {
   switch (home.kind) {
-    case 'local':
-      return;
     case 'elsewhere':
-      throw new ProtocolError(
-        'temporarily_unavailable',
-        "the account's relay cannot be reached: try again later",
-      );
+      return home.relayId;
     case 'conflict':
       throw new ProtocolError('invalid_state', 'routes of the account conflict');
     case 'unknown':

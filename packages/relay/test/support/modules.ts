@@ -10,6 +10,7 @@ import type { RelayContext } from '../../src/context.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
+import { RelayQueryLimiter } from '../../src/dispatch/relay-query-limiter.ts';
 import { groups } from '../../src/groups/index.ts';
 import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
@@ -28,6 +29,7 @@ export const modules = [auth, accounts, messages, groups, channels];
 export const withoutRateLimits: RelayLimits = {
   ...defaultLimits,
   ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
+  ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9 },
 };
 
 export const origin = 'https://relay.example';
@@ -80,6 +82,7 @@ export function openModules(
     jobs: { wake: () => {} },
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
+    relayQueries: new RelayQueryLimiter(parts),
     metrics: new Metrics(),
     log: pino({ level: 'silent' }),
   };
