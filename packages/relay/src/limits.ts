@@ -122,6 +122,8 @@ export const RelayLimits = Type.Object({
   ),
   routeLookupBurst: limit(100, 'Such lookups that one address or one other relay causes at once.'),
   rememberedRouteLookups: limit(100_000, 'Accounts whose last lookup is remembered.'),
+  blockedRelays: limit(10_000, 'Relays that the operator has blocked.'),
+  blockReason: limit(2_048, "Bytes of the operator's reason to block a relay."),
   pageSize: limit(100, 'Entries of a page where the client names no limit.'),
   maxPageSize: limit(500, 'Entries of a page at the most.'),
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),

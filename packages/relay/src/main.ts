@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
+import { blockCommand } from './commands/block.ts';
 import { configCommand } from './commands/config.ts';
 import { descriptorCommand } from './commands/descriptor.ts';
 import { devCommand } from './commands/dev.ts';
@@ -20,6 +21,7 @@ const program = new Command('posthouse')
   .addCommand(descriptorCommand())
   .addCommand(moveCommand())
   .addCommand(reportsCommand())
+  .addCommand(blockCommand())
   .addCommand(configCommand());
 
 try {

@@ -1,7 +1,7 @@
 /** The lines that `posthouse dev` reads from standard input, and what each does. */
-import { terminalLine } from '@posthouse/protocol/terminal';
 import type { DevNetwork } from '../dev/dev-network.ts';
 import type { DevRelay } from '../dev/dev-relay.ts';
+import { instant, oneLine } from './terminal-output.ts';
 
 export const consoleHelp = `Lines on standard input:
   clock +3600     moves the clocks of all relays by so many seconds; clock -60 moves them back
@@ -40,7 +40,7 @@ export async function runLine(
       throw new Error(`there is no line ${JSON.stringify(line.trim())}: enter help for all lines`);
     }
   } catch (error) {
-    output.note(terminalLine(error instanceof Error ? error.message : String(error)));
+    output.note(oneLine(error instanceof Error ? error.message : String(error)));
   }
 }
 
@@ -54,7 +54,7 @@ function moveClocks(
   }
   for (const relay of relays) relay.moveClock(Number(amount));
   for (const { name, clock } of relays) {
-    output.note(`clock ${name} ${new Date(clock.now() * 1_000).toISOString()}`);
+    output.note(`clock ${name} ${instant(clock.now())}`);
   }
 }
 

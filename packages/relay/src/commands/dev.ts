@@ -8,6 +8,7 @@ import type { DevRelay } from '../dev/dev-relay.ts';
 import { createLog, type LogLevel } from '../observability/log.ts';
 import { type ConsoleOutput, consoleHelp, inputLines, runLine } from './dev-console.ts';
 import { readyLine } from './ready-line.ts';
+import { note, print } from './terminal-output.ts';
 
 interface DevFlags {
   readonly relays: number;
@@ -89,11 +90,9 @@ async function dev(flags: DevFlags): Promise<void> {
 
 const output: ConsoleOutput = {
   ready: ({ server, name }: DevRelay) => {
-    process.stdout.write(`${readyLine(server)} ${name}\n`);
+    print([`${readyLine(server)} ${name}`]);
   },
-  note: (text) => {
-    process.stderr.write(`${text}\n`);
-  },
+  note,
 };
 
 async function temporaryFolder(parts: AsyncDisposableStack): Promise<string> {

@@ -1,25 +1,13 @@
 /** Formats posts and reports for terminals and as JSON, without control characters of strangers. */
-import { terminalColumns, terminalLine, terminalText } from '@posthouse/protocol/terminal';
+import { terminalColumns, terminalText } from '@posthouse/protocol/terminal';
 import type { ListedReport, ReportedPost } from '../channels/index.ts';
 import type { PostAddress } from './reports-arguments.ts';
+import { instant, oneLine, shortened } from './terminal-output.ts';
 
 /** Names a post in a message. */
 export function postName({ channelId, sequence }: PostAddress): string {
   return `post ${sequence} of ${channelId}`;
 }
-
-/** Prints lines of the result. */
-export function print(lines: readonly string[]): void {
-  for (const line of lines) process.stdout.write(`${line}\n`);
-}
-
-/** Prints a remark to standard error. */
-export function note(line: string): void {
-  process.stderr.write(`${line}\n`);
-}
-
-/** Limit of characters of a reason in the table. */
-const shortReason = 60;
 
 /** Formats a table of reports. */
 export function reportTable(reports: readonly ListedReport[]): string[] {
@@ -32,23 +20,6 @@ export function reportTable(reports: readonly ListedReport[]): string[] {
     shortened(report.reason),
   ]);
   return terminalColumns([['reported', 'channel', 'post', 'is', 'by', 'reason'], ...rows]);
-}
-
-/** Formats a stranger's text as one line. */
-function oneLine(text: string): string {
-  return terminalLine(text.replaceAll('\n', ' '));
-}
-
-/** As {@link oneLine}, cut to {@link shortReason} characters. */
-function shortened(text: string): string {
-  const characters = [...oneLine(text)];
-  if (characters.length <= shortReason) return characters.join('');
-  return `${characters.slice(0, shortReason - 1).join('')}…`;
-}
-
-/** Formats Unix seconds as in logs. */
-export function instant(seconds: number): string {
-  return new Date(seconds * 1_000).toISOString().replace('.000', '');
 }
 
 const statusTexts = {

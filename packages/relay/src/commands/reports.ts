@@ -6,24 +6,22 @@ import {
   aboutPost,
   accountOf,
   channelOf,
-  command,
   defaultLimit,
   flagsOf,
   limitMeaning,
   limitOf,
   type PostAddress,
-  withStorage,
 } from './reports-arguments.ts';
 import {
-  note,
   postLines,
   postName,
-  print,
   reportLines,
   reportTable,
   wireOf,
   wireOfPost,
 } from './reports-view.ts';
+import { command, withStorage } from './storage-command.ts';
+import { note, print } from './terminal-output.ts';
 import { restoreCommand, withheldCommand, withholdCommand } from './withhold.ts';
 
 const help = `

@@ -14,15 +14,15 @@ import { postRestored, postWithheld } from '../observability/events.ts';
 import { createLog } from '../observability/log.ts';
 import {
   aboutPost,
-  command,
   defaultLimit,
   flagsOf,
   limitMeaning,
   limitOf,
   type PostAddress,
-  withStorage,
 } from './reports-arguments.ts';
-import { instant, note, postLines, postName, print } from './reports-view.ts';
+import { postLines, postName } from './reports-view.ts';
+import { command, withStorage } from './storage-command.ts';
+import { instant, note, print } from './terminal-output.ts';
 
 const withholdHelp = `
 The relay no longer returns the post and its edits to any client; to clients it looks like a post

@@ -1,3 +1,4 @@
+export * from './block-store.ts';
 export { federationMigrations } from './migrations.ts';
 export * from './no-federation.ts';
 export { enterRelay, FileRegistry, readRegistry } from './registry/file.ts';

@@ -234,3 +234,13 @@ export function registryRestored({ log, metrics }: Observed): void {
   metrics.count('registry_restored');
   log.info('registry readable again');
 }
+
+/** Records that the operator blocked another relay. */
+export function relayBlocked({ log }: Pick<Observed, 'log'>, facts: { readonly relay: string }) {
+  log.warn(facts, 'relay blocked');
+}
+
+/** Records that the operator ended a block. */
+export function relayUnblocked({ log }: Pick<Observed, 'log'>, facts: { readonly relay: string }) {
+  log.warn(facts, 'relay unblocked');
+}

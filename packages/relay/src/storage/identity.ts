@@ -1,4 +1,4 @@
-import type { Migration, Storage } from './types.ts';
+import type { Migration, Reader, Storage } from './types.ts';
 
 export const identityTable = 'relay_facts';
 
@@ -37,4 +37,10 @@ export async function bindDatabase(
       }
     }
   });
+}
+
+/** Reads the relay ID that the database is bound to; `undefined` before the first start. */
+export async function readBoundRelay(tx: Reader): Promise<string | undefined> {
+  const row = await tx.get<{ value: string }>("SELECT value FROM relay_facts WHERE name = 'relay'");
+  return row?.value;
 }

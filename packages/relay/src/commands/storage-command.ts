@@ -1,0 +1,40 @@
+/** Commands that read or change the relay's database, whether the relay runs or not. */
+import { checkSchema, type TSchema } from '@posthouse/protocol';
+import { Command, InvalidArgumentError } from 'commander';
+import type { RelayConfig } from '../config/index.ts';
+import { relayMigrations } from '../modules.ts';
+import { openAlongside } from '../storage/open.ts';
+import type { Storage } from '../storage/types.ts';
+import { configFrom, type Flags, withConfig } from './config-flags.ts';
+
+/** Creates a command that exits with 2 for wrong arguments. */
+export function command(name: string, description: string): Command {
+  return withConfig(new Command(name).description(description)).exitOverride((error) =>
+    process.exit(error.exitCode === 0 ? 0 : 2),
+  );
+}
+
+/** Returns an argument if it is valid; otherwise commander reports what was expected. */
+export function argument<T>(schema: TSchema, value: T | string, expected: string): T {
+  try {
+    checkSchema(schema, value);
+  } catch {
+    throw new InvalidArgumentError(`Expected ${expected}.`);
+  }
+  return value as T;
+}
+
+/** Returns the configuration for a command on storage, and the flags of it and of its parents. */
+export function configAndFlags<T>(of: Command): { readonly config: RelayConfig; readonly own: T } {
+  const flags = of.optsWithGlobals();
+  return { config: configFrom(flags as Flags, 'storage').config, own: flags as T };
+}
+
+/** Runs `work` on the database, whether the relay runs or not. */
+export async function withStorage<T>(
+  config: RelayConfig,
+  work: (storage: Storage) => Promise<T>,
+): Promise<T> {
+  await using storage = await openAlongside(config, relayMigrations);
+  return await work(storage);
+}

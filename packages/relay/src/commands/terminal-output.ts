@@ -1,0 +1,32 @@
+/** What several commands print: results, remarks, times, and texts of strangers. */
+import { terminalLine } from '@posthouse/protocol/terminal';
+
+/** Prints lines of the result. */
+export function print(lines: readonly string[]): void {
+  for (const line of lines) process.stdout.write(`${line}\n`);
+}
+
+/** Prints a remark to standard error. */
+export function note(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+/** Formats Unix seconds as in logs. */
+export function instant(seconds: number): string {
+  return new Date(seconds * 1_000).toISOString().replace('.000', '');
+}
+
+/** Formats a stranger's text as one line. */
+export function oneLine(text: string): string {
+  return terminalLine(text.replaceAll('\n', ' '));
+}
+
+/** Limit of characters of a text in a table. */
+const shortText = 60;
+
+/** As {@link oneLine}, cut to {@link shortText} characters. */
+export function shortened(text: string): string {
+  const characters = [...oneLine(text)];
+  if (characters.length <= shortText) return characters.join('');
+  return `${characters.slice(0, shortText - 1).join('')}…`;
+}

@@ -1,0 +1,77 @@
+/** SQL of the operator's list of blocked relays. A running relay reads it by itself. */
+import { readBoundRelay } from '../storage/identity.ts';
+import type { Row, Storage } from '../storage/types.ts';
+
+/** A relay that the operator refuses, whatever the registry says. */
+export interface BlockedRelay {
+  readonly relayId: string;
+  /** Empty if none was given. */
+  readonly reason: string;
+  /** Unix seconds. */
+  readonly createdAt: number;
+}
+
+/** Aggregate of the list's writes. */
+const aggregate = 'relays';
+
+/**
+ * Blocks a relay; if it is blocked already, a reason replaces the one it has.
+ *
+ * @param now Unix seconds
+ * @param limits `relays` is the largest number of blocked relays
+ * @returns whether it was not blocked before
+ * @throws Error if the relay is the one that the database belongs to, or the list is full
+ */
+export async function blockRelay(
+  storage: Storage,
+  { relayId, reason }: Omit<BlockedRelay, 'createdAt'>,
+  { now, relays }: { readonly now: number; readonly relays: number },
+): Promise<boolean> {
+  return await storage.write(aggregate, async (tx) => {
+    if (relayId === (await readBoundRelay(tx))) {
+      throw new Error(`${relayId} is this relay itself: give the ID of another relay`);
+    }
+    const changed = await tx.run(
+      "UPDATE blocked_relays SET reason = CASE WHEN ? = '' THEN reason ELSE ? END WHERE relay_id = ?",
+      reason,
+      reason,
+      relayId,
+    );
+    if (changed > 0) return false;
+    const count = await tx.get<{ blocked: number }>(
+      'SELECT COUNT(*) AS blocked FROM blocked_relays',
+    );
+    if (Number(count?.blocked) >= relays) {
+      throw new Error(`${relays} relays are blocked: remove one, or raise limits.blockedRelays`);
+    }
+    await tx.run(
+      'INSERT INTO blocked_relays (relay_id, reason, created_at) VALUES (?, ?, ?)',
+      relayId,
+      reason,
+      now,
+    );
+    return true;
+  });
+}
+
+/**
+ * Ends the block of a relay.
+ * @returns whether it was blocked
+ */
+export async function unblockRelay(storage: Storage, relayId: string): Promise<boolean> {
+  const removed = await storage.write(aggregate, (tx) =>
+    tx.run('DELETE FROM blocked_relays WHERE relay_id = ?', relayId),
+  );
+  return removed > 0;
+}
+
+/** Lists the blocked relays, the newest last; at most `limit`. */
+export async function listBlockedRelays(storage: Storage, limit: number): Promise<BlockedRelay[]> {
+  return await storage.read((tx) =>
+    tx.all<Row & BlockedRelay>(
+      `SELECT relay_id AS "relayId", reason, created_at AS "createdAt" FROM blocked_relays
+        ORDER BY created_at, relay_id LIMIT ?`,
+      limit,
+    ),
+  );
+}

@@ -1,0 +1,150 @@
+/** `posthouse block` as an operator types it, with or without a running relay. */
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { Relay } from '../../src/index.ts';
+import { killAll, posthouse } from '../support/command.ts';
+import { RelayData, rowsOf } from '../support/engine.ts';
+
+let data: RelayData;
+let relay: Relay;
+beforeEach(async () => {
+  data = await RelayData.withSchema();
+  relay = await start();
+});
+afterEach(async () => {
+  await relay[Symbol.asyncDispose]();
+  killAll();
+  await data[Symbol.asyncDispose]();
+});
+
+const start = () =>
+  Relay.start(
+    { ...data.config, dev: true, listen: '127.0.0.1:0' },
+    { log: pino({ level: 'silent' }) },
+  );
+
+async function block(...args: string[]) {
+  const { ended, output } = posthouse(['block', ...args, '--data', data.path], {
+    ...data.environment,
+    POSTHOUSE_LIMITS_BLOCKED_RELAYS: '3',
+  });
+  const code = await ended;
+  return { code, output: output.text, errors: output.errors };
+}
+
+const id = (digit: string) => `0x${digit.repeat(40)}`;
+
+/** Facts and message of a log line. */
+const logged = (line: string) => {
+  const { time: _, ...rest } = JSON.parse(line) as Record<string, unknown>;
+  return rest;
+};
+
+async function listed(): Promise<Record<string, unknown>[]> {
+  const { output } = await block('list', '--json');
+  const lines = output.split('\n').slice(0, -1);
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+describe('posthouse block', () => {
+  test('07 §B4: blocks, lists and unblocks relays while a relay runs', async () => {
+    expect(await block('list')).toEqual({ code: 0, output: '', errors: 'nothing is blocked\n' });
+    const added = await block('add', 'relay', id('a'), '--reason', 'sends spam');
+    expect(added).toMatchObject({ code: 0, output: `relay ${id('a')} is blocked\n` });
+    expect(logged(added.errors)).toEqual({ level: 40, relay: id('a'), msg: 'relay blocked' });
+    await block('add', 'relay', id('b'));
+    const blocked_at = expect.any(Number);
+    expect(await listed()).toEqual([
+      { kind: 'relay', relay_id: id('a'), reason: 'sends spam', blocked_at },
+      { kind: 'relay', relay_id: id('b'), reason: '', blocked_at },
+    ]);
+    const { output } = await block('list');
+    const lines = output.trimEnd().split('\n');
+    expect(lines[0]).toMatch(/^blocked +kind +id +reason$/);
+    expect(lines[1]).toMatch(new RegExp(`^\\S+Z  relay  ${id('a')}  sends spam$`));
+    expect(lines[2]).toMatch(new RegExp(`^\\S+Z  relay  ${id('b')}$`));
+
+    const removed = await block('remove', 'relay', id('a'));
+    expect(removed).toMatchObject({ code: 0, output: `relay ${id('a')} is no longer blocked\n` });
+    expect(logged(removed.errors)).toEqual({ level: 40, relay: id('a'), msg: 'relay unblocked' });
+    expect(await block('remove', 'relay', id('a'))).toEqual({
+      code: 1,
+      output: '',
+      errors: `relay ${id('a')} is not blocked: see posthouse block list\n`,
+    });
+    expect(await listed()).toMatchObject([{ relay_id: id('b') }]);
+  });
+
+  test('a relay that is blocked already keeps its time; a new reason replaces the old one', async () => {
+    await block('add', 'relay', id('a'), '--reason', 'first');
+    const [before] = await listed();
+    const again = { code: 0, output: `relay ${id('a')} is blocked already\n`, errors: '' };
+    expect(await block('add', 'relay', id('a'))).toEqual(again);
+    expect(await listed()).toEqual([before]);
+    expect(await block('add', 'relay', id('a'), '--reason', 'second')).toEqual(again);
+    expect(await listed()).toEqual([{ ...before, reason: 'second' }]);
+  });
+
+  test('a relay cannot block itself, and the list has a limit', async () => {
+    expect(await block('add', 'relay', relay.relayId)).toEqual({
+      code: 1,
+      output: '',
+      errors: `${relay.relayId} is this relay itself: give the ID of another relay\n`,
+    });
+    for (const digit of ['a', 'b', 'c']) await block('add', 'relay', id(digit));
+    expect(await block('add', 'relay', id('d'))).toEqual({
+      code: 1,
+      output: '',
+      errors: '3 relays are blocked: remove one, or raise limits.blockedRelays\n',
+    });
+    expect(await rowsOf(relay.context.storage, 'blocked_relays')).toHaveLength(3);
+    // One that is blocked already needs no room.
+    expect(await block('add', 'relay', id('c'), '--reason', 'x')).toMatchObject({ code: 0 });
+  });
+
+  test('works after the relay was stopped, and the list outlives it', async () => {
+    await block('add', 'relay', id('a'));
+    await relay[Symbol.asyncDispose]();
+    expect(await block('add', 'relay', id('b'))).toMatchObject({ code: 0 });
+    relay = await start();
+    expect(await listed()).toMatchObject([{ relay_id: id('a') }, { relay_id: id('b') }]);
+  });
+
+  test('a reason commands no terminal and forges no line; one that is too long is refused', async () => {
+    const evil = 'a\u001b[2J\u009bb\n2026-01-01T00:00:00Z  relay  forged';
+    await block('add', 'relay', id('a'), '--reason', evil);
+    const { output } = await block('list');
+    expect(output.split('\n')).toHaveLength(3);
+    expect(output).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+    expect(await listed()).toMatchObject([{ reason: evil }]);
+    expect(await block('add', 'relay', id('b'), '--reason', 'ä'.repeat(1_025))).toEqual({
+      code: 1,
+      output: '',
+      errors: '--reason: over 2048 bytes: give a shorter one\n',
+    });
+    expect(await block('add', 'relay', id('b'), '--reason', 'ä'.repeat(1_024))).toMatchObject({
+      code: 0,
+    });
+  });
+
+  test('wrong arguments end with 2 and change nothing', async () => {
+    const wrong = [
+      [],
+      ['add'],
+      ['add', 'relay'],
+      ['add', 'relay', 'relay.example'],
+      ['add', 'relay', id('a').toUpperCase()],
+      ['add', 'account', id('a')],
+      ['remove', 'relay', `${id('a')}a`],
+      ['list', '--reason', 'x'],
+      ['nonsense'],
+    ];
+    for (const args of wrong) {
+      const { code, output, errors } = await block(...args);
+      expect([args, code, output]).toEqual([args, 2, '']);
+      expect(errors).toMatch(/^(?:error|Usage): /);
+    }
+    expect(await listed()).toEqual([]);
+    expect((await block('add', '--help')).output).toContain('--reason <text>');
+  });
+});
