@@ -53,7 +53,9 @@ function examplesOf(file: string): Example[] {
 
 /** Names that the statements of a code declare or import at their top level. */
 function declaredNames(code: string): Set<string> {
-  const heads = code.matchAll(/^(?:(?:const|let|function)\b([^=(]*)|import\b([^;]*?)\bfrom\b)/gm);
+  const heads = code.matchAll(
+    /^(?:(?:const|let|function|(?:await )?using)\b([^=(]*)|import\b([^;]*?)\bfrom\b)/gm,
+  );
   return new Set(
     [...heads].flatMap(([, head, names]) => (head ?? names ?? '').match(/\w+/g) ?? []),
   );

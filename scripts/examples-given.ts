@@ -87,7 +87,10 @@ export const given = {
     verified: 'Protocol.VerifiedGroupEvent',
   },
   peer: {
+    host: 'Peer.PeerHost<string>',
+    peerId: 'Uint8Array',
     seed: 'Uint8Array',
+    signal: 'AbortSignal',
   },
   client: {
     account: 'Sdk.Account',

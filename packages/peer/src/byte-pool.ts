@@ -16,7 +16,7 @@ export interface BytePoolOptions {
 
 /**
  * The bytes held for one Peer ID in one direction. `acquire` waits for room, first come first
- * served; `add` does not, its caller stops reading while the pool is full.
+ * served; `add` does not: after it, the caller stops reading while the pool is full.
  */
 export class BytePool {
   readonly #options: BytePoolOptions;
@@ -42,18 +42,20 @@ export class BytePool {
     this.#watch();
   }
 
+  /** Takes bytes if they have room and no earlier request waits; returns whether it did. */
+  tryAcquire(bytes: number): boolean {
+    if (this.#waiters.length > 0 || !this.#fits(bytes)) return false;
+    this.#used += bytes;
+    return true;
+  }
+
   /**
-   * Waits until so many bytes have room, then takes them.
+   * Waits until so many bytes have room, then takes them. A request for no bytes waits for room.
    *
-   * @returns `undefined` if they had room at once
    * @throws the signal's reason when it aborts
    */
-  acquire(bytes: number, signal: AbortSignal): Promise<void> | undefined {
-    if (this.#waiters.length === 0 && this.#fits(bytes)) {
-      this.#used += bytes;
-      return undefined;
-    }
-    return this.#wait(bytes, signal);
+  acquire(bytes: number, signal: AbortSignal): Promise<void> {
+    return this.tryAcquire(bytes) ? Promise.resolve() : this.#wait(bytes, signal);
   }
 
   /** Gives bytes back. */
@@ -95,7 +97,6 @@ export class BytePool {
     });
   }
 
-  /** A request for no bytes needs room for one. */
   #fits(bytes: number): boolean {
     return this.#used + Math.max(bytes, 1) <= this.#options.capacity;
   }

@@ -28,8 +28,6 @@ export interface PeerLimits {
   readonly heldBytes: number;
   /** How long all of one half may be in use before the connection closes. */
   readonly heldTime: number;
-  /** How long a stream may wait for the peer to read before it is reset. */
-  readonly stallTime: number;
   /** How long a served stream waits for the end of the peer's side. */
   readonly lingerTime: number;
   /** Between Yamux pings; a peer that has not answered by the next one is disconnected. */
@@ -63,7 +61,6 @@ export const defaultPeerLimits: PeerLimits = {
   frameBytes: 1_048_576,
   heldBytes: 8_388_608,
   heldTime: 30_000,
-  stallTime: 30_000,
   lingerTime: 10_000,
   pingInterval: 30_000,
   controlFrames: 1_024,

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { PeerError } from './errors.ts';
-import { maxNoiseMessage, tagBytes } from './noise/cipher.ts';
+import { tagBytes } from './noise/cipher.ts';
 import type { NoiseKeys } from './noise/handshake.ts';
 
 /** Bytes before each message that say its length. */
@@ -40,9 +40,10 @@ export class SecureChannel {
     socket.on('close', () => this.#finish());
   }
 
-  /** Replaces the receiver of all that comes after. */
-  handOver(events: ChannelEvents): void {
+  /** Replaces the receiver of all that comes after; it gets `rest` first. */
+  handOver(events: ChannelEvents, rest?: Uint8Array): void {
     this.#events = events;
+    if (rest !== undefined && rest.length > 0) events.data(Buffer.from(rest));
   }
 
   /** Whether more writes should wait for `drain`. */
@@ -179,6 +180,3 @@ export class SecureChannel {
     if (plaintext.length > 0) this.#events.data(plaintext);
   }
 }
-
-/** Bytes of plaintext that one message may have. */
-export const maxPlaintext = maxNoiseMessage - tagBytes;

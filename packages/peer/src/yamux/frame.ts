@@ -20,18 +20,13 @@ export interface FrameHeader {
   readonly length: number;
 }
 
-/** Writes a header at an offset. */
-export function writeHeader(target: Buffer, offset: number, header: FrameHeader): void {
-  target.writeUInt16BE(header.type, offset);
-  target.writeUInt16BE(header.flags, offset + 2);
-  target.writeUInt32BE(header.streamId, offset + 4);
-  target.writeUInt32BE(header.length, offset + 8);
-}
-
-/** Encodes a frame without payload. */
+/** Encodes a header: a whole frame, but for data frames. */
 export function encodeHeader(header: FrameHeader): Buffer {
   const bytes = Buffer.allocUnsafe(headerBytes);
-  writeHeader(bytes, 0, header);
+  bytes.writeUInt16BE(header.type, 0);
+  bytes.writeUInt16BE(header.flags, 2);
+  bytes.writeUInt32BE(header.streamId, 4);
+  bytes.writeUInt32BE(header.length, 8);
   return bytes;
 }
 

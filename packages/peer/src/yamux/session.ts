@@ -20,7 +20,7 @@ const sharedFrameBytes = 16_384;
 const maxStreamId = 0xffff_ffff;
 
 /** The ordered, encrypted bytes below a session. */
-export interface SessionOutput {
+interface SessionOutput {
   /** No write should be made until the owner calls {@link YamuxSession.flush}. */
   readonly isBlocked: boolean;
   /** @param streamBytes the part of the plaintext that is data of streams */

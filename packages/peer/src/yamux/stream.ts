@@ -6,9 +6,15 @@ export interface StreamEvents {
   data(piece: Uint8Array): void;
   /** The peer sends no more. */
   end(): void;
-  /** The stream ended in any way: both sides sent all, or one side reset it. */
-  closed(how: 'finished' | 'reset' | 'peer reset'): void;
+  /**
+   * The stream ended: both sides sent all, or one side reset it.
+   *
+   * @param dropped bytes of {@link YamuxStream.send} that were not sent
+   */
+  closed(how: StreamEnd, dropped: number): void;
 }
+
+export type StreamEnd = 'finished' | 'reset' | 'peer reset';
 
 /** What a stream needs of its session. */
 export interface StreamOutput {
@@ -134,13 +140,14 @@ export class YamuxStream {
   }
 
   /** Ends the stream without a frame, also when the connection is lost. */
-  close(how: 'finished' | 'reset' | 'peer reset'): void {
+  close(how: StreamEnd): void {
     if (this.#closed) return;
     this.#closed = true;
+    const dropped = this.#waitingBytes;
     this.#waiting.length = 0;
     this.#waitingBytes = 0;
     this.#output.remove(this);
-    this.events?.closed(how);
+    this.events?.closed(how, dropped);
   }
 
   /** Whether {@link nextFrame} would return a frame. */

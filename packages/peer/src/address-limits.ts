@@ -1,0 +1,85 @@
+import { isIPv6 } from 'node:net';
+import type { PeerClock } from './clock.ts';
+import type { PeerLimits } from './limits.ts';
+
+/** Addresses whose rate is remembered; the oldest are forgotten first. */
+const rememberedAddresses = 10_000;
+
+interface Bucket {
+  tokens: number;
+  at: number;
+}
+
+/** Limits of connections that are not admitted yet, in all and of each address. */
+export class AddressLimits {
+  readonly #limits: PeerLimits;
+  readonly #clock: PeerClock;
+  readonly #pending = new Map<string, number>();
+  readonly #buckets = new Map<string, Bucket>();
+  #total = 0;
+
+  constructor(limits: PeerLimits, clock: PeerClock) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Connections that were entered and not left. */
+  get pending(): number {
+    return this.#total;
+  }
+
+  /** Counts a new connection; returns why it must be refused, or what to call at its end. */
+  enter(address: string): string | (() => void) {
+    const key = addressKey(address);
+    const pending = this.#pending.get(key) ?? 0;
+    if (this.#total >= this.#limits.handshakes) return 'too many handshakes under way';
+    if (pending >= this.#limits.handshakesPerAddress) {
+      return 'too many handshakes under way with this address';
+    }
+    if (!this.#takeToken(key)) return 'too many connections of this address in a short time';
+    this.#total += 1;
+    this.#pending.set(key, pending + 1);
+    return () => {
+      this.#total -= 1;
+      const rest = (this.#pending.get(key) ?? 1) - 1;
+      if (rest === 0) this.#pending.delete(key);
+      else this.#pending.set(key, rest);
+    };
+  }
+
+  #takeToken(key: string): boolean {
+    const { handshakeRate, handshakeBurst } = this.#limits;
+    const now = this.#clock.monotonic();
+    const bucket = this.#buckets.get(key) ?? { tokens: handshakeBurst, at: now };
+    bucket.tokens = Math.min(
+      handshakeBurst,
+      bucket.tokens + ((now - bucket.at) / 1_000) * handshakeRate,
+    );
+    bucket.at = now;
+    this.#buckets.delete(key);
+    this.#buckets.set(key, bucket);
+    if (this.#buckets.size > rememberedAddresses) {
+      const [oldest] = this.#buckets.keys();
+      this.#buckets.delete(oldest as string);
+    }
+    if (bucket.tokens < 1) return false;
+    bucket.tokens -= 1;
+    return true;
+  }
+}
+
+/** An IPv4 address itself, also mapped into IPv6; of an IPv6 address the network of 64 bits. */
+export function addressKey(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address);
+  if (mapped !== null) return mapped[1] as string;
+  if (!isIPv6(address)) return address;
+  const [plain = ''] = address.split('%', 1);
+  const [head = '', tail] = plain.split('::');
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  // A dotted quad at the end stands for two groups.
+  const groups = before.length + after.length + (plain.includes('.') ? 1 : 0);
+  const zeros = tail === undefined ? [] : Array<string>(8 - groups).fill('0');
+  const network = [...before, ...zeros, ...after].slice(0, 4);
+  return network.map((group) => Number.parseInt(group, 16).toString(16)).join(':');
+}

@@ -1,0 +1,263 @@
+import { encodeVarint } from '@posthouse/protocol';
+import { FrameReader } from '@posthouse/protocol/federation';
+import type { BytePool } from './byte-pool.ts';
+import { PeerError } from './errors.ts';
+import type { Proposal } from './multistream.ts';
+import type { StreamEnd, YamuxStream } from './yamux/stream.ts';
+
+/** What the bookkeeping of one received piece costs, counted with its bytes. */
+const pieceOverhead = 256;
+/** Larger writes are divided, so that each part waits for room of its own. */
+const writePart = 65_536;
+
+/** What a stream needs of its connection. */
+export interface StreamHost {
+  /** Bytes held for this peer. */
+  readonly inbound: BytePool;
+  readonly outbound: BytePool;
+  readonly frameBytes: number;
+  /** Called after bytes were added to `inbound`. */
+  received(): void;
+  closed(stream: PeerStream): void;
+}
+
+/**
+ * One stream of an agreed protocol. It must be read to its end, ended and so closed, or reset;
+ * until then its bytes count for the peer.
+ */
+export class PeerStream implements AsyncIterable<Uint8Array> {
+  readonly protocol: string;
+  readonly #host: StreamHost;
+  readonly #yamux: YamuxStream;
+  readonly #pieces: Uint8Array[] = [];
+  /** What `#pieces` count in the host's pool, and what frames that were read still count. */
+  #unread = 0;
+  #framed = 0;
+  #proposal: Proposal | undefined;
+  readonly #agreed = Promise.withResolvers<void>();
+  #frames: FrameReader | undefined;
+  #completed: Generator<Uint8Array, void, void> | undefined;
+  #ended = false;
+  #endedHere = false;
+  #discarding = false;
+  #closed = false;
+  #error: unknown;
+  #wake: (() => void) | undefined;
+  #controller: AbortController | undefined;
+
+  /** @param proposal of the side that opens the stream; its reply is read first */
+  constructor(protocol: string, yamux: YamuxStream, host: StreamHost, proposal?: Proposal) {
+    this.protocol = protocol;
+    this.#yamux = yamux;
+    this.#host = host;
+    this.#proposal = proposal;
+    yamux.events = {
+      data: (piece) => this.#receive(piece),
+      end: () => this.#receiveEnd(),
+      closed: (how, dropped) => this.#finish(how, dropped),
+    };
+    this.#agreed.promise.catch(() => {});
+    if (proposal !== undefined) this.#send(proposal.request);
+    else this.#agreed.resolve();
+  }
+
+  /** Resolves once the peer agreed on the protocol. @throws PeerError `not_supported` or `reset` */
+  get agreed(): Promise<void> {
+    return this.#agreed.promise;
+  }
+
+  /** Aborts when the stream is reset or its connection lost. */
+  get signal(): AbortSignal {
+    this.#controller ??= new AbortController();
+    if (this.#error !== undefined) this.#controller.abort(this.#error);
+    return this.#controller.signal;
+  }
+
+  /** Whether both sides have ended, or one has reset the stream. */
+  get isClosed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Reads the next bytes; `undefined` at the peer's end. One read at a time.
+   *
+   * @throws PeerError `reset`, `closed`, `not_supported` or `protocol`
+   */
+  read(): Promise<Uint8Array | undefined> {
+    return this.#take(false);
+  }
+
+  /**
+   * Reads the next frame (07 §B6, §C2); `undefined` if the peer ended its side between frames. Its
+   * bytes count for the peer until the stream is closed.
+   *
+   * @throws FrameError for an invalid, oversized or truncated frame; PeerError as `read`
+   */
+  async readFrame(): Promise<Uint8Array | undefined> {
+    this.#frames ??= new FrameReader(this.#host.frameBytes);
+    for (;;) {
+      const next = this.#completed?.next();
+      if (next !== undefined && next.done !== true) return next.value;
+      const piece = await this.#take(true);
+      if (piece === undefined) {
+        this.#frames.end();
+        return undefined;
+      }
+      this.#completed = this.#frames.push(piece);
+    }
+  }
+
+  async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
+    for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
+      yield piece;
+    }
+  }
+
+  /**
+   * Sends bytes; they must not change until the stream is closed. Resolves once they are accepted,
+   * which waits while too many bytes are held for the peer.
+   *
+   * @throws PeerError `reset` or `closed`
+   */
+  async write(bytes: Uint8Array): Promise<void> {
+    for (let offset = 0; offset < bytes.length; offset += writePart) {
+      const part = bytes.subarray(offset, offset + writePart);
+      this.#checkWritable();
+      if (!this.#host.outbound.tryAcquire(part.length)) {
+        await this.#host.outbound.acquire(part.length, this.signal);
+        if (this.#closed) this.#host.outbound.release(part.length);
+        this.#checkWritable();
+      }
+      this.#yamux.send(part);
+    }
+  }
+
+  /** Sends one frame: the length as a varint, then the message (07 §B6, §C2). */
+  async writeFrame(message: Uint8Array): Promise<void> {
+    await this.write(encodeVarint(BigInt(message.length)));
+    await this.write(message);
+  }
+
+  /** Ends this side; what was written is still sent. */
+  end(): void {
+    this.#endedHere = true;
+    this.#yamux.finish();
+  }
+
+  /** Ends both sides at once. @param reason what pending reads and writes reject with */
+  reset(reason: unknown = new PeerError('reset', 'the stream was reset')): void {
+    this.#error ??= reason;
+    this.#yamux.reset();
+  }
+
+  /** Drops what was not read and what still comes, for a stream whose handler has returned. */
+  discard(): void {
+    this.#discarding = true;
+    this.#drop();
+  }
+
+  #receive(piece: Uint8Array): void {
+    if (this.#discarding) return;
+    if (this.#proposal === undefined) {
+      this.deliver(piece);
+      return;
+    }
+    this.#yamux.credit(piece.length);
+    try {
+      const rest = this.#proposal.receive(piece);
+      if (rest === undefined) return;
+      this.#proposal = undefined;
+      this.#agreed.resolve();
+      this.deliver(rest);
+    } catch (error) {
+      this.reset(error);
+    }
+  }
+
+  /** Gives bytes to the reader. The connection passes those that followed a peer's proposal. */
+  deliver(piece: Uint8Array): void {
+    if (piece.length === 0) return;
+    // A small piece must not keep the large buffer alive that it lies in.
+    const owned = piece.length * 2 < piece.buffer.byteLength ? new Uint8Array(piece) : piece;
+    this.#pieces.push(owned);
+    this.#unread += piece.length + pieceOverhead;
+    this.#host.inbound.add(piece.length + pieceOverhead);
+    this.#host.received();
+    this.#wakeReader();
+  }
+
+  #receiveEnd(): void {
+    this.#ended = true;
+    if (this.#proposal !== undefined) {
+      this.reset(new PeerError('reset', 'the peer ended the stream before it agreed'));
+    }
+    this.#wakeReader();
+  }
+
+  #finish(how: StreamEnd, dropped: number): void {
+    this.#closed = true;
+    this.#host.outbound.release(dropped);
+    if (how === 'finished') {
+      this.#host.inbound.release(this.#framed);
+      this.#framed = 0;
+    } else {
+      this.#error ??= new PeerError(
+        'reset',
+        `the stream was reset by ${how === 'reset' ? 'this side' : 'the peer'}`,
+      );
+      this.#drop();
+      this.#controller?.abort(this.#error);
+      this.#agreed.reject(this.#error);
+    }
+    this.#wakeReader();
+    this.#host.closed(this);
+  }
+
+  #drop(): void {
+    this.#host.inbound.release(this.#unread + this.#framed);
+    this.#unread = 0;
+    this.#framed = 0;
+    this.#pieces.length = 0;
+  }
+
+  /**
+   * Takes the next piece off the queue and gives the peer credit for it.
+   *
+   * @param keep counts its bytes until the stream is closed
+   */
+  async #take(keep: boolean): Promise<Uint8Array | undefined> {
+    for (;;) {
+      if (this.#error !== undefined) throw this.#error;
+      const piece = this.#pieces.shift();
+      if (piece !== undefined) {
+        this.#yamux.credit(piece.length);
+        const counted = piece.length + pieceOverhead;
+        this.#unread -= counted;
+        if (keep && !this.#closed) this.#framed += counted;
+        else this.#host.inbound.release(counted);
+        return piece;
+      }
+      if (this.#ended) return undefined;
+      if (this.#wake !== undefined) throw new TypeError('the stream is being read already');
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+
+  #send(bytes: Uint8Array): void {
+    this.#host.outbound.add(bytes.length);
+    this.#yamux.send(bytes);
+  }
+
+  #checkWritable(): void {
+    if (this.#error !== undefined) throw this.#error;
+    if (this.#endedHere) throw new TypeError('the stream was ended on this side');
+  }
+
+  #wakeReader(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
