@@ -216,9 +216,13 @@ export interface Job {
    *
    * @returns the next deadline, Unix seconds (now or earlier: run again at once), or `undefined` to
    *   wait for {@link Jobs.wake} or the runner's idle interval
+   * @param onWake calls a listener at each {@link Jobs.wake} of this job during the run, until
+   *   disposed of; for a job whose run waits for something slow
    */
-  run(context: RelayContext, signal: AbortSignal): Promise<number | undefined>;
+  run(context: RelayContext, signal: AbortSignal, onWake: OnWake): Promise<number | undefined>;
 }
+
+export type OnWake = (listener: () => void) => Disposable;
 
 export interface Jobs {
   /** Runs a job soon; called after the write that gave it work. Never waits. */

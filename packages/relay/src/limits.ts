@@ -88,7 +88,10 @@ export const RelayLimits = Type.Object({
   keyBoxBytes: limit(4_096, 'Bytes of one key box with its unknown members (04 §5).'),
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
-  deliveryConcurrency: limit(8, 'Deliveries from the queue under way at once.'),
+  deliveryConcurrency: limit(64, 'Deliveries from the queue under way at once.'),
+  deliveriesPerRelay: limit(4, 'Deliveries to one relay under way at once.'),
+  deliveryLookups: limit(16, 'Recipients of queued messages that are located at once.'),
+  deliveryBatch: limit(1_000, 'Queued messages postponed or woken in one transaction.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
   deliveryRetryMost: period(900, 'Seconds until a delivery is tried again, at the most.'),
   federationRegistryCheck: period(
@@ -206,6 +209,14 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [
       relay.deliveryRetryFirst <= relay.deliveryRetryMost,
       'deliveryRetryFirst: at most deliveryRetryMost',
+    ],
+    [
+      relay.deliveriesPerRelay <= relay.deliveryConcurrency,
+      'deliveriesPerRelay: at most deliveryConcurrency',
+    ],
+    [
+      relay.deliveryLookups <= relay.deliveryConcurrency,
+      'deliveryLookups: at most deliveryConcurrency',
     ],
     [
       relay.federationRegistryCheck <= relay.federationRegistryRefresh,

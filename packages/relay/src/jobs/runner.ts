@@ -52,6 +52,7 @@ class JobLoop {
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #isWoken = false;
+  #onWake: (() => void) | undefined;
   #timer: Disposable | undefined;
   #failures = 0;
   readonly #idleInterval: number;
@@ -65,6 +66,7 @@ class JobLoop {
   wake(): void {
     if (this.#stopping.signal.aborted) return;
     this.#isWoken = true;
+    this.#onWake?.();
     this.#running ??= this.#run();
   }
 
@@ -91,7 +93,7 @@ class JobLoop {
   /** Runs the job once; returns the seconds to wait for the next run. */
   async #once(signal: AbortSignal): Promise<number> {
     try {
-      const next = await this.#job.run(this.#context, signal);
+      const next = await this.#job.run(this.#context, signal, (listener) => this.#listen(listener));
       this.#failures = 0;
       const wait = next === undefined ? this.#idleInterval : next - this.#context.clock.now();
       return Math.min(wait, this.#idleInterval);
@@ -102,6 +104,15 @@ class JobLoop {
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }
+  }
+
+  #listen(listener: () => void): Disposable {
+    this.#onWake = listener;
+    return {
+      [Symbol.dispose]: () => {
+        this.#onWake = undefined;
+      },
+    };
   }
 
   #schedule(seconds: number): void {

@@ -1,33 +1,11 @@
-import {
-  type Authorization,
-  checkDeliveryStatus,
-  deliveryEndCode,
-  deliveryErrorAction,
-  type MessageKeyBox,
-  ProtocolError,
-} from '@posthouse/protocol';
-import {
-  canonicalJson,
-  type JsonObject,
-  type JsonValue,
-  parseJson,
-} from '@posthouse/protocol/json';
-import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
-import type { Clock, Job, RelayAnswer, RelayContext } from '../context.ts';
-import type { Notice } from '../dispatch/notice.ts';
+import { homeOf } from '../accounts/index.ts';
+import type { Job, RelayContext } from '../context.ts';
+import type { RelayLimits } from '../limits.ts';
 import { deliveryFailed } from '../observability/events.ts';
-import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
-import {
-  claimDue,
-  type Delivery,
-  deleteDelivery,
-  failDelivery,
-  nextAttempt,
-  postpone,
-  setTarget,
-} from './queue-store.ts';
-import { nextAttemptAt, recordDeadline } from './rules.ts';
-import { endResult, readCertificate, readEnvelope } from './store.ts';
+import type { Writer } from '../storage/types.ts';
+import { attempt } from './attempt.ts';
+import { type Lane, postponeLane, readLanes, unlocated, wakeLane } from './lane-store.ts';
+import { type ClaimedDelivery, claimDue } from './queue-store.ts';
 
 export const deliveryJobName = 'messages.delivery';
 
@@ -45,40 +23,143 @@ const pollInterval = 1_000;
  */
 export const deliveryJob: Job = {
   name: deliveryJobName,
-  async run(context, signal) {
-    const { clock, limits, storage } = context;
-    const running = new Set<Promise<void>>();
+  async run(context, signal, onWake) {
+    const { clock, storage } = context;
+    const running = new Running();
+    let changed = Promise.withResolvers<void>();
+    using _wakes = onWake(() => changed.resolve());
     for (;;) {
       if (!signal.aborted) {
-        const free = limits.deliveryConcurrency - running.size;
-        for (const delivery of await claim(context, free)) {
-          const work = attemptSafely(context, delivery).finally(() => running.delete(work));
-          running.add(work);
+        for (const delivery of await claim(context, running)) {
+          running.add(delivery.destination);
+          void attemptSafely(context, delivery).finally(() => {
+            running.delete(delivery.destination);
+            changed.resolve();
+          });
         }
       }
       if (running.size === 0) break;
-      await firstOf(running, clock);
+      using _poll = clock.after(pollInterval, () => changed.resolve());
+      await changed.promise;
+      changed = Promise.withResolvers<void>();
     }
-    return await storage.read(nextAttempt);
+    return firstDue(await storage.read(readLanes));
   },
 };
 
-async function claim({ clock, storage }: RelayContext, batchSize: number): Promise<Delivery[]> {
-  const now = clock.now();
-  const next = await storage.read(nextAttempt);
-  if (batchSize <= 0 || next === undefined || next > now) return [];
-  const leaseUntil = now + leaseSeconds;
-  return await storage.write(deliveryJobName, (tx) => claimDue(tx, { now, leaseUntil, batchSize }));
+/** Counts the deliveries under way, by destination. */
+class Running {
+  readonly #counts = new Map<string, number>();
+  size = 0;
+
+  add(destination: string): void {
+    this.#counts.set(destination, this.of(destination) + 1);
+    this.size += 1;
+  }
+
+  delete(destination: string): void {
+    const left = this.of(destination) - 1;
+    if (left > 0) this.#counts.set(destination, left);
+    else this.#counts.delete(destination);
+    this.size -= 1;
+  }
+
+  of(destination: string): number {
+    return this.#counts.get(destination) ?? 0;
+  }
 }
 
-async function firstOf(running: Iterable<Promise<void>>, clock: Clock): Promise<void> {
-  const pause = Promise.withResolvers<void>();
-  using _timer = clock.after(pollInterval, pause.resolve);
-  await Promise.race([...running, pause.promise]);
+function firstDue(lanes: readonly Lane[]): number | undefined {
+  if (lanes.length === 0) return undefined;
+  return Math.min(...lanes.map(({ nextAttemptAt }) => nextAttemptAt));
+}
+
+/** Claims due deliveries of every lane with free slots; postpones those of paused relays. */
+async function claim(context: RelayContext, running: Running): Promise<readonly ClaimedDelivery[]> {
+  const { clock, limits, storage } = context;
+  if (running.size >= limits.deliveryConcurrency) return [];
+  const now = clock.now();
+  const due = (await storage.read(readLanes))
+    .filter(({ nextAttemptAt }) => nextAttemptAt <= now)
+    .map(({ destination }) => ({ destination, pausedUntil: pauseOf(context, destination, now) }))
+    .filter(
+      ({ destination, pausedUntil }) =>
+        pausedUntil !== undefined || freeSlots(limits, destination, running) > 0,
+    )
+    // Lanes with nothing under way come first when slots are few.
+    .sort((a, b) => running.of(a.destination) - running.of(b.destination));
+  if (due.length === 0) return [];
+  return await storage.write(deliveryJobName, async (tx) => {
+    const claimed: ClaimedDelivery[] = [];
+    for (const lane of due) {
+      const free = freeSlots(limits, lane.destination, running, claimed.length);
+      claimed.push(...(await claimInLane(context, tx, { ...lane, now, free })));
+    }
+    return claimed;
+  });
+}
+
+function pauseOf(
+  { relayClient }: RelayContext,
+  destination: string,
+  now: number,
+): number | undefined {
+  if (destination === unlocated) return undefined;
+  const until = relayClient.pausedUntil(destination);
+  return until !== undefined && until > now ? until : undefined;
+}
+
+/**
+ * Returns how many more deliveries of a lane may start. The last quarter of all slots is for lanes
+ * with nothing under way, so that a few hanging relays do not delay the others.
+ *
+ * @param claimed deliveries of other lanes that are about to start
+ */
+function freeSlots(
+  limits: RelayLimits,
+  destination: string,
+  running: Running,
+  claimed = 0,
+): number {
+  const free = limits.deliveryConcurrency - running.size - claimed;
+  const full = destination === unlocated ? limits.deliveryLookups : limits.deliveriesPerRelay;
+  const own = running.of(destination);
+  const first = own === 0 ? Math.min(1, free) : 0;
+  const reserved = Math.floor(limits.deliveryConcurrency / 4);
+  return first + Math.max(0, Math.min(full - own, free - reserved) - first);
+}
+
+interface DueLane {
+  readonly destination: string;
+  readonly pausedUntil: number | undefined;
+  readonly now: number;
+  /** Deliveries that may start. */
+  readonly free: number;
+}
+
+async function claimInLane(
+  { identity, limits }: RelayContext,
+  tx: Writer,
+  { destination, pausedUntil, now, free }: DueLane,
+): Promise<ClaimedDelivery[]> {
+  const isPaused = pausedUntil !== undefined;
+  if (isPaused) {
+    await postponeLane(tx, { destination, now, batchSize: limits.deliveryBatch }, pausedUntil);
+  }
+  if (free === 0) return [];
+  return await claimDue(tx, {
+    ...{ destination, now, leaseUntil: now + leaseSeconds, batchSize: free },
+    // Of a paused relay only what ends now.
+    deadlineBy: isPaused ? now : Number.MAX_SAFE_INTEGER,
+    isHome: async (recipient) => {
+      const home = await homeOf(tx, recipient, identity.relayId, now);
+      return home.kind === 'elsewhere' && home.relayId === destination;
+    },
+  });
 }
 
 /** Attempts a delivery; after a fault of this relay it is due again when its lease ends. */
-async function attemptSafely(context: RelayContext, delivery: Delivery): Promise<void> {
+async function attemptSafely(context: RelayContext, delivery: ClaimedDelivery): Promise<void> {
   try {
     await attempt(context, delivery);
   } catch (error) {
@@ -86,207 +167,19 @@ async function attemptSafely(context: RelayContext, delivery: Delivery): Promise
   }
 }
 
-/** Outcome of an attempt. */
-type AttemptResult =
-  | { readonly kind: 'accepted' }
-  | { readonly kind: 'failed'; readonly code: string; readonly message: string }
-  | {
-      readonly kind: 'later';
-      readonly retryAfter: number;
-      /** The relay to ask first next time. */
-      readonly target: string | undefined;
-    };
-
-async function attempt(context: RelayContext, delivery: Delivery): Promise<void> {
-  const now = context.clock.now();
-  if (now >= delivery.deadline) {
-    const message = 'delivery was not confirmed by its deadline';
-    await recordResult(context, delivery, { kind: 'failed', code: 'message_expired', message });
-    return;
-  }
-  // A relay that may have received it is asked first, even if the account has moved (16.3).
-  if (delivery.target !== undefined) {
-    await recordResult(context, delivery, await deliverTo(context, delivery, delivery.target));
-    return;
-  }
-  const refresh = delivery.attempts > 0;
-  const home = await locate(context, delivery.recipient, { now, refresh });
-  switch (home.kind) {
-    case 'local':
-      return await deliverHere(context, delivery, now);
-    case 'elsewhere':
-      return await recordResult(
-        context,
-        delivery,
-        await deliverTo(context, delivery, home.relayId),
-      );
-    default:
-      return await recordResult(context, delivery, retryLater());
-  }
-}
-
-const retryLater = (target?: string, retryAfter = 0): AttemptResult => ({
-  kind: 'later',
-  retryAfter,
-  target,
-});
-
-/** Ends or postpones a delivery, in one transaction with its result. */
-async function recordResult(
-  context: RelayContext,
-  delivery: Delivery,
-  ending: AttemptResult | undefined,
-): Promise<void> {
-  if (ending === undefined) return;
-  const { clock, limits, random, storage } = context;
-  const now = clock.now();
-  const chance = (random(1)[0] as number) / 256;
-  await storage.write(`account:${delivery.sender}`, async (tx) => {
-    if (ending.kind === 'later') {
-      const { attempts, deadline } = delivery;
-      const { retryAfter, target } = ending;
-      const at = nextAttemptAt({ now, attempts, deadline, retryAfter, chance, limits });
-      await postpone(tx, delivery, { at, target });
-      return;
-    }
-    const isFailed = ending.kind === 'failed';
-    // An acceptance is recorded even if another process has claimed the delivery.
-    const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
-    if (isOver) await endResult(tx, delivery, isFailed ? ending : undefined);
-  });
-}
-
-/** Delivers to a recipient that came home here after the message was accepted. */
-async function deliverHere(context: RelayContext, delivery: Delivery, now: number): Promise<void> {
-  try {
-    const notice = await receiveHere(context, delivery, now);
-    if (notice !== undefined) context.bus.publish([notice]);
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    await recordResult(context, delivery, afterRefusal(error));
-  }
-}
-
-async function receiveHere(
-  context: RelayContext,
-  delivery: Delivery,
-  now: number,
-): Promise<Notice | undefined> {
-  const { identity, limits, storage } = context;
-  const { sender, recipient, credential } = delivery;
-  const authorization =
-    credential === undefined ? undefined : (parseJson(credential) as unknown as Authorization);
-  const use = { target: recipient, requester: sender, now };
-  const access = await verifyAuthorization(context, authorization, use);
-  const message = await readMessage(context, delivery);
-  const boxes = boxesById(delivery.recipientBoxes);
-  const keepUntil = recordDeadline(now, limits);
-  return await storage.write([`account:${sender}`, `account:${recipient}`], async (tx) => {
-    const home = await homeOf(tx, recipient, identity.relayId, now);
-    if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
-    if (!(await deleteDelivery(tx, delivery))) return undefined;
-    await storeMessage(tx, message, keepUntil);
-    const times = { acceptedAt: now, keepUntil };
-    const notice = await appendRecord(tx, message, { account: recipient, boxes, access, ...times });
-    await endResult(tx, delivery);
-    return notice;
-  });
-}
-
-async function readMessage(context: RelayContext, delivery: Delivery): Promise<StoredMessage> {
-  const { envelopeId, certificateId } = delivery;
-  return await context.storage.read(async (tx) => {
-    const text = await readEnvelope(tx, envelopeId);
-    const certificate = await readCertificate(tx, certificateId);
-    if (text === undefined || certificate === undefined) {
-      throw new Error(`delivery of ${delivery.messageId} lacks its envelope or certificate`);
-    }
-    return { envelope: { id: envelopeId, text, bytes: Buffer.byteLength(text) }, certificate };
-  });
-}
-
-/** Returns the canonical texts of stored boxes, by device ID. */
-function boxesById(text: string): Map<string, string> {
-  const boxes = parseJson(text) as unknown as MessageKeyBox[];
-  return new Map(boxes.map((box) => [box.device_id, canonicalJson(box)]));
-}
-
 /**
- * Sends one `message.deliver` after storing its target; none if another process has the delivery.
+ * Makes the messages that wait for a relay due, because it is reachable again. Deliveries that a
+ * process has claimed, and waits that the relay itself asked for, stay as they are.
+ *
+ * @example
+ * await wakeDestination(context, relayId);
  */
-async function deliverTo(
-  context: RelayContext,
-  delivery: Delivery,
-  relayId: string,
-): Promise<AttemptResult | undefined> {
-  const { storage } = context;
-  const params = await deliverParams(context, delivery);
-  const isMine = await storage.write(`account:${delivery.sender}`, (tx) =>
-    setTarget(tx, delivery, relayId),
-  );
-  if (!isMine) return undefined;
-  const answer = await context.relayClient.call(relayId, 'message.deliver', params);
-  return afterAnswer(answer, { relayId, asked: delivery.target });
-}
-
-/** Makes the parameters: exactly as submitted, without sender boxes (13.1). */
-async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
-  const { envelope, certificate } = await readMessage(context, delivery);
-  const { recipientBoxes, credential } = delivery;
-  return {
-    envelope: parseJson(envelope.text),
-    recipient_boxes: parseJson(recipientBoxes),
-    signer_certificate: parseJson(certificate.text),
-    ...(credential === undefined ? {} : { authorization: parseJson(credential) }),
-  };
-}
-
-/** Determines the outcome from an answer (16.2, 16.3). */
-function afterAnswer(
-  answer: RelayAnswer,
-  { relayId, asked }: { readonly relayId: string; readonly asked: string | undefined },
-): AttemptResult {
-  switch (answer.kind) {
-    case 'result':
-      return isAccepted(answer.value) ? { kind: 'accepted' } : retryLater(relayId);
-    case 'unreachable':
-      // No request was sent this time: only an earlier one can bind the delivery to the relay.
-      return retryLater(asked);
-    // An answer that fails validation is a bad gateway (07 §C4); the message may have been accepted.
-    case 'invalid':
-    case 'unknown':
-      return retryLater(relayId);
-    case 'refused':
-      return afterRefusal(answer, relayId);
+export async function wakeDestination(context: RelayContext, relayId: string): Promise<void> {
+  const { clock, jobs, limits, storage } = context;
+  const batchSize = limits.deliveryBatch;
+  for (let woken = batchSize; woken === batchSize; ) {
+    const batch = { destination: relayId, now: clock.now(), batchSize };
+    woken = await storage.write(deliveryJobName, (tx) => wakeLane(tx, batch));
   }
-}
-
-/** Returns whether the result of `message.deliver` confirms acceptance (07 §C8). */
-function isAccepted(value: JsonValue): boolean {
-  try {
-    checkDeliveryStatus(value);
-    return value.status === 'target_accepted';
-  } catch {
-    return false;
-  }
-}
-
-/**
- * Determines from the code of a refusal whether to retry, to ask the directory again, or to end.
- */
-function afterRefusal(
-  refusal: { readonly code: string; readonly message: string; readonly retryAfter?: number },
-  relayId?: string,
-): AttemptResult {
-  switch (deliveryErrorAction(refusal.code)) {
-    case 'retry':
-      return retryLater(relayId, refusal.retryAfter);
-    case 'reroute':
-      return retryLater();
-    case 'end': {
-      // Another relay wrote the text: no engine stores U+0000.
-      const message = refusal.message.toWellFormed().replaceAll('\u0000', '\ufffd');
-      return { kind: 'failed', code: deliveryEndCode(refusal.code), message };
-    }
-  }
+  jobs.wake(deliveryJobName);
 }

@@ -8,6 +8,8 @@ import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
 import { timelineResync } from './resync.ts';
 
+export { wakeDestination } from './delivery.ts';
+
 export const messages: StoredModule = {
   name: 'messages',
   migrations,

@@ -85,4 +85,30 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX deliveries_by_attempt ON deliveries (next_attempt_at)',
     ],
   },
+  {
+    id: 302,
+    name: 'deliveries by destination, received results',
+    statements: [
+      // destination: the relay as last located, or empty. wake_after: an attempt is not brought
+      // forward before this second when the relay is back.
+      "ALTER TABLE deliveries ADD COLUMN destination TEXT NOT NULL DEFAULT ''",
+      'ALTER TABLE deliveries ADD COLUMN wake_after BIGINT NOT NULL DEFAULT 0',
+      'DROP INDEX deliveries_by_attempt',
+      'CREATE INDEX deliveries_by_destination ON deliveries (destination, next_attempt_at)',
+      // received: digest of envelope and recipient boxes if the recipient received it here.
+      'ALTER TABLE sent_results ADD COLUMN received TEXT',
+      // Results of message.deliver. request: digest of the complete parameter object. content:
+      // digest of envelope and recipient boxes.
+      `CREATE TABLE received_results (
+        sender TEXT NOT NULL,
+        message_id TEXT NOT NULL,
+        request TEXT NOT NULL,
+        content TEXT NOT NULL,
+        accepted_at BIGINT NOT NULL,
+        keep_until BIGINT NOT NULL,
+        PRIMARY KEY (sender, message_id)
+      )`,
+      'CREATE INDEX received_results_by_deadline ON received_results (keep_until)',
+    ],
+  },
 ];

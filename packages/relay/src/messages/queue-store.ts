@@ -1,5 +1,7 @@
-/** All SQL of the delivery queue. */
+/** SQL of single deliveries in the queue; lane-store.ts has that of whole lanes. */
+import { forEach } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import { unlocated } from './lane-store.ts';
 import type { MessageKey } from './store.ts';
 
 /** A delivery claimed by this process. */
@@ -20,6 +22,8 @@ export interface Delivery extends DeliveryLease {
   /** Unix second at which delivery ends, fixed at acceptance. */
   readonly deadline: number;
   readonly attempts: number;
+  /** The relay as last located, or `unlocated`: the delivery's lane. */
+  readonly destination: string;
   /** The relay that must be asked first: an earlier request there may have succeeded (16.3). */
   readonly target: string | undefined;
 }
@@ -35,6 +39,7 @@ interface DeliveryRow extends Row {
   deadline: number;
   next_attempt_at: number;
   attempts: number;
+  destination: string;
   target: string | null;
 }
 
@@ -45,8 +50,8 @@ export async function insertDelivery(
 ): Promise<void> {
   await tx.run(
     `INSERT INTO deliveries (sender, message_id, recipient, envelope_id, certificate_id,
-        recipient_boxes, credential, deadline, next_attempt_at, attempts)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+        recipient_boxes, credential, deadline, destination, next_attempt_at, attempts)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`,
     delivery.sender,
     delivery.messageId,
     delivery.recipient,
@@ -55,6 +60,7 @@ export async function insertDelivery(
     delivery.recipientBoxes,
     delivery.credential ?? null,
     delivery.deadline,
+    delivery.destination,
     now,
   );
 }
@@ -71,30 +77,56 @@ export async function isQueueFull(tx: Reader, sender: string, limit: number): Pr
 }
 
 export const dueSql = `SELECT sender, message_id, recipient, envelope_id, certificate_id,
-    recipient_boxes, credential, deadline, next_attempt_at, attempts, target
-  FROM deliveries WHERE next_attempt_at <= ? ORDER BY next_attempt_at LIMIT ?`;
+    recipient_boxes, credential, deadline, next_attempt_at, attempts, destination, target
+  FROM deliveries WHERE destination = ? AND next_attempt_at <= ? AND deadline <= ?
+  ORDER BY next_attempt_at LIMIT ?`;
+
+/** Which deliveries of a lane to claim. */
+interface Claim {
+  readonly destination: string;
+  /** Unix seconds. */
+  readonly now: number;
+  readonly leaseUntil: number;
+  readonly batchSize: number;
+  /** Only deliveries with a deadline at or before it. */
+  readonly deadlineBy: number;
+  /** Returns whether a delivery that no relay may have received yet may go to the destination. */
+  readonly isHome: (recipient: string) => Promise<boolean>;
+}
+
+/** A claimed delivery. */
+export interface ClaimedDelivery extends Delivery {
+  /**
+   * The relay to send to: it is stored as the target already. Absent if the recipient must be
+   * located first.
+   */
+  readonly sendTo: string | undefined;
+}
 
 /**
- * Claims up to `batchSize` due deliveries: until `leaseUntil` no other process claims them. After a
- * crash they are due again then.
+ * Claims due deliveries of a lane: until `leaseUntil` no other process claims them. After a crash
+ * they are due again then. A first attempt's target is stored in the same statement.
  */
-export async function claimDue(
-  tx: Writer,
-  { now, leaseUntil, batchSize }: { now: number; leaseUntil: number; batchSize: number },
-): Promise<Delivery[]> {
-  const rows = await tx.all<DeliveryRow>(dueSql, now, batchSize);
-  const claimed: Delivery[] = [];
-  for (const row of rows) {
+export async function claimDue(tx: Writer, claim: Claim): Promise<ClaimedDelivery[]> {
+  const { destination, now, leaseUntil, batchSize, deadlineBy, isHome } = claim;
+  const rows = await tx.all<DeliveryRow>(dueSql, destination, now, deadlineBy, batchSize);
+  const claimed: ClaimedDelivery[] = [];
+  await forEach(rows, async (row) => {
+    const isFirst = row.target === null && row.attempts === 0 && destination !== unlocated;
+    const sendTo = isFirst && (await isHome(row.recipient)) ? destination : row.target;
     const changed = await tx.run(
-      `UPDATE deliveries SET next_attempt_at = ?
+      `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, target = ?
         WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
       leaseUntil,
+      leaseUntil,
+      sendTo,
       row.sender,
       row.message_id,
       row.next_attempt_at,
     );
-    if (changed === 1) claimed.push(toDelivery(row, leaseUntil));
-  }
+    if (changed !== 1) return;
+    claimed.push({ ...toDelivery(row, leaseUntil), sendTo: sendTo ?? undefined });
+  });
   return claimed;
 }
 
@@ -110,6 +142,7 @@ function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
     credential: row.credential ?? undefined,
     deadline: row.deadline,
     attempts: row.attempts,
+    destination: row.destination,
     target: row.target ?? undefined,
   };
 }
@@ -134,17 +167,48 @@ export async function setTarget(
   return changed === 1;
 }
 
-/** Postpones a delivery unless another process has claimed it. */
+/** When and how a delivery is attempted next. */
+export interface NextAttempt {
+  /** Unix seconds. */
+  readonly at: number;
+  readonly destination: string;
+  readonly target: string | undefined;
+  /** The attempt is not brought forward before this second when the relay is back. */
+  readonly wakeAfter: number;
+}
+
+/** Postpones a delivery after an attempt, unless another process has claimed it. */
 export async function postpone(
   tx: Writer,
   claimed: DeliveryLease,
-  next: { readonly at: number; readonly target: string | undefined },
+  { at, destination, target, wakeAfter }: NextAttempt,
 ): Promise<void> {
   await tx.run(
-    `UPDATE deliveries SET next_attempt_at = ?, attempts = attempts + 1, target = ?
+    `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, attempts = attempts + 1,
+        destination = ?, target = ?
       WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
-    next.at,
-    next.target ?? null,
+    at,
+    wakeAfter,
+    destination,
+    target ?? null,
+    claimed.sender,
+    claimed.messageId,
+    claimed.leaseUntil,
+  );
+}
+
+/** Moves a located delivery to its lane, due at once, unless another process has claimed it. */
+export async function setDestination(
+  tx: Writer,
+  claimed: DeliveryLease,
+  { destination, now }: { readonly destination: string; readonly now: number },
+): Promise<void> {
+  await tx.run(
+    `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, destination = ?
+      WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
+    now,
+    now,
+    destination,
     claimed.sender,
     claimed.messageId,
     claimed.leaseUntil,
@@ -170,12 +234,4 @@ export async function deleteDelivery(tx: Writer, key: MessageKey): Promise<boole
     key.messageId,
   );
   return changed === 1;
-}
-
-/** Returns when the next delivery is due, or `undefined` if the queue is empty. */
-export async function nextAttempt(tx: Reader): Promise<number | undefined> {
-  const row = await tx.get<{ next_attempt_at: number }>(
-    'SELECT next_attempt_at FROM deliveries ORDER BY next_attempt_at LIMIT 1',
-  );
-  return row?.next_attempt_at;
 }

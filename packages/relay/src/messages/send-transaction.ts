@@ -6,10 +6,11 @@ import {
   requireCallingDevice,
   requireHome,
 } from '../accounts/index.ts';
-import type { RelayContext } from '../context.ts';
+import type { Home, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
+import { unlocated } from './lane-store.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
 import { checkRepeat, recordDeadline, resultDeadline } from './rules.ts';
 import type { CheckedSendRequest } from './send-request.ts';
@@ -21,7 +22,7 @@ export interface Prior {
   readonly device: Device;
   /** The stored result if the request is a repeat. */
   readonly repeat: StoredResult | undefined;
-  readonly isRecipientLocal: boolean;
+  readonly recipientHome: Home;
 }
 
 /**
@@ -43,12 +44,12 @@ export async function findPrior(
   return {
     device,
     repeat: checkRepeat(stored, digest),
-    isRecipientLocal: (await homeOf(tx, to, relayId, now)).kind === 'local',
+    recipientHome: await homeOf(tx, to, relayId, now),
   };
 }
 
-/** The destination of an accepted message, chosen before the transaction that accepts it. */
-export type Destination =
+/** How an accepted message reaches its recipient, chosen before the transaction that accepts it. */
+export type RecipientPath =
   /** To the recipient's timeline in the same transaction. */
   | { readonly kind: 'timeline'; readonly access: Access }
   /** To the delivery queue: the recipient is not at home here. */
@@ -63,13 +64,10 @@ export type Destination =
 export async function acceptMessage(
   context: RelayContext,
   tx: Writer,
-  {
-    request,
-    destination,
-  }: { readonly request: CheckedSendRequest; readonly destination: Destination },
+  { request, path }: { readonly request: CheckedSendRequest; readonly path: RecipientPath },
 ): Promise<{ readonly result: StoredResult; readonly notices: readonly Notice[] }> {
   const { envelope, senderBoxes, recipientBoxes, now } = request;
-  const { device, repeat, isRecipientLocal } = await findPrior(context, tx, request);
+  const { device, repeat, recipientHome } = await findPrior(context, tx, request);
   if (repeat !== undefined) return { result: repeat, notices: [] };
   const { deviceId, certificateId, certificate } = device;
   const message: StoredMessage = {
@@ -83,13 +81,13 @@ export async function acceptMessage(
     const sender = { account: envelope.from, boxes: senderBoxes, access: { kind: 'own' } } as const;
     notices.push(await appendRecord(tx, message, { ...sender, ...times }));
   }
-  // If the recipient moved after the destination was chosen, the queue serves it.
-  const isReceived = destination.kind === 'timeline' && isRecipientLocal;
+  // If the recipient moved after the path was chosen, the queue serves it.
+  const isReceived = path.kind === 'timeline' && recipientHome.kind === 'local';
   if (isReceived) {
-    const { access } = destination;
+    const { access } = path;
     const recipient = { account: envelope.to, boxes: recipientBoxes, access, ...times };
     notices.push(await appendRecord(tx, message, recipient));
-  } else await enqueue(context, tx, { request, message });
+  } else await enqueue(context, tx, { request, message, recipientHome });
   const status = isReceived ? 'target_accepted' : 'delivering';
   const result = { request: request.digest, acceptedAt: now, status } as const;
   const key = { sender: envelope.from, messageId: envelope.message_id };
@@ -102,7 +100,15 @@ export async function acceptMessage(
 async function enqueue(
   { limits }: RelayContext,
   tx: Writer,
-  { request, message }: { readonly request: CheckedSendRequest; readonly message: StoredMessage },
+  {
+    request,
+    message,
+    recipientHome,
+  }: {
+    readonly request: CheckedSendRequest;
+    readonly message: StoredMessage;
+    readonly recipientHome: Home;
+  },
 ): Promise<void> {
   const { envelope, recipientBoxes, credential, now } = request;
   if (await isQueueFull(tx, envelope.from, limits.queuedDeliveries)) {
@@ -125,6 +131,7 @@ async function enqueue(
       recipientBoxes: `[${[...recipientBoxes.values()].join(',')}]`,
       credential,
       deadline,
+      destination: recipientHome.kind === 'elsewhere' ? recipientHome.relayId : unlocated,
     },
     now,
   );

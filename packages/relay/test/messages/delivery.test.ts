@@ -485,7 +485,7 @@ describe('04 §16.2: attempts at other relays', () => {
   });
 
   test('one slow relay does not delay other deliveries, and at most the limit are in flight', async () => {
-    await relay.restart({ deliveryConcurrency: 2 });
+    await relay.restart({ deliveriesPerRelay: 2 });
     await atRelay(0);
     const slow = Promise.withResolvers<RelayAnswer>();
     let underWay = 0;

@@ -156,5 +156,5 @@ test('a portion of what is due is read in its order, though nothing was due when
 });
 
 function isAboutSeveral(sql: string): boolean {
-  return (sql.match(/\b(?:FROM|JOIN) \w/g) ?? []).length > 1;
+  return (sql.match(/(?:\b(?:FROM|JOIN)|^UPDATE) \w/g) ?? []).length > 1;
 }

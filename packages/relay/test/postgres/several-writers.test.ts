@@ -70,7 +70,15 @@ const delivery = (messageId: string) => ({
   recipientBoxes: '[]',
   credential: undefined,
   deadline: 100,
+  destination: 'x',
 });
+
+const claimOf = (batchSize: number, now = 0) => ({
+  ...{ destination: 'x', now, leaseUntil: now + 120, batchSize, deadlineBy: 1_000 },
+  isHome: () => Promise.resolve(false),
+});
+
+const next = (at: number) => ({ at, destination: 'x', target: undefined, wakeAfter: at });
 
 /** The transaction, with an action after its first statement. */
 function interrupted(tx: Writer, happening: () => Promise<unknown>): Writer {
@@ -117,12 +125,8 @@ describe('a delivery', () => {
   test('that is put off while it is being claimed is not claimed', async () => {
     await one.write('alice', (tx) => insertDelivery(tx, delivery('m'), 0));
     const later = () =>
-      other.write('account:alice', (tx) =>
-        postpone(tx, { ...key, leaseUntil: 0 }, { at: 50, target: undefined }),
-      );
-    const claimed = await one.write('queue', (tx) =>
-      claimDue(interrupted(tx, later), { now: 0, leaseUntil: 120, batchSize: 10 }),
-    );
+      other.write('account:alice', (tx) => postpone(tx, { ...key, leaseUntil: 0 }, next(50)));
+    const claimed = await one.write('queue', (tx) => claimDue(interrupted(tx, later), claimOf(10)));
     expect(claimed).toEqual([]);
     expect(await ask(url, 'SELECT next_attempt_at::int AS at FROM deliveries')).toEqual([
       { at: 50 },
@@ -136,7 +140,7 @@ describe('a delivery', () => {
         interrupted(tx, () =>
           other.write('account:alice', (writer) => deleteDelivery(writer, key)),
         ),
-        { now: 0, leaseUntil: 120, batchSize: 10 },
+        claimOf(10),
       ),
     );
     expect(claimed).toEqual([]);
@@ -148,9 +152,7 @@ describe('a delivery', () => {
       for (const id of ids) await insertDelivery(tx, delivery(id), 0);
     });
     const claims = Array.from({ length: 8 }, (_, index) =>
-      (index % 2 === 0 ? one : other).write(`queue:${index}`, (tx) =>
-        claimDue(tx, { now: 0, leaseUntil: 120, batchSize: 15 }),
-      ),
+      (index % 2 === 0 ? one : other).write(`queue:${index}`, (tx) => claimDue(tx, claimOf(15))),
     );
     const claimed = (await Promise.all(claims)).flat().map(({ messageId }) => messageId);
     expect(new Set(claimed).size).toBe(claimed.length);
@@ -160,12 +162,12 @@ describe('a delivery', () => {
   test('is bound to no relay by a process whose lease is over', async () => {
     await one.write('alice', (tx) => insertDelivery(tx, delivery('m'), 0));
     const claim = async (storage: Storage, now: number) => {
-      const lease = { now, leaseUntil: now + 120, batchSize: 1 };
+      const lease = claimOf(1, now);
       return (await storage.write('queue', (tx) => claimDue(tx, lease)))[0] as Delivery;
     };
     const [late, valid] = [await claim(one, 0), await claim(other, 120)];
     expect(await one.write('late', (tx) => setTarget(tx, late, 'x'))).toBe(false);
-    await one.write('late', (tx) => postpone(tx, late, { at: 130, target: 'x' }));
+    await one.write('late', (tx) => postpone(tx, late, { ...next(130), target: 'x' }));
     expect(await one.write('late', (tx) => failDelivery(tx, late))).toBe(false);
     expect(await other.write('valid', (tx) => setTarget(tx, valid, 'y'))).toBe(true);
     const sql = 'SELECT next_attempt_at::int AS at, target FROM deliveries';

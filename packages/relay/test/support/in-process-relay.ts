@@ -59,6 +59,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   afterProof: (() => Promise<void>) | undefined;
   /** Every notice since the last {@link takeNotices}. */
   #notices: Notice[] = [];
+  /** What wakes the run of each job that is under way. */
+  readonly #onWake = new Map<string, () => void>();
   readonly #declaredLimits: Partial<RelayLimits>;
   readonly #declared: { readonly person: Person; readonly devices: readonly string[] }[] = [];
   #limits: RelayLimits = withoutRateLimits;
@@ -178,7 +180,10 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     const jobs = modules.flatMap((subject) => subject.jobs);
     const job = jobs.find((known: Job) => known.name === name);
     if (job === undefined) throw new Error(`no job ${name}`);
-    return await job.run(this.context, signal);
+    return await job.run(this.context, signal, (listener) => {
+      this.#onWake.set(name, listener);
+      return { [Symbol.dispose]: () => void this.#onWake.delete(name) };
+    });
   }
 
   /** Every row of every table, to compare before and after. */
@@ -239,6 +244,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
           notify: (to, name, params) => this.notifyRelay(to, name, params),
           pausedUntil: (relayId) => this.pausedUntil(relayId),
         },
+        jobs: { wake: (name) => this.#onWake.get(name)?.() },
         registryStatus: { isActive: () => Promise.resolve(this.isActive) },
         bus,
       },

@@ -56,7 +56,8 @@ type Parts = Pick<
   | 'relayClient'
   | 'registryStatus'
   | 'bus'
->;
+> &
+  Partial<Pick<RelayContext, 'jobs'>>;
 
 /** Puts the modules of a relay on a database with its schema. */
 export function openModules(
@@ -69,6 +70,7 @@ export function openModules(
 } {
   const { storage, clock, bus } = parts;
   const context: RelayContext = {
+    jobs: { wake: () => {} },
     ...parts,
     network,
     random: nodeRandom,
@@ -79,7 +81,6 @@ export function openModules(
       sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
     sessions: new SessionCache({ storage, clock, bus }),
-    jobs: { wake: () => {} },
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),

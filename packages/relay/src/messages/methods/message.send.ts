@@ -6,7 +6,7 @@ import { deliveryJobName } from '../delivery.ts';
 import { deliveryStatus } from '../delivery-status.ts';
 import { checkCreatedAt } from '../rules.ts';
 import { type CheckedSendRequest, checkCall } from '../send-request.ts';
-import { acceptMessage, type Destination, findPrior, type Prior } from '../send-transaction.ts';
+import { acceptMessage, findPrior, type Prior, type RecipientPath } from '../send-transaction.ts';
 
 /** `message.send` (04 section 12). */
 export const messageSend: Handler<'message.send'> = async (context, call) => {
@@ -14,11 +14,11 @@ export const messageSend: Handler<'message.send'> = async (context, call) => {
   const request = checkCall(context, call);
   const prior = await storage.read((tx) => findPrior(context, tx, request));
   if (prior.repeat !== undefined) return { result: deliveryStatus(prior.repeat) };
-  const destination = await checkNew(context, request, prior);
+  const path = await checkNew(context, request, prior);
   const { from, to } = request.envelope;
   const aggregates = new Set([`account:${from}`, `account:${to}`] as const);
   const { result, notices } = await storage.write([...aggregates], (tx) =>
-    acceptMessage(context, tx, { request, destination }),
+    acceptMessage(context, tx, { request, path }),
   );
   if (result.status === 'delivering') jobs.wake(deliveryJobName);
   return { result: deliveryStatus(result), notices };
@@ -26,16 +26,16 @@ export const messageSend: Handler<'message.send'> = async (context, call) => {
 
 /**
  * Checks a new request as far as possible outside of the transaction (04 section 12.1, steps 6 and
- * 7) and chooses its destination. The recipient's state is checked in the transaction, or at
- * delivery.
+ * 7) and chooses its path to the recipient. The recipient's state is checked in the transaction, or
+ * at delivery.
  *
  * @throws ProtocolError `invalid_signature`, `clock_skew`, `message_expired`, `forbidden`
  */
 async function checkNew(
   context: RelayContext,
   { envelope, authorization, now }: CheckedSendRequest,
-  { device, isRecipientLocal }: Prior,
-): Promise<Destination> {
+  { device, recipientHome }: Prior,
+): Promise<RecipientPath> {
   const { network, limits, verifier } = context;
   const certificate = parseCertificate(device.certificate);
   await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
@@ -43,7 +43,7 @@ async function checkNew(
   const { from: requester, to: target } = envelope;
   if (target === requester) return { kind: 'timeline', access: { kind: 'own' } };
   const use = { target, requester, now };
-  if (isRecipientLocal) {
+  if (recipientHome.kind === 'local') {
     return { kind: 'timeline', access: await verifyAuthorization(context, authorization, use) };
   }
   if (authorization !== undefined) checkAuthorizationUse(network, authorization, use);
