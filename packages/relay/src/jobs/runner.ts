@@ -1,4 +1,4 @@
-import type { Job, Jobs, RelayContext } from '../context.ts';
+import type { Job, Jobs, OnWake, RelayContext } from '../context.ts';
 import { jobFailed } from '../observability/events.ts';
 import { delayAfter } from './retry-backoff.ts';
 
@@ -52,10 +52,18 @@ class JobLoop {
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #isWoken = false;
-  #onWake: (() => void) | undefined;
+  #listener: (() => void) | undefined;
   #timer: Disposable | undefined;
   #failures = 0;
   readonly #idleInterval: number;
+  readonly #onWake: OnWake = (listener) => {
+    this.#listener = listener;
+    return {
+      [Symbol.dispose]: () => {
+        this.#listener = undefined;
+      },
+    };
+  };
 
   constructor(job: Job, context: RelayContext, idleInterval: number) {
     this.#job = job;
@@ -66,7 +74,7 @@ class JobLoop {
   wake(): void {
     if (this.#stopping.signal.aborted) return;
     this.#isWoken = true;
-    this.#onWake?.();
+    this.#listener?.();
     this.#running ??= this.#run();
   }
 
@@ -93,7 +101,7 @@ class JobLoop {
   /** Runs the job once; returns the seconds to wait for the next run. */
   async #once(signal: AbortSignal): Promise<number> {
     try {
-      const next = await this.#job.run(this.#context, signal, (listener) => this.#listen(listener));
+      const next = await this.#job.run(this.#context, signal, this.#onWake);
       this.#failures = 0;
       const wait = next === undefined ? this.#idleInterval : next - this.#context.clock.now();
       return Math.min(wait, this.#idleInterval);
@@ -104,15 +112,6 @@ class JobLoop {
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }
-  }
-
-  #listen(listener: () => void): Disposable {
-    this.#onWake = listener;
-    return {
-      [Symbol.dispose]: () => {
-        this.#onWake = undefined;
-      },
-    };
   }
 
   #schedule(seconds: number): void {

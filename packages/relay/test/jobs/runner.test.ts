@@ -162,3 +162,25 @@ test('all jobs can be woken at once', async () => {
   await settle();
   expect(runs).toEqual([0, 0, 0, 0]);
 });
+
+test('a job learns of a wake while its run waits', async () => {
+  const heard: string[] = [];
+  const stop = Promise.withResolvers<void>();
+  const waiting: Job = {
+    name: 'test.waiting',
+    async run(_context, _signal, onWake) {
+      heard.push('run');
+      using _wakes = onWake(() => heard.push('wake'));
+      await stop.promise;
+      return undefined;
+    },
+  };
+  runner.start(context, [waiting]);
+  await settle();
+  runner.wake(waiting.name);
+  expect(heard).toEqual(['run', 'wake']);
+  stop.resolve();
+  await settle();
+  // The wake came too late for the first run to be sure of its work.
+  expect(heard).toEqual(['run', 'wake', 'run']);
+});
