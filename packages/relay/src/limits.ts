@@ -185,7 +185,7 @@ const pageFrame = 16_384;
 export function checkRelayLimits(relay: RelayLimits): string[] {
   const message = limits.webSocketMessageBytes;
   const largestBox = message - pageFrame - limits.envelopeBytes - limits.certificateBytes;
-  const rules: readonly [boolean, string][] = [
+  const rules: readonly Rule[] = [
     [
       relay.pageBytes <= message - pageFrame,
       `pageBytes: a page must fit a WebSocket message, at most ${message - pageFrame}`,
@@ -206,28 +206,7 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
       relay.groupRecordBytes >= limits.groupWriteBytes,
       `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
     ],
-    [
-      relay.deliveryRetryFirst <= relay.deliveryRetryMost,
-      'deliveryRetryFirst: at most deliveryRetryMost',
-    ],
-    [
-      relay.deliveriesPerRelay <= relay.deliveryConcurrency,
-      'deliveriesPerRelay: at most deliveryConcurrency',
-    ],
-    [
-      relay.deliveryLookups <= relay.deliveryConcurrency,
-      'deliveryLookups: at most deliveryConcurrency',
-    ],
-    [
-      relay.federationRegistryCheck <= relay.federationRegistryRefresh,
-      'federationRegistryCheck: at most federationRegistryRefresh',
-    ],
-    [
-      relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
-      'federationDescriptorPause: at most federationDescriptorRefresh',
-    ],
-    [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
-    [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
+    ...federationRules(relay),
     [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
     [
       relay.httpBodyBytes >= message,
@@ -257,4 +236,35 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
     [relay.addressBytesBurst >= relay.addressBytes, 'addressBytesBurst: at least addressBytes'],
   ];
   return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
+}
+
+/** Whether it holds, and the sentence if it does not. */
+type Rule = readonly [boolean, string];
+
+/** Returns the rules of delivery to other relays and of the registry. */
+function federationRules(relay: RelayLimits): Rule[] {
+  return [
+    [
+      relay.deliveryRetryFirst <= relay.deliveryRetryMost,
+      'deliveryRetryFirst: at most deliveryRetryMost',
+    ],
+    [
+      relay.deliveriesPerRelay <= relay.deliveryConcurrency,
+      'deliveriesPerRelay: at most deliveryConcurrency',
+    ],
+    [
+      relay.deliveryLookups <= relay.deliveryConcurrency,
+      'deliveryLookups: at most deliveryConcurrency',
+    ],
+    [
+      relay.federationRegistryCheck <= relay.federationRegistryRefresh,
+      'federationRegistryCheck: at most federationRegistryRefresh',
+    ],
+    [
+      relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
+      'federationDescriptorPause: at most federationDescriptorRefresh',
+    ],
+    [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
+    [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
+  ];
 }
