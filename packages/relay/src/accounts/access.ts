@@ -77,7 +77,11 @@ async function isValid(verification: Promise<void>): Promise<boolean> {
   }
 }
 
-async function verifyInviteSignature(
+/**
+ * Verifies an invite's signature by its signer, a currently valid device of its issuer.
+ * @throws ProtocolError `forbidden`, `invalid_signature`
+ */
+export async function verifyInviteSignature(
   { network, verifier }: RelayContext,
   invite: ContactInvite,
   at: DeviceStateAt,

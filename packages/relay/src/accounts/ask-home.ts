@@ -26,6 +26,7 @@ import { type HandlerResult, JsonText } from '../dispatch/handler.ts';
 import { ForwardedError, limitedText } from '../dispatch/refusal.ts';
 import type { RelayLimits } from '../limits.ts';
 import type { DeviceSession } from '../sessions/session.ts';
+import type { Reader } from '../storage/types.ts';
 import { confirmDevice } from './devices.ts';
 import { homeOf, locate } from './home.ts';
 import { homeRelay } from './rules.ts';
@@ -109,14 +110,19 @@ export async function forwardQuery<N extends RelayMethodName>(
   query: Pick<HomeQuestion<N, void>, 'account' | 'method' | 'params'> & {
     /** Refuses an invalid answer with any `ProtocolError`. `text` is its Canonical JSON. */
     readonly verify: (result: RelayResultOf<N>, text: string) => Promise<void>;
+    /** Refuses the query, in the snapshot in which the calling device is read. */
+    readonly admit?: (tx: Reader) => Promise<void>;
   },
 ): Promise<HandlerResult | undefined> {
-  const { verify, ...question } = query;
+  const { verify, admit, ...question } = query;
   const now = context.clock.now();
   const home = await locate(context, query.account, { now });
   if (home.kind === 'local') return undefined;
   homeRelay(home);
-  await context.storage.read((tx) => confirmDevice(context, tx, { session, now }));
+  await context.storage.read(async (tx) => {
+    await confirmDevice(context, tx, { session, now });
+    await admit?.(tx);
+  });
   const answer = await askHome(context, {
     ...question,
     caller: session,

@@ -8,6 +8,7 @@ import { deviceStateResolve } from './methods/device.state.resolve.ts';
 import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
+import { deviceStateResolveForRelay } from './relay-methods/device.state.resolve.ts';
 import { deviceStatus } from './relay-methods/device.status.ts';
 import { profileResolveForRelay } from './relay-methods/profile.resolve.ts';
 import { deviceStateResync } from './resync.ts';
@@ -58,6 +59,7 @@ export const accounts: StoredModule = {
   } satisfies HandlersOf<'account' | 'device' | 'profile'>,
   relayHandlers: {
     'device.status': deviceStatus,
+    'device.state.resolve': deviceStateResolveForRelay,
     'profile.resolve': profileResolveForRelay,
   },
   jobs: [stagedStatesJob, expiredDevicesJob],

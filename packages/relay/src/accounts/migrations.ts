@@ -74,4 +74,17 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX devices_to_note ON devices (expires_at, account, device_id) WHERE noted = 0',
     ],
   },
+  {
+    id: 205,
+    name: 'accounts: highest device states seen elsewhere',
+    statements: [
+      // The highest verified state of an account that another relay answered, kept for good: a lower
+      // one is never accepted again (03 §5.7). `digest` is that of its Canonical JSON.
+      `CREATE TABLE seen_states (
+        account TEXT NOT NULL PRIMARY KEY,
+        revision BIGINT NOT NULL,
+        digest TEXT NOT NULL
+      )`,
+    ],
+  },
 ];

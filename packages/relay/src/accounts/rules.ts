@@ -1,6 +1,7 @@
 /** Decisions about accounts. No storage and no clock: stored values and the time are parameters. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { Home } from '../context.ts';
+import type { SeenState } from './seen-store.ts';
 import type { KnownHome, KnownRoute, StoredState } from './store.ts';
 
 /** Determines the home from the known route of highest revision (01 section 15, 03 section 3.4). */
@@ -72,6 +73,23 @@ export function isRepeatedState(submitted: StoredState, stored: StoredState | un
   }
   if (submitted.text !== stored.text) {
     throw new ProtocolError('state_conflict', 'another state of this revision is stored');
+  }
+  return true;
+}
+
+/**
+ * Compares a state that another relay answered with the highest known one (07 §C6).
+ *
+ * @returns true if it is the known one
+ * @throws ProtocolError `stale_state`, `state_conflict`
+ */
+export function isSeenState(answered: SeenState, known: SeenState | undefined): boolean {
+  if (known === undefined || answered.revision > known.revision) return false;
+  if (answered.revision < known.revision) {
+    throw new ProtocolError('stale_state', 'a state of higher revision was seen');
+  }
+  if (answered.digest !== known.digest) {
+    throw new ProtocolError('state_conflict', 'another state of this revision was seen');
   }
   return true;
 }

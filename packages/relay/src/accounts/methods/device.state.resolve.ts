@@ -1,23 +1,32 @@
 import {
   badRequest,
   checkAccountId,
-  checkDeviceStateQuery,
-  checkObject,
-  DeviceStateQuery,
+  type DeviceStateQuery,
   deriveDeviceId,
   deviceCertificateSignatures,
   deviceStateQuerySignatures,
   isSignedQuery,
   ProtocolError,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
-import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
+import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession, Session } from '../../sessions/session.ts';
-import { type Access, requireAccess, verifyAuthorization } from '../access.ts';
+import type { Access } from '../access.ts';
+import { forwardQuery } from '../ask-home.ts';
 import { confirmDevice, requireCallingDevice } from '../devices.ts';
 import { homeOf, locate } from '../home.ts';
-import { checkTime, requireAnswerable, requireHome } from '../rules.ts';
-import { readCurrentDeviceIds, readState, type StoredState } from '../store.ts';
+import { requireAnswerable, requireHome } from '../rules.ts';
+import { type AskedState, acceptState } from '../seen-states.ts';
+import { readSeenState } from '../seen-store.ts';
+import {
+  checkQueryTime,
+  checkSignedQuery,
+  resolveStateHere,
+  stateResult,
+  verifyQueryAccess,
+} from '../state-queries.ts';
+import { readState } from '../store.ts';
 
 /** `device.state.resolve` (03 section 5). */
 export const deviceStateResolve: Handler<'device.state.resolve'> = async (context, call) => {
@@ -33,22 +42,16 @@ export const deviceStateResolve: Handler<'device.state.resolve'> = async (contex
     return await resolveSigned(context, params, session as DeviceSession);
   }
   checkAccountId(context.network, account, 'account');
-  const now = context.clock.now();
-  if (account === session.account) return await resolveOwn(context, session, now);
+  if (account === session.account) return await resolveOwn(context, session);
   // Account sessions have returned or thrown above.
-  const reading = { session: session as DeviceSession, access: { kind: 'public' }, now } as const;
-  requireAnswerable(await locate(context, account, { now }));
-  return await readOther(context, account, reading);
+  return await resolvePublic(context, account, session as DeviceSession);
 };
 
 /** Reads the own state (form A): at the home relay only, without further conditions (5.4). */
-async function resolveOwn(
-  context: RelayContext,
-  session: Session,
-  now: number,
-): Promise<HandlerResult> {
+async function resolveOwn(context: RelayContext, session: Session): Promise<HandlerResult> {
   const { account } = session;
-  const { identity, storage } = context;
+  const { clock, identity, storage } = context;
+  const now = clock.now();
   requireHome(await locate(context, account, { now }));
   const state = await storage.read(async (tx) => {
     requireHome(await homeOf(tx, account, identity.relayId, now));
@@ -56,33 +59,39 @@ async function resolveOwn(
     if (session.mode === 'device') await requireCallingDevice(tx, session, now);
     return await readState(tx, account);
   });
-  return answer(state);
+  return stateResult(state);
 }
 
-/**
- * Answers a signed query (form C) with the checks of source and target: this relay is both (5.6).
- */
-async function resolveSigned(
+/** Reads the state of an account with public discovery (form B). */
+async function resolvePublic(
   context: RelayContext,
-  query: unknown,
+  account: string,
   session: DeviceSession,
 ): Promise<HandlerResult> {
-  const { network, clock, limits } = context;
-  checkObject(network, { type: 'device.state.resolve', schema: DeviceStateQuery }, query);
-  // Before the rules of grants, which refuse a grant for the own account with another code (03
-  // §21).
-  if (query.account === session.account) {
-    throw new ProtocolError('forbidden', 'the own state is not read by a signed query');
-  }
-  checkDeviceStateQuery(network, query);
+  const now = context.clock.now();
+  // Unknown members are not sent on: the target account is all that a public query has (07 §C6).
+  const forwarded = await forward(context, session, { account, params: { account } });
+  if (forwarded !== undefined) return forwarded;
+  return await resolveHere(context, account, { session, access: { kind: 'public' }, now });
+}
+
+/** Reads a state by a signed query (form C). This relay is the source, and may be the target (5.6). */
+async function resolveSigned(
+  context: RelayContext,
+  params: JsonObject,
+  session: DeviceSession,
+): Promise<HandlerResult> {
+  const { network, clock } = context;
+  const query: unknown = params;
+  checkSignedQuery(network, query, session.account);
   await verifySigner(context, query, session);
   const now = clock.now();
-  const tolerance = { ahead: limits.futureTolerance, past: limits.signedQueryAge };
-  checkTime(query.created_at, now, tolerance);
-  requireAnswerable(await locate(context, query.account, { now }));
-  const use = { target: query.account, requester: session.account, now };
-  const access = await verifyAuthorization(context, query.authorization, use);
-  return await readOther(context, query.account, { session, access, now });
+  checkQueryTime(context, query, now);
+  const { account, authorization } = query;
+  const forwarded = await forward(context, session, { account, authorization, params });
+  if (forwarded !== undefined) return forwarded;
+  const access = await verifyQueryAccess(context, query, now);
+  return await resolveHere(context, account, { session, access, now });
 }
 
 /** Verifies that the query is signed by the calling device with a valid certificate (step 4). */
@@ -102,25 +111,42 @@ async function verifySigner(
   await verifier.verify(deviceStateQuerySignatures(network, query), 'device query');
 }
 
-/** Reads another account's state (forms B and C) and checks access in the same snapshot. */
-async function readOther(
+/**
+ * Forwards a query to the account's home relay if that is another relay.
+ * @returns the verified state; `undefined` if the account is at home here
+ */
+async function forward(
+  context: RelayContext,
+  session: DeviceSession,
+  { params, ...asked }: AskedState & { readonly params: JsonObject },
+): Promise<HandlerResult | undefined> {
+  const { account } = asked;
+  return await forwardQuery(context, session, {
+    account,
+    method: 'device.state.resolve',
+    params,
+    admit: async (tx) => {
+      // The revision of an accepted state is stored for good.
+      if ((await readSeenState(tx, account)) !== undefined) return;
+      context.relayQueries.chargeNewAccount(session.account);
+    },
+    verify: (state, text) => acceptState(context, { state, text }, asked),
+  });
+}
+
+/** Reads another account's state (forms B and C) if it is at home here. */
+async function resolveHere(
   context: RelayContext,
   account: string,
   reading: { readonly session: DeviceSession; readonly access: Access; readonly now: number },
 ): Promise<HandlerResult> {
-  const { identity, storage } = context;
-  const { access, now } = reading;
-  const state = await storage.read(async (tx) => {
-    await confirmDevice(context, tx, reading);
-    requireAnswerable(await homeOf(tx, account, identity.relayId, now));
-    const current = new Set(await readCurrentDeviceIds(tx, account, now));
-    await requireAccess(tx, access, { account, current });
-    return await readState(tx, account);
+  const { session, access, now } = reading;
+  return await resolveStateHere(context, account, {
+    access,
+    now,
+    admit: async (tx) => {
+      await confirmDevice(context, tx, { session, now });
+      requireAnswerable(await homeOf(tx, account, context.identity.relayId, now));
+    },
   });
-  return answer(state);
-}
-
-function answer(state: StoredState | undefined): HandlerResult {
-  if (state === undefined) throw new ProtocolError('not_found', 'the account has no state');
-  return { result: new JsonText(state.text) };
 }
