@@ -7,6 +7,7 @@ import type { Notice } from '../dispatch/notice.ts';
 import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
 import { type AttemptResult, afterAnswer, afterRefusal, locateLater } from './attempt-result.ts';
 import { moveToLane } from './lane-store.ts';
+import { contentDigest } from './message-parts.ts';
 import {
   type ClaimedDelivery,
   type Delivery,
@@ -16,6 +17,7 @@ import {
   setDestination,
   setTarget,
 } from './queue-store.ts';
+import { readPriorResults } from './received-store.ts';
 import { nextAttemptAt, recordDeadline } from './rules.ts';
 import { endResult, readCertificate, readEnvelope } from './store.ts';
 
@@ -96,7 +98,7 @@ async function recordResult(
     const isFailed = ending.kind === 'failed';
     // An acceptance is recorded even if another process has claimed the delivery.
     const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
-    if (isOver) await endResult(tx, delivery, isFailed ? ending : undefined);
+    if (isOver) await endResult(tx, delivery, isFailed ? { error: ending } : {});
   });
 }
 
@@ -129,11 +131,13 @@ async function receiveHere(
     const home = await homeOf(tx, recipient, identity.relayId, now);
     if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
     if (!(await deleteDelivery(tx, delivery))) return undefined;
+    const received = contentDigest(delivery.envelopeId, delivery.recipientBoxes);
+    await endResult(tx, delivery, { received });
+    const prior = await readPriorResults(tx, delivery);
+    if (prior.received?.content === received) return undefined;
     await storeMessage(tx, message, keepUntil);
     const times = { acceptedAt: now, keepUntil };
-    const notice = await appendRecord(tx, message, { account: recipient, boxes, access, ...times });
-    await endResult(tx, delivery);
-    return notice;
+    return await appendRecord(tx, message, { account: recipient, boxes, access, ...times });
   });
 }
 

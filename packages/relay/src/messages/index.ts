@@ -6,6 +6,7 @@ import { messageDeliveryStatus } from './methods/message.delivery.status.ts';
 import { messageSend } from './methods/message.send.ts';
 import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
+import { messageDeliver } from './relay-methods/message.deliver.ts';
 import { timelineResync } from './resync.ts';
 
 export { wakeDestination } from './delivery.ts';
@@ -18,6 +19,7 @@ export const messages: StoredModule = {
     'message.delivery.status': messageDeliveryStatus,
     'message.timeline.sync': messageTimelineSync,
   } satisfies HandlersOf<'message'>,
+  relayHandlers: { 'message.deliver': messageDeliver },
   jobs: [deliveryJob, retentionJob],
   accountResync: timelineResync,
 };

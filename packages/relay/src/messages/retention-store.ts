@@ -53,6 +53,10 @@ export const expiredResultsSql = `DELETE FROM sent_results
     (SELECT sender, message_id FROM sent_results
       WHERE keep_until <= ? AND status <> 'delivering' LIMIT ?)`;
 
+export const expiredReceivedSql = `DELETE FROM received_results
+  WHERE keep_until <= ? AND (sender, message_id) IN
+    (SELECT sender, message_id FROM received_results WHERE keep_until <= ? LIMIT ?)`;
+
 export const expiredEnvelopesSql = `DELETE FROM message_envelopes
   WHERE keep_until <= ? AND envelope_id IN
     (SELECT envelope_id FROM message_envelopes WHERE keep_until <= ? LIMIT ?)`;
@@ -61,12 +65,15 @@ export const expiredCertificatesSql = `DELETE FROM message_certificates
   WHERE keep_until <= ? AND certificate_id IN
     (SELECT certificate_id FROM message_certificates WHERE keep_until <= ? LIMIT ?)`;
 
+/** Removes results of both methods past their retention. */
 export async function deleteExpiredResults(
   tx: Writer,
   now: number,
   batchSize: number,
 ): Promise<number> {
-  return await tx.run(expiredResultsSql, now, now, batchSize);
+  const sent = await tx.run(expiredResultsSql, now, now, batchSize);
+  const received = await tx.run(expiredReceivedSql, now, now, batchSize);
+  return Math.max(sent, received);
 }
 
 /**
@@ -88,6 +95,7 @@ export const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
   UNION ALL SELECT MIN(keep_until) FROM message_envelopes
   UNION ALL SELECT MIN(keep_until) FROM message_certificates
   UNION ALL SELECT MIN(keep_until) FROM sent_results WHERE status <> 'delivering'
+  UNION ALL SELECT MIN(keep_until) FROM received_results
 ) AS deadlines`;
 
 /** Returns the next deadline, or `undefined` if nothing is stored. */

@@ -1,7 +1,6 @@
 /** Decisions about messages. No storage and no clock: stored values and the time are parameters. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../limits.ts';
-import type { StoredResult } from './store.ts';
 
 /**
  * Compares a request with the stored result of its logical key (04 section 15.1).
@@ -9,10 +8,10 @@ import type { StoredResult } from './store.ts';
  * @returns the stored result if the request is an identical repeat
  * @throws ProtocolError `state_conflict`
  */
-export function checkRepeat(
-  stored: StoredResult | undefined,
+export function checkRepeat<T extends { readonly request: string }>(
+  stored: T | undefined,
   request: string,
-): StoredResult | undefined {
+): T | undefined {
   if (stored === undefined || stored.request === request) return stored;
   throw new ProtocolError(
     'state_conflict',

@@ -11,10 +11,12 @@ import type { Notice } from '../dispatch/notice.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
 import { unlocated } from './lane-store.ts';
+import { boxesText } from './message-parts.ts';
 import { insertDelivery, isQueueFull } from './queue-store.ts';
+import { readPriorResults } from './received-store.ts';
 import { checkRepeat, recordDeadline, resultDeadline } from './rules.ts';
 import type { CheckedSendRequest } from './send-request.ts';
-import { insertResult, readResult, type StoredResult } from './store.ts';
+import { insertResult, type StoredResult } from './store.ts';
 
 /** What storage holds about a request before it is accepted. */
 export interface Prior {
@@ -23,6 +25,8 @@ export interface Prior {
   /** The stored result if the request is a repeat. */
   readonly repeat: StoredResult | undefined;
   readonly recipientHome: Home;
+  /** Whether the recipient received the same message here by `message.deliver`. */
+  readonly isReceived: boolean;
 }
 
 /**
@@ -34,16 +38,17 @@ export interface Prior {
 export async function findPrior(
   context: RelayContext,
   tx: Reader,
-  { session, now, envelope, digest }: CheckedSendRequest,
+  { session, now, envelope, digest, content }: CheckedSendRequest,
 ): Promise<Prior> {
   const { from, to, message_id: messageId } = envelope;
   const { relayId } = context.identity;
   requireHome(await homeOf(tx, from, relayId, now));
   const device = await requireCallingDevice(tx, session, now);
-  const stored = await readResult(tx, { sender: from, messageId });
+  const { sent, received } = await readPriorResults(tx, { sender: from, messageId });
   return {
     device,
-    repeat: checkRepeat(stored, digest),
+    repeat: checkRepeat(sent, digest),
+    isReceived: received?.content === content,
     recipientHome: await homeOf(tx, to, relayId, now),
   };
 }
@@ -67,7 +72,8 @@ export async function acceptMessage(
   { request, path }: { readonly request: CheckedSendRequest; readonly path: RecipientPath },
 ): Promise<{ readonly result: StoredResult; readonly notices: readonly Notice[] }> {
   const { envelope, senderBoxes, recipientBoxes, now } = request;
-  const { device, repeat, recipientHome } = await findPrior(context, tx, request);
+  const prior = await findPrior(context, tx, request);
+  const { device, repeat, recipientHome } = prior;
   if (repeat !== undefined) return { result: repeat, notices: [] };
   const { deviceId, certificateId, certificate } = device;
   const message: StoredMessage = {
@@ -82,17 +88,20 @@ export async function acceptMessage(
     notices.push(await appendRecord(tx, message, { ...sender, ...times }));
   }
   // If the recipient moved after the path was chosen, the queue serves it.
-  const isReceived = path.kind === 'timeline' && recipientHome.kind === 'local';
-  if (isReceived) {
+  const isLocal = path.kind === 'timeline' && recipientHome.kind === 'local';
+  const isReceived = prior.isReceived || isLocal;
+  if (!isReceived) await enqueue(context, tx, { request, message, recipientHome });
+  else if (!prior.isReceived && path.kind === 'timeline') {
     const { access } = path;
     const recipient = { account: envelope.to, boxes: recipientBoxes, access, ...times };
     notices.push(await appendRecord(tx, message, recipient));
-  } else await enqueue(context, tx, { request, message, recipientHome });
+  }
   const status = isReceived ? 'target_accepted' : 'delivering';
   const result = { request: request.digest, acceptedAt: now, status } as const;
   const key = { sender: envelope.from, messageId: envelope.message_id };
   const keepUntil = resultDeadline(envelope.created_at, now, context.limits);
-  await insertResult(tx, key, { ...result, keepUntil });
+  const received = isReceived ? request.content : undefined;
+  await insertResult(tx, key, { ...result, keepUntil, received });
   return { result, notices };
 }
 
@@ -128,7 +137,7 @@ async function enqueue(
       recipient: envelope.to,
       envelopeId: message.envelope.id,
       certificateId: message.certificate.id,
-      recipientBoxes: `[${[...recipientBoxes.values()].join(',')}]`,
+      recipientBoxes: boxesText(recipientBoxes),
       credential,
       deadline,
       destination: recipientHome.kind === 'elsewhere' ? recipientHome.relayId : unlocated,

@@ -234,63 +234,57 @@ export interface StoredResult {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
-interface ResultRow extends Row {
-  request: string;
-  accepted_at: number;
-  status: 'delivering' | 'target_accepted' | 'failed';
-  error_code: string | null;
-  error_message: string | null;
-}
-
 /** The logical key of a message: its sender and its ID (04 section 15.1). */
 export interface MessageKey {
   readonly sender: string;
   readonly messageId: string;
 }
 
-export async function readResult(tx: Reader, key: MessageKey): Promise<StoredResult | undefined> {
-  const row = await tx.get<ResultRow>(
-    `SELECT request, accepted_at, status, error_code, error_message FROM sent_results
-      WHERE sender = ? AND message_id = ?`,
-    key.sender,
-    key.messageId,
-  );
-  if (row === undefined) return undefined;
-  const result = { request: row.request, acceptedAt: row.accepted_at, status: row.status };
-  if (row.error_code === null) return result;
-  return { ...result, error: { code: row.error_code, message: row.error_message ?? '' } };
-}
-
 /** Stores the first result of an accepted message. */
 export async function insertResult(
   tx: Writer,
   key: MessageKey,
-  result: Pick<StoredResult, 'request' | 'acceptedAt' | 'status'> & { readonly keepUntil: number },
+  result: Pick<StoredResult, 'request' | 'acceptedAt' | 'status'> & {
+    readonly keepUntil: number;
+    /** Digest of envelope and recipient boxes if the recipient received them here. */
+    readonly received: string | undefined;
+  },
 ): Promise<void> {
   await tx.run(
-    `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status)
-      VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status,
+        received)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`,
     key.sender,
     key.messageId,
     result.request,
     result.acceptedAt,
     result.keepUntil,
     result.status,
+    result.received ?? null,
   );
+}
+
+/** How a delivery ended. */
+export interface DeliveryEnd {
+  /** With a failure, and only then. */
+  readonly error?: { readonly code: string; readonly message: string } | undefined;
+  /** Digest of envelope and recipient boxes if the recipient received them here. */
+  readonly received?: string;
 }
 
 /** Stores the terminal result of a delivery; an earlier terminal result stays (04 section 14.2). */
 export async function endResult(
   tx: Writer,
   key: MessageKey,
-  error?: { readonly code: string; readonly message: string },
+  { error, received }: DeliveryEnd = {},
 ): Promise<void> {
   await tx.run(
-    `UPDATE sent_results SET status = ?, error_code = ?, error_message = ?
+    `UPDATE sent_results SET status = ?, error_code = ?, error_message = ?, received = ?
       WHERE sender = ? AND message_id = ? AND status = 'delivering'`,
     error === undefined ? 'target_accepted' : 'failed',
     error?.code ?? null,
     error?.message ?? null,
+    received ?? null,
     key.sender,
     key.messageId,
   );

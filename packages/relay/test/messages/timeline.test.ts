@@ -382,11 +382,14 @@ describe('query plans', () => {
     'expiredEnvelopesSql',
     'expiredCertificatesSql',
     'expiredResultsSql',
+    'expiredReceivedSql',
+    'priorResultsSql',
   ])('%s searches by an index and sorts nothing', async (name) => {
     const statements: Record<string, unknown> = {
       ...(await import('../../src/messages/store.ts')),
       ...(await import('../../src/messages/retention-store.ts')),
       ...(await import('../../src/messages/queue-store.ts')),
+      ...(await import('../../src/messages/received-store.ts')),
     };
     const sql = statements[name] as string;
     expect(await scansAndSorts(relay.context.storage, sql)).toEqual([]);

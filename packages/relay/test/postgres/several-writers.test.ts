@@ -14,6 +14,7 @@ import {
   postpone,
   setTarget,
 } from '../../src/messages/queue-store.ts';
+import { readPriorResults } from '../../src/messages/received-store.ts';
 import {
   deleteExpiredRecords,
   deleteExpiredResults,
@@ -27,7 +28,6 @@ import {
   readCertificate,
   readEnvelope,
   readGap,
-  readResult,
   storeCertificate,
   storeEnvelope,
 } from '../../src/messages/store.ts';
@@ -59,7 +59,13 @@ beforeEach(async () => {
 });
 
 const key = { sender: 'alice', messageId: 'm' };
-const result = { request: 'digest', acceptedAt: 0, status: 'delivering', keepUntil: 10 } as const;
+const result = {
+  request: 'digest',
+  acceptedAt: 0,
+  status: 'delivering',
+  keepUntil: 10,
+  received: undefined,
+} as const;
 
 const delivery = (messageId: string) => ({
   sender: 'alice',
@@ -190,9 +196,11 @@ describe('a result', () => {
     await whileWaitedFor(
       (tx) => endResult(tx, key),
       () =>
-        other.write('late', (tx) => endResult(tx, key, { code: 'message_expired', message: '' })),
+        other.write('late', (tx) =>
+          endResult(tx, key, { error: { code: 'message_expired', message: '' } }),
+        ),
     );
-    const stored = await one.read((tx) => readResult(tx, key));
+    const stored = (await one.read((tx) => readPriorResults(tx, key))).sent;
     expect(stored).toMatchObject({ status: 'target_accepted' });
     expect(stored?.error).toBeUndefined();
   });

@@ -1,10 +1,10 @@
-import { checkAuthorizationUse, envelopeSignatures } from '@posthouse/protocol';
+import { checkAuthorizationUse } from '@posthouse/protocol';
 import { parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { deliveryJobName } from '../delivery.ts';
 import { deliveryStatus } from '../delivery-status.ts';
-import { checkCreatedAt } from '../rules.ts';
+import { verifyEnvelope } from '../message-parts.ts';
 import { type CheckedSendRequest, checkCall } from '../send-request.ts';
 import { acceptMessage, findPrior, type Prior, type RecipientPath } from '../send-transaction.ts';
 
@@ -34,14 +34,15 @@ export const messageSend: Handler<'message.send'> = async (context, call) => {
 async function checkNew(
   context: RelayContext,
   { envelope, authorization, now }: CheckedSendRequest,
-  { device, recipientHome }: Prior,
+  { device, recipientHome, isReceived }: Prior,
 ): Promise<RecipientPath> {
-  const { network, limits, verifier } = context;
+  const { network } = context;
   const certificate = parseCertificate(device.certificate);
-  await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
-  checkCreatedAt(envelope.created_at, now, limits);
+  await verifyEnvelope(context, envelope, { certificate, now });
   const { from: requester, to: target } = envelope;
   if (target === requester) return { kind: 'timeline', access: { kind: 'own' } };
+  // The recipient has it: its state decides nothing any more.
+  if (isReceived) return { kind: 'queue' };
   const use = { target, requester, now };
   if (recipientHome.kind === 'local') {
     return { kind: 'timeline', access: await verifyAuthorization(context, authorization, use) };

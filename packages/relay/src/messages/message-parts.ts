@@ -1,0 +1,101 @@
+import {
+  type Authorization,
+  type DeliverRequest,
+  type DeviceCertificate,
+  envelopeSignatures,
+  type MessageEnvelope,
+  type MessageKeyBox,
+  ProtocolError,
+  type SendRequest,
+} from '@posthouse/protocol';
+import { canonicalJson, canonicalWith } from '@posthouse/protocol/json';
+import type { RelayContext } from '../context.ts';
+import { digest } from '../digest.ts';
+import type { RelayLimits } from '../limits.ts';
+import { checkCreatedAt } from './rules.ts';
+import type { StoredEnvelope } from './store.ts';
+
+/** What `message.send` and `message.deliver` have in common: each stored or compared text, once. */
+export interface MessageParts {
+  readonly envelope: MessageEnvelope;
+  readonly storedEnvelope: StoredEnvelope;
+  /** Canonical JSON of each box, by device ID. */
+  readonly recipientBoxes: ReadonlyMap<string, string>;
+  readonly authorization: Authorization | undefined;
+  /** Canonical JSON of the authorization. */
+  readonly credential: string | undefined;
+  /** Digest of the complete parameter object. */
+  readonly digest: string;
+  /** Digest of envelope and recipient boxes, the same for both methods. */
+  readonly content: string;
+}
+
+/**
+ * Makes the texts of a well-formed request.
+ *
+ * @throws ProtocolError `request_too_large`
+ */
+export function messageParts(
+  params: SendRequest | DeliverRequest,
+  limits: Pick<RelayLimits, 'credentialBytes' | 'keyBoxBytes'>,
+): MessageParts {
+  const { envelope, authorization } = params;
+  const text = canonicalJson(envelope);
+  const storedEnvelope = { id: digest(text), text, bytes: Buffer.byteLength(text) };
+  const credential = authorization === undefined ? undefined : canonicalJson(authorization);
+  if (credential !== undefined && Buffer.byteLength(credential) > limits.credentialBytes) {
+    throw new ProtocolError('request_too_large', 'authorization: too large');
+  }
+  const recipientBoxes = boxTexts(params.recipient_boxes, limits);
+  // The envelope is the large part: its digest stands for it in the digest of the whole.
+  const rest = canonicalWith(params, { omit: ['envelope'] });
+  return {
+    ...{ envelope, storedEnvelope, recipientBoxes, authorization, credential },
+    digest: digest(`${storedEnvelope.id}\n${rest}`),
+    content: contentDigest(storedEnvelope.id, boxesText(recipientBoxes)),
+  };
+}
+
+/**
+ * Returns the canonical text of each key box, by device ID.
+ *
+ * @throws ProtocolError `request_too_large`
+ */
+export function boxTexts(
+  boxes: readonly MessageKeyBox[],
+  { keyBoxBytes }: Pick<RelayLimits, 'keyBoxBytes'>,
+): Map<string, string> {
+  const texts = new Map<string, string>();
+  for (const box of boxes) {
+    const text = canonicalJson(box);
+    if (Buffer.byteLength(text) > keyBoxBytes) {
+      throw new ProtocolError('request_too_large', 'key box: too large');
+    }
+    texts.set(box.device_id, text);
+  }
+  return texts;
+}
+
+/** Returns the canonical text of the array of boxes. */
+export function boxesText(boxes: ReadonlyMap<string, string>): string {
+  return `[${[...boxes.values()].join(',')}]`;
+}
+
+/** Returns the digest of an envelope, by its ID, and the canonical array of its recipient boxes. */
+export function contentDigest(envelopeId: string, boxes: string): string {
+  return digest(`${envelopeId}\n${boxes}`);
+}
+
+/**
+ * Verifies the envelope's signature and checks its age (04 section 13, conditions 2 and 3).
+ *
+ * @throws ProtocolError `invalid_signature`, `clock_skew`, `message_expired`
+ */
+export async function verifyEnvelope(
+  { limits, network, verifier }: RelayContext,
+  envelope: MessageEnvelope,
+  { certificate, now }: { readonly certificate: DeviceCertificate; readonly now: number },
+): Promise<void> {
+  await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
+  checkCreatedAt(envelope.created_at, now, limits);
+}
