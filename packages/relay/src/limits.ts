@@ -115,6 +115,13 @@ export const RelayLimits = Type.Object({
   federationDescriptorTimeout: timer(10_000, 'Milliseconds to fetch a descriptor over HTTPS.'),
   federationDescriptorFetches: limit(16, 'Descriptors fetched at once.'),
   federationDescriptorPause: period(300, 'Seconds between two fetches from one relay (07 §A9).'),
+  federationDescriptorForced: period(
+    30,
+    'Seconds between two fetches from one relay that failed checks or calls ask for.',
+  ),
+  federationDescriptors: limit(2_000, 'Descriptors of other relays kept in memory.'),
+  federationPeers: limit(1_000, 'Other relays admitted at once.'),
+  federationBlockCheck: period(60, 'Seconds until a relay that the operator blocks is dropped.'),
   federationDescriptorRefresh: period(21_600, 'Seconds until a descriptor is fetched again.'),
   routeCache: period(600, 'Seconds a route of another relay serves until it is looked up again.'),
   routeNotFound: period(30, 'Seconds until an account without a usable route is looked up again.'),
@@ -259,6 +266,14 @@ function federationRules(relay: RelayLimits): Rule[] {
     [
       relay.federationRegistryCheck <= relay.federationRegistryRefresh,
       'federationRegistryCheck: at most federationRegistryRefresh',
+    ],
+    [
+      relay.federationDescriptorForced <= relay.federationDescriptorPause,
+      'federationDescriptorForced: at most federationDescriptorPause',
+    ],
+    [
+      relay.federationPeers <= relay.federationDescriptors,
+      'federationPeers: at most federationDescriptors',
     ],
     [
       relay.federationDescriptorPause <= relay.federationDescriptorRefresh,

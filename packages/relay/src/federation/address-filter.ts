@@ -72,7 +72,7 @@ function embeddedIpv4(address: string): string | undefined {
 const maxAddresses = 8;
 
 /** An address that the filter refuses, or a name without a permitted address. */
-class AddressRefused extends Error {
+export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
 }
 

@@ -244,3 +244,44 @@ export function relayBlocked({ log }: Pick<Observed, 'log'>, facts: { readonly r
 export function relayUnblocked({ log }: Pick<Observed, 'log'>, facts: { readonly relay: string }) {
   log.warn(facts, 'relay unblocked');
 }
+
+/** Records that the registry no longer lists this relay as active: other relays refuse it. */
+export function ownRecordNotActive({ log, metrics }: Observed, status: string): void {
+  metrics.count('own_record_not_active');
+  log.error({ status }, 'the registry does not list this relay as active');
+}
+
+/** Records that another relay passed every check of admission. */
+export function peerAdmitted(
+  { log, metrics }: Observed,
+  peer: { readonly relay: string; readonly address: string; readonly direction: string },
+): void {
+  metrics.count('peers_admitted', { direction: peer.direction });
+  metrics.count('peers', { state: 'eligible' });
+  log.info(peer, 'peer relay admitted');
+}
+
+/** Records a refused relay; strangers cause it, so it is logged for debugging only. */
+export function peerRefused(
+  { log, metrics }: Observed,
+  refusal: { readonly check: string; readonly address: string; readonly error: unknown },
+): void {
+  const { check, address, error } = refusal;
+  metrics.count('peers_refused', { check });
+  log.debug({ check, address, err: error }, 'peer relay refused');
+}
+
+/** Records that an admitted relay lost its admission; its connections are closed. */
+export function peerDropped(
+  { log, metrics }: Observed,
+  peer: { readonly relay: string; readonly reason: string },
+): void {
+  metrics.count('peers_dropped', { reason: peer.reason });
+  metrics.count('peers', { state: 'eligible' }, -1);
+  log.warn(peer, 'peer relay dropped');
+}
+
+/** Counts a descriptor that was fetched, or not. */
+export function descriptorFetched({ metrics }: Pick<Observed, 'metrics'>, outcome: string): void {
+  metrics.count('descriptor_fetches', { outcome });
+}

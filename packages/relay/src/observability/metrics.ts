@@ -32,6 +32,12 @@ const catalogue = {
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
   registry_lost: ['counter', 'Times the registry could not be read.'],
   registry_restored: ['counter', 'Times the registry could be read again.'],
+  own_record_not_active: ['counter', 'Times the registry stopped listing this relay as active.'],
+  peers: ['gauge', 'Other relays, by state.'],
+  peers_admitted: ['counter', 'Other relays admitted, by direction of the connection.'],
+  peers_refused: ['counter', 'Other relays refused, by the check that failed.'],
+  peers_dropped: ['counter', 'Other relays that lost their admission, by reason.'],
+  descriptor_fetches: ['counter', 'Descriptors of other relays fetched, by outcome.'],
   no_trusted_proxy: ['counter', 'Starts behind a proxy that is not trusted.'],
 } as const satisfies Record<string, readonly ['counter' | 'gauge' | 'histogram', string]>;
 

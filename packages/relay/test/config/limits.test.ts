@@ -19,6 +19,12 @@ describe('limits that do not fit each other', () => {
     ['deliveryRetryFirst', { deliveryRetryFirst: 900 }, { deliveryRetryFirst: 901 }],
     ['federationRegistryCheck', { federationRegistryCheck: 600 }, { federationRegistryCheck: 601 }],
     [
+      'federationDescriptorForced',
+      { federationDescriptorForced: 300 },
+      { federationDescriptorForced: 301 },
+    ],
+    ['federationPeers', { federationPeers: 2_000 }, { federationPeers: 2_001 }],
+    [
       'federationDescriptorPause',
       { federationDescriptorPause: 21_600 },
       { federationDescriptorPause: 21_601 },

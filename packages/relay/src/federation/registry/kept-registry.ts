@@ -74,9 +74,9 @@ export class KeptRegistry {
    * Reads the whole registry. A relay that one reading lists twice is not listed (07 §B5), a
    * malformed record is skipped.
    *
-   * @throws the registry's error; what was known stays
+   * @returns whether it could be read; otherwise what was known stays
    */
-  async refresh(): Promise<void> {
+  async refresh(): Promise<boolean> {
     const { clock, limits } = this.#parts;
     const readAt = clock.now();
     const entries = new Map<string, RelayEntry>();
@@ -95,7 +95,7 @@ export class KeptRegistry {
       }
     } catch (error) {
       this.#lost(error);
-      throw error;
+      return false;
     }
     for (const relayId of repeated) entries.delete(relayId);
     this.#listing = { entries, repeated, isComplete, readAt };
@@ -103,6 +103,7 @@ export class KeptRegistry {
       if (at <= readAt) this.#single.delete(relayId);
     }
     this.#restored();
+    return true;
   }
 
   /** Returns the records of the last reading, of every status. */
