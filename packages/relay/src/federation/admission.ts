@@ -53,5 +53,5 @@ export async function openAdmission(
 async function readAuthority({ federation, dev, data, tls }: Config): Promise<string | undefined> {
   if (federation.ca !== '') return await readFile(federation.ca, 'utf8');
   if (!dev || tls.mode !== 'dev') return undefined;
-  return await readFile(join(data, 'tls', 'ca.pem'), 'utf8');
+  return await readFile(join(tls.authority || join(data, 'tls'), 'ca.pem'), 'utf8');
 }

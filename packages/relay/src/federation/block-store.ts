@@ -1,6 +1,6 @@
 /** SQL of the operator's list of blocked relays. A running relay reads it by itself. */
 import { readBoundRelay } from '../storage/identity.ts';
-import type { Row, Storage } from '../storage/types.ts';
+import type { Reader, Row, Storage } from '../storage/types.ts';
 
 /** A relay that the operator refuses, whatever the registry says. */
 export interface BlockedRelay {
@@ -74,4 +74,16 @@ export async function listBlockedRelays(storage: Storage, limit: number): Promis
       limit,
     ),
   );
+}
+
+/** Tells whether the operator blocked a relay. */
+export async function isBlocked(tx: Reader, relayId: string): Promise<boolean> {
+  const row = await tx.get('SELECT relay_id FROM blocked_relays WHERE relay_id = ?', relayId);
+  return row !== undefined;
+}
+
+/** Reads the IDs of all blocked relays; the operator enters them one by one. */
+export async function readBlocked(tx: Reader): Promise<ReadonlySet<string>> {
+  const rows = await tx.all<{ relay_id: string }>('SELECT relay_id FROM blocked_relays');
+  return new Set(rows.map((row) => row.relay_id));
 }

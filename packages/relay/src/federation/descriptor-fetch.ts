@@ -1,4 +1,5 @@
 /** Fetches descriptors of other relays over HTTPS (07 §A9): the only outgoing HTTP of a relay. */
+import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { isIP } from 'node:net';
@@ -22,6 +23,8 @@ export class DescriptorFetcher {
   constructor(options: FetcherOptions) {
     this.#options = options;
     const { authority } = options;
+    // A secure context ignores what is no certificate.
+    if (authority !== undefined) void new X509Certificate(authority);
     // Naming one authority would replace those of the system.
     this.#secureContext =
       authority === undefined

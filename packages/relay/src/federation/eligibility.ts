@@ -11,11 +11,11 @@ import type { JsonValue } from '@posthouse/protocol/json';
 import { addressKey } from '../config/ip-address.ts';
 import type { RelayContext } from '../context.ts';
 import { peerAdmitted, peerRefused } from '../observability/events.ts';
+import { isBlocked } from './block-store.ts';
 import type { Descriptors, FetchReason, KnownDescriptor } from './descriptors.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import type { DropListener, DropReason, PeerSet } from './peer-set.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
-import { isBlocked } from './store.ts';
 import {
   type EligiblePeer,
   parseDescriptor,

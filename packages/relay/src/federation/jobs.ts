@@ -2,12 +2,13 @@
 import type { RelayEntry } from '@posthouse/protocol';
 import type { Job, RelayContext } from '../context.ts';
 import { ownRecordNotActive } from '../observability/events.ts';
+import { readBlocked } from './block-store.ts';
 import type { Descriptors } from './descriptors.ts';
 import { descriptorsJobName, type Eligibility, type EligibilityParts } from './eligibility.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import type { DropReason } from './peer-set.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
-import { deleteUnlisted, knownRelays, readBlocked, storeRecords } from './store.ts';
+import { deleteUnlisted, knownRelays, storeRecords } from './store.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
 /** Relays stored in one transaction. */

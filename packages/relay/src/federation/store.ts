@@ -112,15 +112,3 @@ export async function readDescriptor(
     fetchedAt: row.fetched_at ?? undefined,
   };
 }
-
-/** Tells whether the operator blocked a relay. */
-export async function isBlocked(tx: Reader, relayId: string): Promise<boolean> {
-  const row = await tx.get('SELECT relay_id FROM blocked_relays WHERE relay_id = ?', relayId);
-  return row !== undefined;
-}
-
-/** Reads the IDs of all blocked relays; the operator enters them one by one. */
-export async function readBlocked(tx: Reader): Promise<ReadonlySet<string>> {
-  const rows = await tx.all<{ relay_id: string }>('SELECT relay_id FROM blocked_relays');
-  return new Set(rows.map((row) => row.relay_id));
-}
