@@ -18,6 +18,8 @@ import { peerText, RemoteRelay, type TestCertificate, testCertificate } from './
 /** The byte of this relay's peer key. */
 export const ownPeerByte = 200;
 
+const never = new AbortController().signal;
+
 let certificate: Promise<TestCertificate> | undefined;
 
 export class AdmissionWorld implements AsyncDisposable {
@@ -100,13 +102,13 @@ export class AdmissionWorld implements AsyncDisposable {
   }
 
   async admit(remote: RemoteRelay): Promise<EligiblePeer> {
-    return await this.eligibility.admit(await remote.handshake(), {}, AbortSignal.timeout(30_000));
+    return await this.eligibility.admit(await remote.handshake(), {}, never);
   }
 
   /** Runs a job once, as the runner would; returns when it wants to run again. */
   async run(name: 'registry' | 'descriptors'): Promise<number | undefined> {
     const job = this.#part.admission.jobs.find((known) => known.name === `federation.${name}`);
-    return await job?.run(this.context, new AbortController().signal);
+    return await job?.run(this.context, never, () => ({ [Symbol.dispose]() {} }));
   }
 
   /** Stops and starts on the same database and registry file. */
