@@ -45,7 +45,7 @@ describe('07 §B6: the protobuf wire format', () => {
 
   test.each([
     ['80', 'a tag without an end'],
-    ['00', 'field number 0'],
+    ['0000', 'field number 0'],
     ['808080801001', 'a field number above 2^29-1'],
     ['0e', 'wire type 6'],
     ['0f', 'wire type 7'],

@@ -123,6 +123,20 @@ describe('07 §B7: the iterative lookup', () => {
     expect(lookup.nearest()).toEqual(peers.slice(0, 20));
   });
 
+  test('a relay that names invented peers does not discredit the peers begun with', () => {
+    const liar = peers[0] as Uint8Array;
+    const invented = ['a', 'b', 'c'].map((name) => peerOf(`invented ${name}`));
+    const lookup = new Lookup(primitives, { ...start, peers });
+    while (!lookup.done) {
+      for (const peer of lookup.next()) {
+        if (peer === liar) lookup.answered(peer, [...peers.slice(10, 27), ...invented]);
+        else if (invented.includes(peer)) lookup.failed(peer);
+        else lookup.answered(peer, []);
+      }
+    }
+    expect(lookup.nearest()).toEqual(peers.slice(0, 20));
+  });
+
   test('any order of answers and failures ends within the bounds', () => {
     const nat = fc.nat(59);
     const event = fc.tuple(fc.boolean(), fc.nat(), fc.array(nat, { maxLength: 30 }));

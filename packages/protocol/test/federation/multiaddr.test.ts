@@ -72,6 +72,13 @@ describe('07 §B6: multiaddrs', () => {
     );
   });
 
+  test('the Peer ID of a decoded address is no view of the input', () => {
+    const bytes = fromHex(forms.at(-1)?.[1] ?? '');
+    const address = decodeMultiaddr(bytes);
+    bytes.fill(0);
+    expect(address?.peerId).toEqual(peerId);
+  });
+
   test('an address of a descriptor encodes', () => {
     const endpoint = classifyEndpoint(`/dns4/relay.example/tcp/443/p2p/${peer}`);
     if (endpoint.kind !== 'libp2p') throw new Error('expected a libp2p address');

@@ -27,12 +27,17 @@ function der(tag: number, ...contents: readonly Uint8Array[]): Uint8Array {
 const rsaAlgorithm = fromHex('300d06092a864886f70d0101010500');
 
 /** An RSA key of so many bits, not one that a private key exists for. */
-function rsa({ bits = 2_048, exponent = fromHex('010001') } = {}): Uint8Array {
+function rsa({
+  bits = 2_048,
+  exponent = fromHex('010001'),
+  algorithm = rsaAlgorithm,
+  unusedBits = 0,
+} = {}): Uint8Array {
   const modulus = new Uint8Array(Math.ceil(bits / 8)).fill(0xff);
   modulus[0] = 0xff >> (modulus.length * 8 - bits);
   const lead = (modulus[0] as number) >= 0x80 ? Uint8Array.of(0) : new Uint8Array();
   const key = der(0x30, der(0x02, lead, modulus), der(0x02, exponent));
-  return der(0x30, rsaAlgorithm, der(0x03, Uint8Array.of(0), key));
+  return der(0x30, algorithm, der(0x03, Uint8Array.of(unusedBits), key));
 }
 
 const spki = (type: 'rsa' | 'ec', options: object): Uint8Array =>
@@ -150,7 +155,8 @@ describe('07 §B2: keys of peers', () => {
       good.subarray(0, -1),
       // The outer length 0x0122 with a leading zero byte.
       concatBytes(fromHex('30830001'), good.subarray(3)),
-      der(0x30, rsaAlgorithm, der(0x03, Uint8Array.of(1), new Uint8Array(300))),
+      rsa({ unusedBits: 3 }),
+      rsa({ algorithm: fromHex('300906072a8648ce3d0201') }),
       der(0x30, der(0x30, der(0x06)), der(0x03, Uint8Array.of(0))),
     ]) {
       expect(refusal(() => encodePeerKey({ type: 'rsa', data }))).toMatch(/^peer key\.data/);
