@@ -17,6 +17,12 @@ const byDistance = (peers: readonly Uint8Array[]) =>
   );
 const peers = byDistance(Array.from({ length: 60 }, (_, index) => peerOf(`peer ${index}`)));
 const start = { self, target, bounds };
+/** Peers that do not exist, near the target by trial, as an attacker finds them. */
+const inventedNear = (count: number) =>
+  byDistance(Array.from({ length: 2_000 }, (_, index) => peerOf(`invented ${index}`))).slice(
+    0,
+    count,
+  );
 
 describe('07 §B7: the iterative lookup', () => {
   test('asks the nearest first, as many at once as allowed', () => {
@@ -103,10 +109,7 @@ describe('07 §B7: the iterative lookup', () => {
   });
 
   test('invented peers of one relay do not use up the requests', () => {
-    // Near the target by trial, as an attacker finds them: each answer names 20 new ones.
-    const invented = byDistance(
-      Array.from({ length: 4_000 }, (_, index) => peerOf(`invented ${index}`)),
-    ).slice(0, 40);
+    const invented = inventedNear(40);
     const liar = peers[0] as Uint8Array;
     const lookup = new Lookup(primitives, { ...start, peers });
     let wasted = 0;
@@ -125,7 +128,7 @@ describe('07 §B7: the iterative lookup', () => {
 
   test('a relay that names invented peers does not discredit the peers begun with', () => {
     const liar = peers[0] as Uint8Array;
-    const invented = ['a', 'b', 'c'].map((name) => peerOf(`invented ${name}`));
+    const invented = inventedNear(3);
     const lookup = new Lookup(primitives, { ...start, peers });
     while (!lookup.done) {
       for (const peer of lookup.next()) {
