@@ -11,10 +11,12 @@ function peerOf(label: string): Uint8Array {
 const bounds = { concurrency: 3, closest: 20, requests: 40 };
 const self = peerOf('self');
 const target = primitives.sha256(utf8('a route'));
-const byDistance = (peers: readonly Uint8Array[]) =>
-  [...peers].sort((a, b) =>
-    compareDistance(dhtDistance(primitives, target, a), dhtDistance(primitives, target, b)),
-  );
+/** Sorts peers by their distance to a lookup input, nearest first. */
+const byDistance = (peers: readonly Uint8Array[], raw = target) =>
+  peers
+    .map((peer) => ({ peer, distance: dhtDistance(primitives, raw, peer) }))
+    .sort((a, b) => compareDistance(a.distance, b.distance))
+    .map(({ peer }) => peer);
 const peers = byDistance(Array.from({ length: 60 }, (_, index) => peerOf(`peer ${index}`)));
 const start = { self, target, bounds };
 /** Peers that do not exist, near the target by trial, as an attacker finds them. */
@@ -180,16 +182,23 @@ class SimulatedNetwork {
   readonly #tables = new Map<string, RoutingTable>();
   readonly #kinds = new Map<string, 'good' | 'gone' | 'lying'>();
 
-  constructor(size: number, shares: { gone: number; lying: number }) {
+  constructor(size: number) {
     this.peers = Array.from({ length: size }, (_, index) => peerOf(`node ${index}`));
+    const entries = this.peers.map((peerId) => ({ relayId: hex(peerId), peerId }));
+    for (const peer of this.peers) {
+      const table = new RoutingTable(primitives, { self: peer, bucketSize: 20 });
+      for (const entry of entries) table.insert(entry);
+      this.#tables.set(hex(peer), table);
+    }
+  }
+
+  /** Decides which shares of the relays are gone and lie. */
+  divide(shares: { readonly gone: number; readonly lying: number }): void {
     for (const [index, peer] of this.peers.entries()) {
       const share = (index % 10) / 10;
       const isGone = share < shares.gone;
       const kind = isGone ? 'gone' : share < shares.gone + shares.lying ? 'lying' : 'good';
       this.#kinds.set(hex(peer), kind);
-      const table = new RoutingTable(primitives, { self: peer, bucketSize: 20 });
-      for (const other of this.peers) table.insert({ relayId: hex(other), peerId: other });
-      this.#tables.set(hex(peer), table);
     }
   }
 
@@ -214,23 +223,21 @@ class SimulatedNetwork {
 }
 
 describe('lookups in a simulated network of 200 relays', () => {
+  const network = new SimulatedNetwork(200);
+
   test.each([
     ['all well', 20, { gone: 0, lying: 0 }],
     ['20 % gone', 12, { gone: 0.2, lying: 0 }],
     ['20 % lying', 12, { gone: 0, lying: 0.2 }],
     ['20 % gone and 20 % lying', 6, { gone: 0.2, lying: 0.2 }],
   ])('07 §B7: %s: a record at the 20 nearest is found', (_name, least, shares) => {
-    const network = new SimulatedNetwork(200, shares);
+    network.divide(shares);
     const requests: number[] = [];
     for (let index = 0; index < 30; index += 1) {
       const raw = primitives.sha256(utf8(`account ${index}`));
       const own = network.peers.filter((peer) => network.isGood(peer))[index] as Uint8Array;
-      const nearest = network.peers
-        .filter((peer) => peer !== own)
-        .map((peer) => ({ peer, distance: dhtDistance(primitives, raw, peer) }))
-        .sort((a, b) => compareDistance(a.distance, b.distance))
-        .slice(0, 20)
-        .map(({ peer }) => hex(peer));
+      const others = network.peers.filter((peer) => peer !== own);
+      const nearest = byDistance(others, raw).slice(0, 20).map(hex);
       const peers = network.known(own, raw);
       const lookup = new Lookup(primitives, { self: own, target: raw, peers, bounds });
       let replicas = 0;
