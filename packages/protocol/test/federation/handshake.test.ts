@@ -33,8 +33,14 @@ describe('07 §B3: the payload of handshake messages', () => {
     const text = fc.string({ unit: 'binary', maxLength: 40 });
     fc.assert(
       fc.property(bytes, bytes, text, (identityKey, identitySignature, descriptor) => {
-        const payload = { identityKey, identitySignature, descriptor };
-        expect(decodeHandshakePayload(encodeHandshakePayload(payload))).toEqual(payload);
+        const read = decodeHandshakePayload(
+          encodeHandshakePayload({ identityKey, identitySignature, descriptor }),
+        );
+        expect([hex(read.identityKey), hex(read.identitySignature), read.descriptor]).toEqual([
+          hex(identityKey),
+          hex(identitySignature),
+          descriptor,
+        ]);
       }),
     );
   });
