@@ -7,6 +7,7 @@ import { descriptorCommand } from './commands/descriptor.ts';
 import { devCommand } from './commands/dev.ts';
 import { initCommand } from './commands/init.ts';
 import { moveCommand } from './commands/move.ts';
+import { peersCommand } from './commands/peers.ts';
 import { reportsCommand } from './commands/reports.ts';
 import { serveCommand } from './commands/serve.ts';
 import { ConfigError } from './config/index.ts';
@@ -21,6 +22,7 @@ const program = new Command('posthouse')
   .addCommand(descriptorCommand())
   .addCommand(moveCommand())
   .addCommand(reportsCommand())
+  .addCommand(peersCommand())
   .addCommand(blockCommand())
   .addCommand(configCommand());
 

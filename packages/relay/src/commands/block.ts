@@ -1,5 +1,4 @@
 /** `posthouse block`: the relays that the operator refuses. */
-import { RelayId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import { Argument, type Command } from 'commander';
 import { systemClock } from '../clock.ts';
@@ -11,7 +10,7 @@ import {
 } from '../federation/index.ts';
 import { relayBlocked, relayUnblocked } from '../observability/events.ts';
 import { createLog } from '../observability/log.ts';
-import { argument, command, configAndFlags, withStorage } from './storage-command.ts';
+import { command, configAndFlags, relayOf, withStorage } from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
 
 const help = `
@@ -35,10 +34,6 @@ interface OwnFlags {
 
 /** What can be blocked. */
 const kinds = ['relay'] as const;
-
-/** Parses the argument `<relay>`. */
-const relayOf = (text: string) =>
-  argument<string>(RelayId, text, '0x and 40 hexadecimal digits in lower case');
 
 /** Creates `posthouse block`. */
 export function blockCommand(): Command {
@@ -97,7 +92,7 @@ async function remove(relayId: string, of: Command): Promise<void> {
 async function list(of: Command): Promise<void> {
   const { config, own } = configAndFlags<OwnFlags>(of);
   const blocked = await withStorage(config, (storage) =>
-    listBlockedRelays(storage, config.limits.blockedRelays),
+    storage.read((tx) => listBlockedRelays(tx, config.limits.blockedRelays)),
   );
   if (own.json) print(blocked.map((relay) => terminalJson(wireOf(relay))));
   else if (blocked.length > 0) print(table(blocked));

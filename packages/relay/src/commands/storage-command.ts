@@ -1,5 +1,5 @@
 /** Commands that read or change the relay's database, whether the relay runs or not. */
-import { checkSchema, type TSchema } from '@posthouse/protocol';
+import { checkSchema, RelayId, type TSchema } from '@posthouse/protocol';
 import { Command, InvalidArgumentError } from 'commander';
 import type { RelayConfig } from '../config/index.ts';
 import { relayMigrations } from '../modules.ts';
@@ -23,6 +23,10 @@ export function argument<T>(schema: TSchema, value: T | string, expected: string
   }
   return value as T;
 }
+
+/** Parses the argument `<relay>`. */
+export const relayOf = (text: string) =>
+  argument<string>(RelayId, text, '0x and 40 hexadecimal digits in lower case');
 
 /** Returns the configuration for a command on storage, and the flags of it and of its parents. */
 export function configAndFlags<T>(of: Command): { readonly config: RelayConfig; readonly own: T } {

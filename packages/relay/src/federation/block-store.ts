@@ -1,6 +1,7 @@
 /** SQL of the operator's list of blocked relays. A running relay reads it by itself. */
 import { readBoundRelay } from '../storage/identity.ts';
 import type { Reader, Row, Storage } from '../storage/types.ts';
+import { knownRelays } from './store.ts';
 
 /** A relay that the operator refuses, whatever the registry says. */
 export interface BlockedRelay {
@@ -10,9 +11,6 @@ export interface BlockedRelay {
   /** Unix seconds. */
   readonly createdAt: number;
 }
-
-/** Aggregate of the list's writes. */
-const aggregate = 'relays';
 
 /**
  * Blocks a relay; if it is blocked already, a reason replaces the one it has.
@@ -27,7 +25,7 @@ export async function blockRelay(
   { relayId, reason }: Omit<BlockedRelay, 'createdAt'>,
   { now, relays }: { readonly now: number; readonly relays: number },
 ): Promise<boolean> {
-  return await storage.write(aggregate, async (tx) => {
+  return await storage.write(knownRelays, async (tx) => {
     if (relayId === (await readBoundRelay(tx))) {
       throw new Error(`${relayId} is this relay itself: give the ID of another relay`);
     }
@@ -59,20 +57,18 @@ export async function blockRelay(
  * @returns whether it was blocked
  */
 export async function unblockRelay(storage: Storage, relayId: string): Promise<boolean> {
-  const removed = await storage.write(aggregate, (tx) =>
+  const removed = await storage.write(knownRelays, (tx) =>
     tx.run('DELETE FROM blocked_relays WHERE relay_id = ?', relayId),
   );
   return removed > 0;
 }
 
 /** Lists the blocked relays, the newest last; at most `limit`. */
-export async function listBlockedRelays(storage: Storage, limit: number): Promise<BlockedRelay[]> {
-  return await storage.read((tx) =>
-    tx.all<Row & BlockedRelay>(
-      `SELECT relay_id AS "relayId", reason, created_at AS "createdAt" FROM blocked_relays
-        ORDER BY created_at, relay_id LIMIT ?`,
-      limit,
-    ),
+export async function listBlockedRelays(tx: Reader, limit: number): Promise<BlockedRelay[]> {
+  return await tx.all<Row & BlockedRelay>(
+    `SELECT relay_id AS "relayId", reason, created_at AS "createdAt" FROM blocked_relays
+      ORDER BY created_at, relay_id LIMIT ?`,
+    limit,
   );
 }
 
