@@ -116,12 +116,13 @@ async function createDeviceSession(
   const { bus, jobs, storage } = context;
   const asker = `address ${request.address}`;
   let answer: DeviceAnswer | undefined;
-  for (let question = 0; question <= maxQuestions; question += 1) {
+  for (let questions = 0; ; questions += 1) {
     const opening = { request, answer };
     const outcome = await storage.write(`account:${request.account}`, (tx) =>
       openSession(context, tx, opening),
     );
     if (outcome.kind === 'superseded') {
+      if (questions === maxQuestions) break;
       answer = await confirmRemoteDevice(context, request, { asker });
       continue;
     }
