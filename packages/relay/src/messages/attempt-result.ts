@@ -4,9 +4,6 @@ import type { JsonValue } from '@posthouse/protocol/json';
 import type { RelayAnswer } from '../context.ts';
 import { unlocated } from './lane-store.ts';
 
-/** Characters of another relay's error text that are stored. */
-const maxErrorText = 512;
-
 /** Outcome of an attempt. */
 export type AttemptResult =
   | { readonly kind: 'accepted' }
@@ -85,11 +82,6 @@ export function afterRefusal(
     case 'reroute':
       return locateLater;
     case 'end':
-      return { kind: 'failed', code: deliveryEndCode(code), message: storable(message) };
+      return { kind: 'failed', code: deliveryEndCode(code), message };
   }
-}
-
-/** Returns a text of another relay that every engine stores: bounded, well-formed, no U+0000. */
-function storable(text: string): string {
-  return text.slice(0, maxErrorText).toWellFormed().replaceAll('\u0000', '\ufffd');
 }

@@ -4,6 +4,8 @@ import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/j
 import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
+import { limitedText } from '../dispatch/refusal.ts';
+import type { RelayLimits } from '../limits.ts';
 import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
 import { type AttemptResult, afterAnswer, afterRefusal, locateLater } from './attempt-result.ts';
 import { moveToLane } from './lane-store.ts';
@@ -98,8 +100,16 @@ async function recordResult(
     const isFailed = ending.kind === 'failed';
     // An acceptance is recorded even if another process has claimed the delivery.
     const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
-    if (isOver) await endResult(tx, delivery, isFailed ? { error: ending } : {});
+    if (isOver) await endResult(tx, delivery, isFailed ? { error: stored(ending, limits) } : {});
   });
+}
+
+/** Returns an error as it is stored: the text may be of another relay. */
+function stored(
+  { code, message }: { readonly code: string; readonly message: string },
+  { relayErrorText }: RelayLimits,
+) {
+  return { code, message: limitedText(message, relayErrorText) };
 }
 
 /** Delivers to a recipient that came home here after the message was accepted. */
