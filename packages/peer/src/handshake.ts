@@ -27,7 +27,7 @@ export interface OwnSide {
   readonly staticKeys: NoiseKeyPair;
   /** The peer key's signature of the static key. */
   readonly signature: Uint8Array;
-  readonly descriptor: () => string;
+  readonly descriptor: () => string | Promise<string>;
   readonly limits: PeerLimits;
 }
 
@@ -68,7 +68,7 @@ export async function secureOutbound(
     if (!isEqual(remote.peerId, expected)) {
       throw new PeerError('wrong_peer', 'the peer has another Peer ID than expected');
     }
-    writeMessage(socket, noise.write(payloadOf(own)));
+    writeMessage(socket, noise.write(await payloadOf(own)));
     reader.release();
     return { keys: noise.finish(), ...remote };
   } finally {
@@ -90,7 +90,7 @@ export async function secureInbound(socket: Socket, own: OwnSide): Promise<Secur
   const noise = new NoiseHandshake({ role: 'responder', staticKeys: own.staticKeys });
   try {
     noise.read(await readMessage(reader));
-    writeMessage(socket, noise.write(payloadOf(own)));
+    writeMessage(socket, noise.write(await payloadOf(own)));
     const remote = identify(noise.read(await readMessage(reader)), noise.remoteStatic);
     if (isEqual(remote.peerId, own.identity.peerId)) {
       throw new PeerError('own_peer', 'this relay dialled itself');
@@ -102,11 +102,11 @@ export async function secureInbound(socket: Socket, own: OwnSide): Promise<Secur
   }
 }
 
-function payloadOf({ identity, signature, descriptor }: OwnSide): Uint8Array {
+async function payloadOf({ identity, signature, descriptor }: OwnSide): Promise<Uint8Array> {
   return encodeHandshakePayload({
     identityKey: identity.publicKey,
     identitySignature: signature,
-    descriptor: descriptor(),
+    descriptor: await descriptor(),
   });
 }
 

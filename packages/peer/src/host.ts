@@ -35,7 +35,7 @@ export interface PeerObserver<P> {
 export interface PeerHostOptions<P> {
   readonly identity: PeerIdentity;
   /** Text of the own current descriptor, read for each handshake. */
-  readonly descriptor: () => string;
+  readonly descriptor: () => string | Promise<string>;
   /**
    * Decides about a peer that has proved its Peer ID, before any stream exists (07 §B4). A rejection
    * closes the connection.
