@@ -72,8 +72,20 @@ describe('07 §B4: the current record', () => {
     const registry = kept();
     await registry.refresh();
     expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
-    expect(await registry.current(id('2'), stranger)).toBeUndefined();
     expect(source.reads).toBe(0);
+  });
+
+  test('of a relay that the reading lacks is read once: it may have been entered since', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    source.entries = [entry('1'), entry('2')];
+    expect(await registry.current(id('2'), stranger)).toEqual(entry('2'));
+    clock.advance(1);
+    expect(await registry.current(id('3'), stranger)).toBeUndefined();
+    clock.advance(1);
+    expect(await registry.current(id('3'), stranger)).toBeUndefined();
+    expect(source.reads).toBe(2);
   });
 
   test('is read again after a failed check', async () => {

@@ -3,7 +3,7 @@ import { checkRelayEntry, type Registry, type RelayEntry } from '@posthouse/prot
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
-import { registryLost, registryRead, registryRestored } from '../../observability/events.ts';
+import { registryLost, registryRestored } from '../../observability/events.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
@@ -149,7 +149,7 @@ export class KeptRegistry {
     if (this.#listing?.repeated.has(relayId) === true) return undefined;
     const known = this.#known(relayId);
     const age = this.#ageOf(known);
-    if (known !== undefined && this.#serves(known, age, cause)) return known.entry;
+    if (known !== undefined && this.#serves(relayId, age, cause)) return known.entry;
     try {
       if (cause !== undefined) this.#charge(cause);
       return await this.#read(relayId);
@@ -173,11 +173,14 @@ export class KeptRegistry {
     this.#single.set(relayId, { entry: known.entry, readAt });
   }
 
-  #serves({ entry }: KnownRecord, age: number, cause: string | undefined): boolean {
+  #serves(relayId: string, age: number, cause: string | undefined): boolean {
+    const entry = this.#known(relayId)?.entry;
     const { limits } = this.#parts;
     if (entry !== undefined) return age < limits.federationRegistryCheck;
-    // This relay's own questions are few, and a relay may have been entered just now.
-    return cause !== undefined && age < limits.federationUnknownRelay;
+    // A relay may have been entered since the listing, so its own record is read once. This relay's
+    // own questions are few.
+    const wasAskedFor = this.#single.get(relayId) !== undefined;
+    return wasAskedFor && cause !== undefined && age < limits.federationUnknownRelay;
   }
 
   /** The newer of a single record and the listing. */
@@ -217,30 +220,22 @@ export class KeptRegistry {
 
   async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
     const readAt = this.#parts.clock.now();
-    try {
-      const entry = await this.#registry.getRelay(relayId);
-      if (entry !== undefined) {
-        checkRelayEntry(entry);
-        if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
-      }
-      this.#single.set(relayId, { entry, readAt });
-      registryRead(this.#parts, { kind: 'one', outcome: 'ok' });
-      return entry;
-    } catch (error) {
-      registryRead(this.#parts, { kind: 'one', outcome: 'error' });
-      throw error;
+    const entry = await this.#registry.getRelay(relayId);
+    if (entry !== undefined) {
+      checkRelayEntry(entry);
+      if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
     }
+    this.#single.set(relayId, { entry, readAt });
+    return entry;
   }
 
   #lost(error: unknown): void {
-    registryRead(this.#parts, { kind: 'all', outcome: 'error' });
     if (this.#isLost) return;
     this.#isLost = true;
     registryLost(this.#parts, error);
   }
 
   #restored(): void {
-    registryRead(this.#parts, { kind: 'all', outcome: 'ok' });
     if (!this.#isLost) return;
     this.#isLost = false;
     registryRestored(this.#parts);
