@@ -134,31 +134,6 @@ export const RelayLimits = Type.Object({
   rememberedRouteLookups: limit(100_000, 'Accounts whose last lookup is remembered.'),
   blockedRelays: limit(10_000, 'Relays that the operator has blocked.'),
   blockReason: limit(2_048, "Bytes of the operator's reason to block a relay."),
-  ownRouteCheck: period(
-    43_200,
-    'Seconds until the network is asked again whether an account left this relay (07 §B12).',
-  ),
-  deviceStatusCache: period(
-    300,
-    "Seconds a home relay's answer about a device serves for new sessions (07 §C5).",
-    0,
-  ),
-  deviceStatusRecheck: period(
-    86_400,
-    'Seconds until a home relay is asked again for a device that uses this relay (07 §C9).',
-  ),
-  remoteDeviceRetention: period(
-    86_400,
-    'Seconds a device of another relay is remembered without session and group access.',
-  ),
-  remoteRetryFirst: period(30, 'Seconds until another relay is asked again, at first.'),
-  remoteRetryMost: period(900, 'Seconds until another relay is asked again, at the most.'),
-  statusWatchers: limit(64, 'Relays that are sent hints of one device (07 §C9).'),
-  statusWatchPeriod: period(
-    2_592_000,
-    'Seconds after its last question in which a relay is sent hints of a device.',
-    30,
-  ),
   pageSize: limit(100, 'Entries of a page where the client names no limit.'),
   maxPageSize: limit(500, 'Entries of a page at the most.'),
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),
@@ -195,6 +170,36 @@ export const RelayLimits = Type.Object({
   ),
   relayQueryTimeout: timer(10_000, 'Milliseconds to wait for the answer to such a query.'),
   relayErrorText: limit(512, "Characters of another relay's error text that are kept."),
+  relayStreamRate: limit(400, 'Streams of relay RPC of one other relay in a second, sustained.'),
+  relayStreamBurst: limit(2_000, 'Streams of relay RPC of one other relay at once.'),
+  relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
+  relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
+  relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
+  relayCallTimeout: timer(30_000, 'Milliseconds another relay has to answer (07 §C2).'),
+  peerAddresses: limit(8, 'Addresses of one other relay that are dialled.'),
+  peerDials: limit(2, 'Addresses of one other relay dialled at once.'),
+  peerDialTimeout: timer(30_000, 'Milliseconds to connect to another relay, over all addresses.'),
+  peerRetryFirst: period(5, 'Seconds until a relay that failed is tried again, at first.'),
+  peerRetryMost: period(900, 'Seconds until a relay that failed is tried again, at the most.'),
+  peerLinger: timer(10_000, 'Milliseconds another relay has to end a stream after its answer.'),
+  peersConnected: limit(64, 'Other relays that this one keeps a connection with.'),
+  peerConnections: limit(512, 'Connections with other relays.'),
+  peerConnectionsEach: limit(16, 'Connections with one other relay.'),
+  peerHandshakesPerAddress: limit(4, 'Handshakes of one address under way.'),
+  peerHandshakeRate: limit(5, 'Connections of one address in a second, sustained.'),
+  peerHandshakeBurst: limit(10, 'Connections of one address at once.'),
+  peerFaults: limit(20, 'Invalid messages of another relay; each minute takes one off.'),
+  peerFaultPause: period(600, 'Seconds a relay with too many invalid messages is refused.'),
+  dhtRate: limit(100, 'DHT requests of one other relay in a second, sustained.'),
+  dhtBurst: limit(1_000, 'DHT requests of one other relay at once.'),
+  dhtPutRate: limit(20, 'Routes that one other relay stores here in a second, sustained.'),
+  dhtPutBurst: limit(200, 'Routes that one other relay stores here at once.'),
+  dhtNewAccounts: limit(10_000, 'New accounts whose routes one other relay stores here in a day.'),
+  dhtValueBytes: limit(16_384, "Bytes of a DHT record's value; its canonical form has 4,096."),
+  dhtCloserPeers: limit(20, 'Peers that an answer of the DHT names.'),
+  dhtRelays: limit(64, 'Other relays asked for a route.'),
+  dhtLookupTimeout: timer(10_000, 'Milliseconds to find a route.'),
+  dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
   addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
   addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
 });
@@ -239,6 +244,7 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
       `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
     ],
     ...federationRules(relay),
+    ...peerRules(relay),
     [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
     [
       relay.httpBodyBytes >= message,
@@ -304,8 +310,27 @@ function federationRules(relay: RelayLimits): Rule[] {
       relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
       'federationDescriptorPause: at most federationDescriptorRefresh',
     ],
-    [relay.remoteRetryFirst <= relay.remoteRetryMost, 'remoteRetryFirst: at most remoteRetryMost'],
     [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
     [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
+  ];
+}
+
+/** Returns the rules of connections and of the DHT. */
+function peerRules(relay: RelayLimits): Rule[] {
+  return [
+    [relay.relayStreamBurst >= relay.relayStreamRate, 'relayStreamBurst: at least relayStreamRate'],
+    [relay.relayBytesBurst >= relay.relayBytes, 'relayBytesBurst: at least relayBytes'],
+    [
+      relay.relayBytesBurst >= limits.dhtMessageBytes,
+      `relayBytesBurst: one request must fit, at least ${limits.dhtMessageBytes}`,
+    ],
+    [relay.dhtBurst >= relay.dhtRate, 'dhtBurst: at least dhtRate'],
+    [relay.dhtPutBurst >= relay.dhtPutRate, 'dhtPutBurst: at least dhtPutRate'],
+    [relay.peerRetryFirst <= relay.peerRetryMost, 'peerRetryFirst: at most peerRetryMost'],
+    [relay.peersConnected <= relay.peerConnections, 'peersConnected: at most peerConnections'],
+    [
+      relay.peerHandshakeBurst >= relay.peerHandshakeRate,
+      'peerHandshakeBurst: at least peerHandshakeRate',
+    ],
   ];
 }

@@ -58,5 +58,7 @@ export type Notice =
     }
   /** `channel.timeline.changed` to connections that subscribed to the channel. */
   | { readonly kind: 'channel-timeline'; readonly channel: string; readonly head: number }
+  /** A process of this relay dropped another relay: its connections end at every process (07 §B5). */
+  | { readonly kind: 'relay-dropped'; readonly relay: string }
   /** Notices may have been lost: state derived from notices must be read from storage. */
   | { readonly kind: 'gap' };

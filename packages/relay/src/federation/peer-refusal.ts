@@ -10,6 +10,8 @@ export type PeerCheck =
   | 'own_relay'
   /** The operator blocked the relay. */
   | 'blocked'
+  /** It sent too many invalid messages a short while ago. */
+  | 'misbehaved'
   /** Strangers caused too many registry reads. */
   | 'registry_busy'
   | 'registry_unavailable'

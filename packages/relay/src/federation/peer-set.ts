@@ -14,7 +14,9 @@ export type DropReason =
   | 'descriptor_invalid'
   | 'peer_id_changed'
   | 'blocked'
-  | 'misbehaviour';
+  | 'misbehaviour'
+  /** Another process of this relay dropped it. */
+  | 'other_process';
 
 /** Closes the relay's connections, and removes it from tables of its own. Must not throw. */
 export type DropListener = (peer: EligiblePeer, reason: DropReason) => void;

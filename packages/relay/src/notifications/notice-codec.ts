@@ -5,6 +5,7 @@ import {
   checkSchema,
   GroupId,
   ProtocolError,
+  RelayId,
   Type,
   UnixSeconds,
 } from '@posthouse/protocol';
@@ -22,6 +23,7 @@ const schemas = {
   'group-applications': Type.Object({ group: GroupId, accounts: Names }),
   'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
   'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
+  'relay-dropped': Type.Object({ relay: RelayId }),
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 

@@ -1,0 +1,280 @@
+import {
+  type PeerConnection,
+  PeerError,
+  type PeerHost,
+  type PeerStream,
+  type RemotePeer,
+} from '@posthouse/peer';
+import { hex, type Libp2pAddress } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import { peerConnected, peerDisconnected } from '../observability/peer-events.ts';
+import type { AddressFilter } from './address-filter.ts';
+import type { Eligibility } from './eligibility.ts';
+import { finishStream } from './finish-stream.ts';
+import type { PeerFaults } from './peer-faults.ts';
+import { PeerRefusal } from './peer-refusal.ts';
+import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
+import type { RelayHealth } from './relay-health.ts';
+import { timeLimit, unlessAborted } from './time-limit.ts';
+import type { EligiblePeer } from './verify-descriptor.ts';
+
+type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics' | 'network'>;
+type Connection = PeerConnection<EligiblePeer>;
+
+export interface ConnectionsParts {
+  readonly eligibility: Eligibility;
+  readonly filter: AddressFilter;
+  readonly health: RelayHealth;
+  readonly faults: PeerFaults;
+  /** Aborts when the relay stops. */
+  readonly stopping: AbortSignal;
+}
+
+export interface OpenedStream {
+  readonly stream: PeerStream;
+  readonly connection: Connection;
+}
+
+/**
+ * The connections with other relays by relay ID, in both directions, and the dials of this relay:
+ * one at a time for each relay. Several connections with one relay are kept, and the newest is used;
+ * they may end at different processes of that relay.
+ */
+export class PeerConnections {
+  readonly #context: Parts;
+  readonly #parts: ConnectionsParts;
+  /** By relay ID, the newest last. Without connections that are closed or were retired. */
+  readonly #usable = new Map<string, Connection[]>();
+  readonly #dials = new Map<string, Promise<Connection>>();
+  /** Relays that are being dialled, by Peer ID in hex. */
+  readonly #expected = new Map<string, string>();
+  #host: PeerHost<EligiblePeer> | undefined;
+
+  constructor(context: Parts, parts: ConnectionsParts) {
+    this.#context = context;
+    this.#parts = parts;
+    parts.eligibility.onDrop(({ relayId }, reason) => this.closeAll(relayId, reason));
+  }
+
+  /** Sets the host that dials; before, no relay can be reached. */
+  use(host: PeerHost<EligiblePeer>): void {
+    this.#host = host;
+  }
+
+  /**
+   * Admits a peer after its handshake (07 §B4), for the host.
+   *
+   * @throws PeerRefusal
+   */
+  async admit(remote: RemotePeer, signal: AbortSignal): Promise<EligiblePeer> {
+    const { eligibility, faults } = this.#parts;
+    const relayId =
+      remote.direction === 'outbound' ? this.#expected.get(hex(remote.peerId)) : undefined;
+    const expected = relayId === undefined ? {} : { relayId, peerId: remote.peerId };
+    const peer = await eligibility.admit(remote, expected, signal);
+    if (!faults.isRefused(peer.relayId)) return peer;
+    throw new PeerRefusal('misbehaved', 'the relay sent too many invalid messages');
+  }
+
+  /** Takes over an admitted connection of either direction, from the host. */
+  opened(connection: Connection): void {
+    const { relayId, peerId } = connection.peer;
+    const current = this.#parts.eligibility.find(relayId);
+    if (current === undefined || hex(current.peerId) !== hex(peerId)) {
+      connection.close('the relay was dropped meanwhile');
+      return;
+    }
+    const known = this.#usable.get(relayId) ?? [];
+    this.#usable.set(relayId, [...known, connection]);
+    if (known.length === 0) {
+      const { address, direction } = connection.remote;
+      peerConnected(this.#context, { relay: relayId, address, direction });
+    }
+    void connection.closed.then(() => this.#remove(connection));
+    this.#parts.health.succeeded(relayId);
+  }
+
+  isConnected(relayId: string): boolean {
+    return this.#usable.has(relayId);
+  }
+
+  /** Number of relays with a connection. */
+  get connected(): number {
+    return this.#usable.size;
+  }
+
+  /**
+   * Opens a stream to a relay, dialling it if there is no connection. A failure pauses the relay.
+   *
+   * @throws Error of the dial or stream: nothing was sent; the signal's reason
+   */
+  async openStream(relayId: string, protocol: string, signal: AbortSignal): Promise<OpenedStream> {
+    // A connection may have been lost without notice, so each is tried until one works.
+    for (;;) {
+      const known = this.#newest(relayId);
+      const connection = known ?? (await this.dial(relayId, signal));
+      try {
+        return { stream: await connection.openStream(protocol, { signal }), connection };
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        this.retire(connection);
+        if (known !== undefined) continue;
+        this.#parts.health.failed(relayId, wordsOf(error));
+        throw error;
+      }
+    }
+  }
+
+  /**
+   * Dials a relay, unless a dial is under way, which all callers share then.
+   *
+   * @throws Error of the last address; the signal's reason
+   */
+  async dial(relayId: string, signal: AbortSignal): Promise<Connection> {
+    let dial = this.#dials.get(relayId);
+    if (dial === undefined) {
+      dial = this.#dial(relayId).finally(() => this.#dials.delete(relayId));
+      this.#dials.set(relayId, dial);
+    }
+    return await unlessAborted(signal, dial);
+  }
+
+  /** Uses a connection for no more streams, and closes it when those under way have had their time. */
+  retire(connection: Connection): void {
+    this.#remove(connection);
+    const { clock, limits } = this.#context;
+    const timer = clock.after(limits.relayCallTimeout, () => connection.close('replaced'));
+    void connection.closed.then(() => timer[Symbol.dispose]());
+  }
+
+  /** Closes all connections of a relay. */
+  closeAll(relayId: string, reason: string): void {
+    for (const connection of this.#host?.connections ?? []) {
+      if (connection.peer.relayId === relayId) connection.close(reason);
+    }
+  }
+
+  #newest(relayId: string): Connection | undefined {
+    return this.#usable.get(relayId)?.findLast(({ isOpen }) => isOpen);
+  }
+
+  #remove(connection: Connection): void {
+    const { relayId } = connection.peer;
+    const known = this.#usable.get(relayId);
+    if (known === undefined || !known.includes(connection)) return;
+    const left = known.filter((other) => other !== connection);
+    if (left.length > 0) {
+      this.#usable.set(relayId, left);
+      return;
+    }
+    this.#usable.delete(relayId);
+    peerDisconnected(this.#context, { relay: relayId });
+  }
+
+  async #dial(relayId: string): Promise<Connection> {
+    const { clock, limits } = this.#context;
+    const { health, stopping } = this.#parts;
+    using limit = timeLimit(clock, limits.peerDialTimeout, stopping);
+    try {
+      return await this.#dialCandidate(relayId, limit.signal);
+    } catch (error) {
+      if (!stopping.aborted) health.failed(relayId, wordsOf(error));
+      throw error;
+    }
+  }
+
+  /** Dials a relay as it is known; if that fails, as its registered endpoint has it now. */
+  async #dialCandidate(relayId: string, signal: AbortSignal): Promise<Connection> {
+    const { eligibility } = this.#parts;
+    const known = await unlessAborted(signal, eligibility.candidate(relayId));
+    try {
+      return await this.#dialPeer(known, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const refresh = eligibility.candidate(relayId, { isFresh: true });
+      const fresh = await unlessAborted(signal, refresh).catch(() => known);
+      const { endpoints } = known.descriptor;
+      if (fresh.descriptor.endpoints.join(' ') === endpoints.join(' ')) throw error;
+      return await this.#dialPeer(fresh, signal);
+    }
+  }
+
+  async #dialPeer(peer: EligiblePeer, signal: AbortSignal): Promise<Connection> {
+    const key = hex(peer.peerId);
+    this.#expected.set(key, peer.relayId);
+    try {
+      const connection = await this.#dialAddresses(peer, signal);
+      await this.#checkProtocols(connection, signal);
+      return connection;
+    } finally {
+      this.#expected.delete(key);
+    }
+  }
+
+  /** Dials the addresses of a relay, a few at once; the first connection wins. */
+  async #dialAddresses(peer: EligiblePeer, signal: AbortSignal): Promise<Connection> {
+    const { limits } = this.#context;
+    const waiting = peer.addresses.slice(0, limits.peerAddresses);
+    const won = new AbortController();
+    const ended = AbortSignal.any([signal, won.signal]);
+    let lastError: unknown = new Error('the relay has no address');
+    const worker = async () => {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        try {
+          return await this.#dialAddress(next, ended);
+        } catch (error) {
+          if (ended.aborted) break;
+          lastError = error;
+        }
+      }
+      throw lastError;
+    };
+    const workers = Array.from({ length: limits.peerDials }, worker);
+    try {
+      return await Promise.any(workers);
+    } catch {
+      throw signal.aborted ? signal.reason : lastError;
+    } finally {
+      won.abort(new Error('another address was faster'));
+      // A dial that ended at the same moment is one more connection, which is kept.
+      for (const one of workers) one.catch(() => {});
+    }
+  }
+
+  async #dialAddress(address: Libp2pAddress, signal: AbortSignal): Promise<Connection> {
+    const host = this.#host;
+    if (host === undefined) throw new Error('this relay does not listen for other relays yet');
+    const { peerId, port } = address;
+    let lastError: unknown;
+    for (const ip of await unlessAborted(signal, this.#parts.filter.resolve(address))) {
+      try {
+        return await host.dial({ host: ip, port, peerId, signal });
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        lastError = error;
+      }
+    }
+    throw lastError;
+  }
+
+  /** Checks that the dialled relay has both protocols (07 §A9). Streams without a frame are legal. */
+  async #checkProtocols(connection: Connection, signal: AbortSignal): Promise<void> {
+    const { clock, limits, network } = this.#context;
+    try {
+      for (const protocol of [dhtProtocol(network), rpcProtocol(network)]) {
+        const stream = await connection.openStream(protocol, { signal });
+        finishStream(stream, clock, limits.peerLinger);
+      }
+    } catch (error) {
+      connection.close('does not support both protocols');
+      throw error;
+    }
+  }
+}
+
+/** Says in words why a relay was not reached, for its operator and this one's. */
+export function wordsOf(error: unknown): string {
+  if (error instanceof PeerRefusal) return `refused: ${error.message}`;
+  if (error instanceof PeerError) return error.message;
+  return error instanceof Error ? error.message : String(error);
+}

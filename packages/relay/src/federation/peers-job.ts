@@ -1,0 +1,48 @@
+import type { Job } from '../context.ts';
+import type { PeerConnections } from './connections.ts';
+import type { Eligibility } from './eligibility.ts';
+import type { RelayHealth } from './relay-health.ts';
+
+/** Seconds between two runs: another process or the operator's command may have ended a pause. */
+const intervals = { failing: 15, well: 60 } as const;
+
+/** Dials under way at once. */
+const dialsAtOnce = 8;
+
+/**
+ * Makes the job that keeps connections with the active relays of the registry, so that a relay that
+ * comes back is noticed, and that a call does not wait for a handshake (07 §B5).
+ */
+export function peersJob({
+  eligibility,
+  connections,
+  health,
+  stopping,
+}: {
+  readonly eligibility: Eligibility;
+  readonly connections: PeerConnections;
+  readonly health: RelayHealth;
+  readonly stopping: AbortSignal;
+}): Job {
+  return {
+    name: 'federation.peers',
+    async run({ clock, limits }, signal) {
+      await health.adopt();
+      const candidates = eligibility.candidates();
+      health.forgetUnlisted(new Set(candidates));
+      const ended = AbortSignal.any([signal, stopping]);
+      const missing = candidates.filter((relayId) => !connections.isConnected(relayId));
+      const due = missing.filter((relayId) => health.pausedUntil(relayId) === undefined);
+      while (due.length > 0 && !ended.aborted) {
+        const room = limits.peersConnected - connections.connected;
+        const batch = due.splice(0, Math.min(dialsAtOnce, room));
+        if (batch.length === 0) break;
+        // A failure is recorded with the relay, which is tried again after its pause.
+        await Promise.allSettled(batch.map((relayId) => connections.dial(relayId, ended)));
+      }
+      const next = health.nextRetry();
+      if (next === undefined) return clock.now() + intervals.well;
+      return Math.min(Math.max(next, clock.now() + 1), clock.now() + intervals.failing);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/** Events of connections with other relays and of calls between relays; as `events.ts`. */
+import type { RelayContext } from '../context.ts';
+
+type Observed = Pick<RelayContext, 'log' | 'metrics'>;
+
+/** Counts a relay with a connection, in either direction. */
+export function peerConnected(
+  { log, metrics }: Observed,
+  peer: { readonly relay: string; readonly address: string; readonly direction: string },
+): void {
+  metrics.count('peers', { state: 'connected' });
+  log.debug(peer, 'peer relay connected');
+}
+
+/** Records that the last connection with a relay ended. */
+export function peerDisconnected(
+  { log, metrics }: Observed,
+  peer: { readonly relay: string },
+): void {
+  metrics.count('peers', { state: 'connected' }, -1);
+  log.debug(peer, 'peer relay disconnected');
+}
+
+/** Counts an inbound connection that ended before admission; strangers cause it. */
+export function peerConnectionRefused(
+  { log, metrics }: Observed,
+  refusal: { readonly address: string; readonly reason: string; readonly error: unknown },
+): void {
+  const { address, reason, error } = refusal;
+  metrics.count('peer_connections_refused', { reason });
+  log.debug({ address, reason, err: error }, 'connection of a peer refused');
+}
+
+/** Records an internal error while a stream of another relay was served. */
+export function peerServingFailed(
+  { log, metrics }: Observed,
+  failure: { readonly protocol: string; readonly error: unknown },
+): void {
+  metrics.count('peer_serving_errors');
+  log.error({ protocol: failure.protocol, err: failure.error }, 'stream of a peer failed');
+}
+
+/** Records an invalid message of another relay. */
+export function peerMisbehaved(
+  { log, metrics }: Observed,
+  fault: { readonly relay: string; readonly fault: string; readonly isRefused: boolean },
+): void {
+  metrics.count('peer_faults', { fault: fault.fault });
+  if (fault.isRefused) log.warn(fault, 'peer relay refused for invalid messages');
+  else log.debug(fault, 'invalid message of a peer relay');
+}
+
+/** Records a call to another relay; `code` is `ok`, a code of the catalogue, or the failure. */
+export function relayCalled(
+  { log, metrics }: Observed,
+  call: {
+    readonly relay: string;
+    readonly method: string;
+    readonly code: string;
+    readonly milliseconds: number;
+  },
+): void {
+  const { method, code } = call;
+  metrics.count('relay_calls', { method, code });
+  metrics.observe('relay_call_seconds', { method }, call.milliseconds / 1_000);
+  log.debug(call, 'relay called');
+}
+
+/** Records that a relay cannot be reached; it is tried again with growing pauses. */
+export function relayFailing(
+  { log, metrics }: Observed,
+  failure: { readonly relay: string; readonly error: string },
+): void {
+  metrics.count('relays_failed');
+  metrics.count('peers', { state: 'failing' });
+  log.warn(failure, 'peer relay failing');
+}
+
+export function relayBack(
+  { log, metrics }: Observed,
+  relay: { readonly relay: string; readonly seconds: number },
+): void {
+  metrics.count('peers', { state: 'failing' }, -1);
+  log.info(relay, 'peer relay back');
+}
+
+/** Counts a failing relay that left the registry. */
+export function relayForgotten({ metrics }: Pick<Observed, 'metrics'>): void {
+  metrics.count('peers', { state: 'failing' }, -1);
+}
+
+export function relayHealthNotStored({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('relay_health_errors');
+  log.error({ err: error }, 'health of peer relays not stored');
+}
+
+export function dhtServed(
+  { metrics }: Pick<Observed, 'metrics'>,
+  request: { readonly type: string; readonly outcome: 'record' | 'none' | 'reset' },
+): void {
+  metrics.count('dht_served', { type: request.type, outcome: request.outcome });
+}
+
+export function dhtAsked(
+  { metrics }: Pick<Observed, 'metrics'>,
+  request: { readonly type: string; readonly outcome: 'ok' | 'failed' | 'paused' },
+): void {
+  metrics.count('dht_requests', { type: request.type, outcome: request.outcome });
+}
+
+/** Records a route of another relay that did not verify, and is not used. */
+export function routeRecordRefused(
+  { log, metrics }: Observed,
+  refusal: { readonly relay: string; readonly error: unknown },
+): void {
+  metrics.count('dht_records_refused');
+  log.debug({ relay: refusal.relay, err: refusal.error }, 'route of a peer relay refused');
+}
+
+/** Records that the descriptor names an address for other relays without a listener. */
+export function noPeerListener({ log, metrics }: Observed): void {
+  metrics.count('no_peer_listener');
+  log.warn('federation.listen is empty: other relays cannot reach the address of the descriptor');
+}
