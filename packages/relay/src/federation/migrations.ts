@@ -33,4 +33,16 @@ export const federationMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 602,
+    name: 'DHT keys of account routes',
+    statements: [
+      // A key is a digest of the account, in hex.
+      `CREATE TABLE route_keys (
+        dht_key TEXT NOT NULL PRIMARY KEY,
+        account TEXT NOT NULL
+      )`,
+      'CREATE INDEX route_keys_by_account ON route_keys (account)',
+    ],
+  },
 ];

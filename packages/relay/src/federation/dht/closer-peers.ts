@@ -1,0 +1,29 @@
+import {
+  compareDistance,
+  dhtDistance,
+  encodeMultiaddr,
+  type KadPeer,
+} from '@posthouse/protocol/federation';
+import type { RelayContext } from '../../context.ts';
+import type { EligiblePeer } from '../verify-descriptor.ts';
+
+/**
+ * Returns the eligible peers nearest to a key, as an answer names them (07 §B7).
+ *
+ * @param asking the peer that gets the answer, which is left out
+ */
+export function closerPeers(
+  { network, limits }: Pick<RelayContext, 'network' | 'limits'>,
+  peers: readonly EligiblePeer[],
+  { key, asking }: { readonly key: Uint8Array; readonly asking: EligiblePeer },
+): KadPeer[] {
+  return peers
+    .filter(({ relayId }) => relayId !== asking.relayId)
+    .map((peer) => ({ peer, distance: dhtDistance(network.primitives, key, peer.peerId) }))
+    .sort((a, b) => compareDistance(a.distance, b.distance))
+    .slice(0, limits.dhtCloserPeers)
+    .map(({ peer: { peerId, addresses } }) => ({
+      id: peerId,
+      addrs: addresses.slice(0, limits.peerAddresses).map((address) => encodeMultiaddr(address)),
+    }));
+}

@@ -1,0 +1,151 @@
+import type { FinalRoute } from '@posthouse/protocol';
+import { utf8 } from '@posthouse/protocol';
+import {
+  checkKadReply,
+  decodeKadMessage,
+  deriveRouteKey,
+  encodeKadMessage,
+  type KadMessage,
+  type KadRequest,
+  kadTypes,
+} from '@posthouse/protocol/federation';
+import { canonicalJson } from '@posthouse/protocol/json';
+import { BoundedMap } from '../../bounded-map.ts';
+import type { RelayContext, Replication, RouteDirectory } from '../../context.ts';
+import { dhtAsked, routeRecordRefused } from '../../observability/peer-events.ts';
+import type { PeerConnections } from '../connections.ts';
+import type { Eligibility } from '../eligibility.ts';
+import { finishStream } from '../finish-stream.ts';
+import type { PeerFaults } from '../peer-faults.ts';
+import { dhtProtocol } from '../protocol-ids.ts';
+import type { RelayHealth } from '../relay-health.ts';
+import { timeLimit } from '../time-limit.ts';
+import { dhtFaultOf, dhtTypeName } from './messages.ts';
+import { storeKeys } from './route-keys.ts';
+import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
+
+export interface DhtRoutesParts {
+  readonly eligibility: Eligibility;
+  readonly connections: PeerConnections;
+  readonly health: RelayHealth;
+  readonly faults: PeerFaults;
+  /** Returns the relays that the registry lists as active, without this one. */
+  readonly relays: () => readonly string[];
+  readonly stopping: AbortSignal;
+}
+
+/**
+ * Finds routes by asking every active relay, which is a complete lookup in a network of a few relays
+ * (07 §B7), and sends routes to the relays that must have them.
+ */
+export class DhtRoutes implements RouteDirectory {
+  readonly #context: RelayContext;
+  readonly #parts: DhtRoutesParts;
+  /** Monotonic milliseconds until which a relay is not asked, after an invalid or no answer. */
+  readonly #paused: BoundedMap<string, number>;
+
+  constructor(context: RelayContext, parts: DhtRoutesParts) {
+    this.#context = context;
+    this.#parts = parts;
+    this.#paused = new BoundedMap(context.limits.federationRegistryRelays);
+  }
+
+  async resolveRemote(account: string): Promise<readonly FinalRoute[]> {
+    const { network, clock, limits } = this.#context;
+    const key = deriveRouteKey(network, account);
+    using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
+    const request: KadRequest = { type: kadTypes.getValue, key };
+    const relays = this.#parts.relays().slice(0, limits.dhtRelays);
+    const found = await Promise.all(
+      relays.map((relayId) => this.#find(relayId, { request, signal: limit.signal })),
+    );
+    return distinct(found.filter((route) => route !== undefined));
+  }
+
+  async replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication> {
+    const { network, clock, limits, storage } = this.#context;
+    const { account } = route;
+    await storage.write(`account:${account}`, (tx) => storeKeys(tx, network, [account]));
+    if (leaving === undefined) return { isEnough: true, reachedLeaving: true };
+    using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
+    const key = deriveRouteKey(network, account);
+    const record = { key, value: utf8(canonicalJson(route)) };
+    const request: KadRequest = { type: kadTypes.putValue, key, record };
+    const reply = await this.#ask(leaving, { request, signal: limit.signal });
+    const stored = reply?.record?.value;
+    // 07 §B12: the relay that the account leaves may be gone, which does not block the move.
+    const reachedLeaving = stored !== undefined && Buffer.compare(stored, record.value) === 0;
+    return { isEnough: true, reachedLeaving };
+  }
+
+  /** Asks one relay for a route and verifies its record. */
+  async #find(relayId: string, ask: Ask): Promise<FinalRoute | undefined> {
+    const { eligibility, faults } = this.#parts;
+    const record = (await this.#ask(relayId, ask))?.record;
+    if (record?.key === undefined || record.value === undefined) return undefined;
+    try {
+      const { key, value } = record;
+      const route = readRouteRecord(this.#context, { key, value });
+      await verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
+      return route;
+    } catch (error) {
+      routeRecordRefused(this.#context, { relay: relayId, error });
+      const fault = dhtFaultOf(error);
+      if (fault !== undefined) faults.add(relayId, fault);
+      return undefined;
+    }
+  }
+
+  /** Sends one request; `undefined` without a valid answer, after which the relay has a pause. */
+  async #ask(relayId: string, { request, signal }: Ask): Promise<KadMessage | undefined> {
+    const { clock, limits } = this.#context;
+    const { faults, health } = this.#parts;
+    const pausedUntil = this.#paused.get(relayId) ?? 0;
+    const type = dhtTypeName(request.type);
+    if (health.pausedUntil(relayId) !== undefined || clock.monotonic() < pausedUntil) {
+      dhtAsked(this.#context, { type, outcome: 'paused' });
+      return undefined;
+    }
+    try {
+      const reply = await this.#exchange(relayId, { request, signal });
+      dhtAsked(this.#context, { type, outcome: 'ok' });
+      health.succeeded(relayId);
+      return reply;
+    } catch (error) {
+      const fault = dhtFaultOf(error);
+      if (fault !== undefined) faults.add(relayId, fault);
+      this.#paused.set(relayId, clock.monotonic() + limits.dhtPause * 1_000);
+      dhtAsked(this.#context, { type, outcome: 'failed' });
+      return undefined;
+    }
+  }
+
+  /** @throws FrameError, ProtocolError for an invalid answer; the error of the connection */
+  async #exchange(relayId: string, { request, signal }: Ask): Promise<KadMessage> {
+    const { clock, limits, network } = this.#context;
+    const protocol = dhtProtocol(network);
+    const { stream } = await this.#parts.connections.openStream(relayId, protocol, signal);
+    try {
+      await stream.writeFrame(encodeKadMessage(request));
+      const frame = await stream.readFrame();
+      if (frame === undefined) throw new Error('the stream ended without an answer');
+      const reply = decodeKadMessage(frame, { peers: 0, addresses: 0 });
+      checkKadReply(request, reply);
+      finishStream(stream, clock, limits.peerLinger);
+      return reply;
+    } catch (error) {
+      stream.reset();
+      throw error;
+    }
+  }
+}
+
+interface Ask {
+  readonly request: KadRequest;
+  readonly signal: AbortSignal;
+}
+
+/** Leaves out routes with the same text, which several relays have. */
+function distinct(routes: readonly FinalRoute[]): FinalRoute[] {
+  return [...new Map(routes.map((route) => [canonicalJson(route), route])).values()];
+}

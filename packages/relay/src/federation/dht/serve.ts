@@ -1,0 +1,148 @@
+/** Inbound streams of the relay DHT (07 §B6, §B7). */
+
+import type { PeerConnection, PeerStream } from '@posthouse/peer';
+import { type FinalRoute, ProtocolError } from '@posthouse/protocol';
+import {
+  checkKadRequest,
+  decodeKadMessage,
+  encodeKadMessage,
+  type KadMessage,
+  type KadRequest,
+  kadTypes,
+} from '@posthouse/protocol/federation';
+import { observeRoute, readUsableRoute } from '../../accounts/index.ts';
+import type { RelayContext } from '../../context.ts';
+import { RateLimiter } from '../../dispatch/rate-limiter.ts';
+import { dhtServed } from '../../observability/peer-events.ts';
+import type { Eligibility } from '../eligibility.ts';
+import type { PeerFaults } from '../peer-faults.ts';
+import { PeerRefusal } from '../peer-refusal.ts';
+import type { EligiblePeer } from '../verify-descriptor.ts';
+import { closerPeers } from './closer-peers.ts';
+import { dhtFaultOf, dhtTypeName } from './messages.ts';
+import { readKeyAccount, storeKeys } from './route-keys.ts';
+import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
+
+/** A request above a quota: the stream is reset, which is no fault of the peer's messages. */
+class OverQuota extends Error {}
+
+type PutRequest = Extract<KadRequest, { type: 0 }>;
+
+const secondsOfDay = 86_400;
+
+/** Serves requests of the relay DHT. */
+export class DhtServer {
+  readonly #context: RelayContext;
+  readonly #eligibility: Eligibility;
+  readonly #faults: PeerFaults;
+  readonly #requests: RateLimiter;
+  readonly #puts: RateLimiter;
+  readonly #newAccounts: RateLimiter;
+
+  constructor(
+    context: RelayContext,
+    { eligibility, faults }: { readonly eligibility: Eligibility; readonly faults: PeerFaults },
+  ) {
+    this.#context = context;
+    this.#eligibility = eligibility;
+    this.#faults = faults;
+    const { clock, limits } = context;
+    const { dhtRate, dhtBurst, dhtPutRate, dhtPutBurst, dhtNewAccounts } = limits;
+    this.#requests = new RateLimiter({ rate: dhtRate, burst: dhtBurst, clock });
+    this.#puts = new RateLimiter({ rate: dhtPutRate, burst: dhtPutBurst, clock });
+    const perSecond = dhtNewAccounts / secondsOfDay;
+    this.#newAccounts = new RateLimiter({ rate: perSecond, burst: dhtNewAccounts, clock });
+  }
+
+  /**
+   * Serves the requests of one stream until the peer ends it. There are no error answers: an invalid
+   * request, or one above a quota, resets the stream.
+   */
+  async serve(stream: PeerStream, { peer }: PeerConnection<EligiblePeer>): Promise<void> {
+    const { relayId } = peer;
+    try {
+      while (this.#requests.take(relayId) === 0) {
+        const frame = await stream.readFrame();
+        if (frame === undefined) return;
+        const reply = await this.#answer(frame, peer);
+        await stream.writeFrame(encodeKadMessage(reply));
+      }
+    } catch (error) {
+      const fault = dhtFaultOf(error);
+      if (fault !== undefined) this.#faults.add(relayId, fault);
+      else if (!(error instanceof OverQuota || error instanceof ProtocolError)) throw error;
+    }
+    stream.reset();
+  }
+
+  async #answer(frame: Uint8Array, peer: EligiblePeer): Promise<KadMessage> {
+    // A request names no peers.
+    const message = decodeKadMessage(frame, { peers: 0, addresses: 0 });
+    checkKadRequest(message);
+    const type = dhtTypeName(message.type);
+    try {
+      const reply = await this.#reply(message, peer);
+      dhtServed(this.#context, { type, outcome: reply.record === undefined ? 'none' : 'record' });
+      return reply;
+    } catch (error) {
+      dhtServed(this.#context, { type, outcome: 'reset' });
+      throw error;
+    }
+  }
+
+  async #reply(request: KadRequest, peer: EligiblePeer): Promise<KadMessage> {
+    const { type, key } = request;
+    if (request.type === kadTypes.putValue) {
+      const isStored = await this.#put(request, peer);
+      return { type, key, ...(isStored && { record: request.record }) };
+    }
+    const peers = closerPeers(this.#context, this.#eligibility.all(), { key, asking: peer });
+    const value = request.type === kadTypes.getValue ? await this.#value(key) : undefined;
+    return { type, key, ...(value && { record: { key, value } }), closerPeers: peers };
+  }
+
+  /** Returns the usable route with this key, the document unchanged (07 §B7). */
+  async #value(key: Uint8Array): Promise<Uint8Array | undefined> {
+    const { storage, clock } = this.#context;
+    const now = clock.now();
+    const route = await storage.read(async (tx) => {
+      const account = await readKeyAccount(tx, key);
+      return account === undefined ? undefined : await readUsableRoute(tx, account, now);
+    });
+    return route === undefined ? undefined : Buffer.from(route);
+  }
+
+  /**
+   * Stores the route of a record. Quotas come first: a refused record is not verified, so that
+   * nothing of it has to be remembered for good (07 §B11).
+   *
+   * @returns whether it is stored now, durably
+   */
+  async #put(request: PutRequest, { relayId }: EligiblePeer): Promise<boolean> {
+    const { network, registryStatus, storage } = this.#context;
+    if (this.#puts.take(relayId) > 0) throw new OverQuota();
+    const route = readRouteRecord(this.#context, request.record);
+    const isKnown = await storage.read(async (tx) => await readKeyAccount(tx, request.key));
+    if (isKnown === undefined && this.#newAccounts.take(relayId) > 0) throw new OverQuota();
+    if (!(await registryStatus.isActive())) return false;
+    if (!(await this.#isVerified(route, relayId))) return false;
+    const outcome = await observeRoute(this.#context, route);
+    if (isKnown === undefined) {
+      await storage.write(`account:${route.account}`, (tx) =>
+        storeKeys(tx, network, [route.account]),
+      );
+    }
+    return outcome === 'accepted' || outcome === 'same';
+  }
+
+  /** Verifies a route; false if the relay that it names cannot be confirmed now. */
+  async #isVerified(route: FinalRoute, cause: string): Promise<boolean> {
+    try {
+      await verifyRouteRecord(this.#context, this.#eligibility, { route, cause });
+      return true;
+    } catch (error) {
+      if (error instanceof PeerRefusal) return false;
+      throw error;
+    }
+  }
+}
