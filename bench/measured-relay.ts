@@ -8,7 +8,7 @@ import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
 import { encodeResult } from '../packages/relay/src/dispatch/encode.ts';
-import { noRelayClient, noRoutes } from '../packages/relay/src/federation/index.ts';
+import { noRelayClient, noRoutes } from '../packages/relay/src/federation/no-federation.ts';
 import { relayMigrations } from '../packages/relay/src/modules.ts';
 import { MemoryBus } from '../packages/relay/src/notifications/memory-bus.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';

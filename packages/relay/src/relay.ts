@@ -1,7 +1,6 @@
 /** The composition root: creates and connects all parts of a relay. */
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { Network } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
@@ -20,13 +19,12 @@ import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RateLimiter } from './dispatch/rate-limiter.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
-  enterRelay,
+  Federation,
   FileRegistry,
   KeptRegistry,
-  noRelayClient,
-  noRoutes,
-  readRegistry,
+  registryPath,
   registryStatusOf,
+  useRegistry,
 } from './federation/index.ts';
 import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
@@ -41,7 +39,6 @@ import { Hub } from './notifications/hub.ts';
 import { openBus } from './notifications/open-bus.ts';
 import {
   noTrustedProxy,
-  notRegistered,
   relayStarted,
   relayStopped,
   storageCommitUnknown,
@@ -52,6 +49,7 @@ import {
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { noPeerListener } from './observability/peer-events.ts';
 import { Operations } from './operations/index.ts';
 import { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
@@ -87,6 +85,8 @@ export class Relay implements AsyncDisposable {
   /** HTTPS base addresses, the registered one first. */
   readonly https: readonly string[];
   readonly wss: readonly string[];
+  /** Port for other relays; `undefined` if the relay is alone. */
+  readonly peerPort: number | undefined;
   /** Address of /health and /metrics, if configured. */
   readonly operations: string | undefined;
   readonly context: RelayContext;
@@ -100,6 +100,7 @@ export class Relay implements AsyncDisposable {
     this.#parts = parts;
     this.https = running.https;
     this.wss = running.wss;
+    this.peerPort = running.peerPort;
     this.operations = running.operations;
     this.context = running.context;
     this.#jobs = running.jobs;
@@ -158,6 +159,7 @@ export class Relay implements AsyncDisposable {
 interface RunningParts {
   readonly https: readonly string[];
   readonly wss: readonly string[];
+  readonly peerPort: number | undefined;
   readonly operations: string | undefined;
   readonly context: RelayContext;
   readonly jobs: JobRunner;
@@ -169,21 +171,26 @@ async function startParts(
   options: RelayOptions,
   parts: AsyncDisposableStack,
 ): Promise<RunningParts> {
-  const { context, identity, jobs } = await createContext(config, options, parts);
+  const created = await createContext(config, options, parts);
+  const { context, identity, jobs, federation } = created;
   const { network, clock } = context;
   const addresses = publicAddresses(network, config);
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
   const modules = hostedModules(config, descriptor);
   await prepareDatabase(config, context);
-  await serve(config, { context, modules, addresses, parts });
+  const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
+  const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
+  await serve(config, { context, modules, addresses, tls, parts });
   await useRegistry(config, context, addresses.https[0] as string);
-  jobs.start(context, modules.jobs);
+  federation.start();
+  jobs.start(context, [...modules.jobs, ...federation.jobs]);
   const { listen } = config.operations;
   const operations =
     listen === '' ? undefined : parts.use(await Operations.listen(context, listen));
   return {
     https: addresses.https,
     wss: addresses.wss,
+    peerPort,
     operations: operations?.address,
     context,
     jobs,
@@ -194,6 +201,9 @@ interface CreatedContext {
   readonly context: RelayContext;
   readonly identity: SigningIdentity;
   readonly jobs: JobRunner;
+  /** Not listening yet. */
+  readonly federation: Federation;
+  readonly registry: KeptRegistry;
 }
 
 async function createContext(
@@ -216,6 +226,7 @@ async function createContext(
     clock,
     limits,
   });
+  const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
   const relayContext: RelayContext = {
     network,
@@ -225,9 +236,9 @@ async function createContext(
     verifier: new ThreadPoolVerifier(),
     limits,
     identity,
-    routeDirectory: noRoutes,
+    routeDirectory: federation.routeDirectory,
     routeLookups: new LimitedRouteLookups({ clock, limits }),
-    relayClient: noRelayClient,
+    relayClient: federation.relayClient,
     registryStatus: registryStatusOf(registry, identity.relayId),
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
@@ -237,7 +248,7 @@ async function createContext(
     metrics,
     log,
   };
-  return { context: relayContext, identity, jobs };
+  return { context: relayContext, identity, jobs, federation, registry };
 }
 
 type Observed = Pick<RelayContext, 'log' | 'metrics'>;
@@ -278,6 +289,38 @@ async function prepareDatabase(
   await bindDatabase(storage, { network, service, relay: identity.relayId });
 }
 
+/** Listens for other relays, unless the operator wants the relay to be alone; returns the port. */
+async function joinFederation(
+  config: RelayConfig,
+  { context, identity, federation, registry }: CreatedContext,
+  {
+    descriptor,
+    modules,
+    addresses,
+    parts,
+  }: {
+    readonly descriptor: DescriptorSource;
+    readonly modules: ModuleSet;
+    readonly addresses: PublicAddresses;
+    readonly parts: AsyncDisposableStack;
+  },
+): Promise<number | undefined> {
+  if (config.federation.listen === '') {
+    noPeerListener(context);
+    return undefined;
+  }
+  parts.use(federation);
+  const port = await federation.listen(context, {
+    config,
+    registry,
+    peer: identity.peer,
+    descriptor: () => descriptor.current(),
+    handlers: modules.relayHandlers,
+  });
+  addresses.setPeerPort(port);
+  return port;
+}
+
 /** Serves the client API over HTTP and WebSocket. */
 async function serve(
   config: RelayConfig,
@@ -285,11 +328,13 @@ async function serve(
     context,
     modules,
     addresses,
+    tls,
     parts,
   }: {
     readonly context: RelayContext;
     readonly modules: ModuleSet;
     readonly addresses: PublicAddresses;
+    readonly tls: TlsFiles | undefined;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
@@ -316,7 +361,7 @@ async function serve(
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
-    tls: config.tls.mode === 'off' ? undefined : await tlsFiles(config),
+    tls,
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   const { app } = http;
@@ -340,8 +385,13 @@ async function stopServing(
   await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
 }
 
+interface TlsFiles {
+  readonly cert: string;
+  readonly key: string;
+}
+
 /** Reads the certificate; its validity is in real time, whatever clock the relay uses. */
-async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: string }> {
+async function tlsFiles(config: RelayConfig): Promise<TlsFiles> {
   const { mode, certificate, key, authority } = config.tls;
   if (mode === 'dev') {
     return devCertificate(config.data, certificateHosts(config), systemClock.now(), {
@@ -349,31 +399,4 @@ async function tlsFiles(config: RelayConfig): Promise<{ cert: string; key: strin
     });
   }
   return readCertificate(certificate, key);
-}
-
-/** Enters a development relay into its registry; checks that any other relay is listed. */
-async function useRegistry(
-  config: RelayConfig,
-  context: RelayContext,
-  endpoint: string,
-): Promise<void> {
-  const { network, identity, clock } = context;
-  const path = registryPath(config);
-  if (config.dev) {
-    await enterRelay(network, path, {
-      relay_id: identity.relayId,
-      endpoint,
-      status: 'active',
-      updated_at: clock.now() * 1_000,
-    });
-    return;
-  }
-  const registry = await readRegistry(network, path);
-  if (registry === undefined && config.registry !== '')
-    throw new Error(`${path}: does not exist; check the setting \`registry\``);
-  if (!(await context.registryStatus.isActive())) notRegistered(context, path);
-}
-
-function registryPath(config: RelayConfig): string {
-  return config.registry || join(config.data, 'registry.json');
 }

@@ -24,7 +24,10 @@ export function configuredDescriptor(
     endpoints: () => [
       ...addresses.https,
       ...addresses.wss,
-      peerAddress(config, identity.peerId, addresses.port),
+      peerAddress(config, identity.peerId, {
+        https: addresses.https[0] as string,
+        port: addresses.peerPort,
+      }),
     ],
     capabilities: hostedCapabilities(config),
     lifetime: config.descriptorLifetime,

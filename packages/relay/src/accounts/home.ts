@@ -4,8 +4,7 @@ import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
 import { homeFrom, type Observation, observedRoute } from './rules.ts';
-import { type KnownRoute, readKnownHome, readRoute } from './store.ts';
-import { storeRoute, wakeRouteJobs } from './store-route.ts';
+import { type KnownRoute, readKnownHome, readRoute, writeRoute } from './store.ts';
 
 /** Determines an account's home from stored routes. */
 export async function homeOf(
@@ -88,21 +87,19 @@ async function storeRoutes(
   account: string,
   routes: readonly FinalRoute[],
 ): Promise<Observation[]> {
-  const { clock, identity, network, storage } = context;
-  const observations = await storage.write(`account:${account}`, async (tx) => {
+  const { network, storage } = context;
+  return await storage.write(`account:${account}`, async (tx) => {
     let known = await readRoute(tx, account);
     const observations: Observation[] = [];
     for (const route of routes) {
       const { observation, next } = observedRoute(knownRoute(network, route), known);
       observations.push(observation);
       if (next === undefined) continue;
-      await storeRoute(tx, account, next, { known, relayId: identity.relayId, now: clock.now() });
+      await writeRoute(tx, account, next);
       known = next;
     }
     return observations;
   });
-  wakeRouteJobs(context);
-  return observations;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Derives addresses from the configuration: public defaults, certificate hosts, the peer address. */
+import { isIP } from 'node:net';
 import type { Network } from '@posthouse/protocol';
 import type { RelayConfig } from './index.ts';
 import { PublicAddresses } from './public-addresses.ts';
@@ -32,10 +33,18 @@ export function certificateHosts(config: RelayConfig): string[] {
 }
 
 /**
- * Returns the libp2p address that a descriptor must contain (01 EP1). Nothing listens there in this
- * release; by default it has the port after the relay's own.
+ * Returns the libp2p address that a descriptor must contain (01 EP1): the configured one, or the host
+ * of the first HTTPS address.
+ *
+ * @param https the relay's first HTTPS address
  */
-export function peerAddress(config: RelayConfig, peerId: string, port: number): string {
-  const neighbour = port < 65_535 ? port + 1 : port - 1;
-  return `${config.public.peer || `/ip4/127.0.0.1/tcp/${neighbour}`}/p2p/${peerId}`;
+export function peerAddress(
+  { public: { peer } }: Pick<RelayConfig, 'public'>,
+  peerId: string,
+  { https, port }: { readonly https: string; readonly port: number },
+): string {
+  const host = new URL(https).hostname.replace(/^\[|\]$/g, '');
+  const version = isIP(host);
+  const family = version === 0 ? 'dns' : `ip${version}`;
+  return `${peer || `/${family}/${host}/tcp/${port}`}/p2p/${peerId}`;
 }

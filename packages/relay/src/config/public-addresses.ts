@@ -10,6 +10,7 @@ export class PublicAddresses {
   /** Path of a WebSocket address. */
   readonly #wss: ReadonlyMap<string, string>;
   #port = 0;
+  #peerPort: number | undefined;
 
   /**
    * Port 0 in an address is replaced by the port that {@link setPort} sets.
@@ -24,6 +25,16 @@ export class PublicAddresses {
   /** Sets the port that the relay listens on. */
   setPort(port: number): void {
     this.#port = port;
+  }
+
+  /** Sets the port that the relay listens on for other relays. */
+  setPeerPort(port: number): void {
+    this.#peerPort = port;
+  }
+
+  /** The port for other relays; without a listener, one next to the relay's own. */
+  get peerPort(): number {
+    return this.#peerPort ?? (this.#port < 65_535 ? this.#port + 1 : this.#port - 1);
   }
 
   /** The port the relay listens on. */

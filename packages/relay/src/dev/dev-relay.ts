@@ -67,7 +67,8 @@ export class DevRelay implements AsyncDisposable {
         throw new Error(`relay ${this.name}: ${this.#reasonOf(error)}`, { cause: error });
       }
       const https = Number(new URL(this.#relay.https[0] as string).port);
-      if (ports?.https !== https) await this.#writePorts({ https });
+      const peer = this.#relay.peerPort ?? ports?.peer;
+      if (ports?.https !== https || ports.peer !== peer) await this.#writePorts({ https, peer });
     });
   }
 
@@ -105,9 +106,13 @@ export class DevRelay implements AsyncDisposable {
   }
 
   #configWith(ports: Ports | undefined): PartialConfig {
-    const { listen = '127.0.0.1:0' } = this.#config;
-    if (ports === undefined || !listen.endsWith(':0')) return { ...this.#config, listen };
-    return { ...this.#config, listen: listen.replace(/:0$/, `:${ports.https}`) };
+    const { listen = '127.0.0.1:0', federation } = this.#config;
+    const { listen: peer = '127.0.0.1:0' } = federation ?? {};
+    return {
+      ...this.#config,
+      listen: withPort(listen, ports?.https),
+      federation: { ...federation, listen: withPort(peer, ports?.peer) },
+    };
   }
 
   #reasonOf(error: unknown): string {
@@ -144,6 +149,13 @@ export class DevRelay implements AsyncDisposable {
 /** The ports that the system chose for a relay at its first start. */
 interface Ports {
   readonly https: number;
+  /** For other relays. */
+  readonly peer?: number | undefined;
+}
+
+/** Replaces port 0 by the port of an earlier start. */
+function withPort(listen: string, port: number | undefined): string {
+  return port === undefined ? listen : listen.replace(/:0$/, `:${port}`);
 }
 
 function parsed(text: string): unknown {
@@ -155,6 +167,10 @@ function parsed(text: string): unknown {
 }
 
 function isPorts(value: unknown): value is Ports {
-  const { https } = (value ?? {}) as Partial<Ports>;
-  return Number.isInteger(https) && Number(https) > 0 && Number(https) <= 65_535;
+  const { https, peer } = (value ?? {}) as Partial<Ports>;
+  return isPort(https) && (peer === undefined || isPort(peer));
+}
+
+function isPort(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) > 0 && Number(value) <= 65_535;
 }

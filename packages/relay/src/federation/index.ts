@@ -4,8 +4,9 @@ export {
   listBlockedRelays,
   unblockRelay,
 } from './block-store.ts';
+export { Federation } from './federation.ts';
 export { federationMigrations } from './migrations.ts';
-export * from './no-federation.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
-export { enterRelay, FileRegistry, readRegistry } from './registry/file.ts';
+export { FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
+export { registryPath, useRegistry } from './registry/own-record.ts';

@@ -1,3 +1,4 @@
+import { ed25519Identity, type PeerIdentity } from '@posthouse/peer';
 import {
   type AccountSigner,
   accountSigner,
@@ -12,6 +13,8 @@ import type { RelayKeys } from './keys.ts';
 /** The relay's identity with the signer of its descriptor. */
 export interface SigningIdentity extends RelayIdentity {
   readonly signer: AccountSigner;
+  /** The peer key, for connections with other relays. */
+  readonly peer: PeerIdentity;
 }
 
 /** Derives the relay's identity from its keys; private keys stay inside its functions. */
@@ -24,5 +27,6 @@ export function relayIdentity(network: Network, keys: RelayKeys): SigningIdentit
     peerId: peerIdOf(ed25519.publicKey(keys.peer)),
     sign: (message) => encodeBase64url(p256.sign(keys.relay, message)),
     signer,
+    peer: ed25519Identity(keys.peer),
   };
 }

@@ -5,7 +5,7 @@ import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { enterRelay, FileRegistry, readRegistry } from '../../src/federation/index.ts';
+import { enterRelay, FileRegistry, readRegistry } from '../../src/federation/registry/file.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { network } from '../support/in-process-relay.ts';
 
@@ -42,7 +42,7 @@ test('a relay enters itself next to the others, and replaces its earlier entry',
 
 test('relays that enter at once are all listed, also if another process enters one', async () => {
   const digits = [...'0123456789abcdef'];
-  const source = new URL('../../src/federation/index.ts', import.meta.url).href;
+  const source = new URL('../../src/federation/registry/file.ts', import.meta.url).href;
   const other = Array.from({ length: 20 }, (_, count) => ({
     ...entry('0'),
     relay_id: `0x5${String(count).padStart(39, '0')}`,

@@ -39,8 +39,6 @@ const intervals = async (device: string, of = group) =>
       keys: [key_from, key_to],
       authority,
     }));
-/** Other relays may have asked for a device. */
-const hints = 'accounts.status-hints';
 const position = async (of = group) => {
   const all = await rows('groups');
   const { sequence, epoch } = all.find((row) => row.group_id === of.groupId) as never;
@@ -57,10 +55,10 @@ describe('05 §7.3: a removed device', () => {
     await keep('phone');
     expect(await noted()).toEqual([ben.device('laptop').deviceId]);
     // Certificates may end at other times than before.
-    expect(woken).toEqual([ended, expired, hints]);
+    expect(woken).toEqual([ended, expired]);
     woken.length = 0;
     await keep('phone');
-    expect(woken).toEqual([expired, hints]);
+    expect(woken).toEqual([expired]);
   });
 
   test('a commit that fails notes nothing', async () => {

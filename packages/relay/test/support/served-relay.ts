@@ -66,6 +66,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
   #relay: Relay | undefined;
   /** 0 until the first start chose one. */
   #port = 0;
+  #peerPort = 0;
 
   constructor(config: PartialConfig = {}, first?: ServedRelay) {
     this.#config = config;
@@ -88,6 +89,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     this.#data = data ?? (first ? first.#data : await RelayData.withSchema());
     this.#open = new DisposableStack();
     this.#port = 0;
+    this.#peerPort = 0;
     await this.#start();
     for (const { person, devices } of this.#declared) await person.register(devices);
   }
@@ -116,7 +118,8 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
 
   /** Authority that signed the relay's certificate, PEM. */
   get ca(): string {
-    return readFileSync(join(this.data, 'tls', 'ca.pem'), 'utf8');
+    const { authority = join(this.data, 'tls') } = this.#config.tls ?? {};
+    return readFileSync(join(authority, 'ca.pem'), 'utf8');
   }
 
   /** A client of the base address with this number. */
@@ -301,7 +304,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
   }
 
   async #start(): Promise<void> {
-    const { limits, ...config } = this.#config;
+    const { limits, federation, ...config } = this.#config;
     // A public address of its own does not tell which port is listened on.
     if (this.#port === 0 && config.public !== undefined) this.#port = await freePort();
     const values: PartialConfig = {
@@ -310,11 +313,13 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
       ...this.#data?.config,
       listen: `127.0.0.1:${this.#port}`,
       ...config,
+      federation: { listen: `127.0.0.1:${this.#peerPort}`, ...federation },
       limits: { ...generous, ...limits },
     };
     const { clock, faults } = this;
     const log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
     this.#relay = await Relay.start(values, { clock, faults, log });
+    this.#peerPort = this.#relay.peerPort ?? 0;
     if (this.#port === 0) this.#port = Number(new URL(this.#relay.https[0] as string).port);
   }
 }

@@ -1,0 +1,162 @@
+/** Composes the parts of the federation: admission, connections, relay RPC and the relay DHT. */
+import {
+  defaultPeerLimits,
+  PeerError,
+  PeerHost,
+  type PeerIdentity,
+  type PeerLimits,
+} from '@posthouse/peer';
+import { listenAddress } from '../config/addresses.ts';
+import type { RelayConfig } from '../config/index.ts';
+import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
+import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
+import type { RelayHandlers } from '../dispatch/relay-handler.ts';
+import { wakeDestination } from '../messages/index.ts';
+import { peerConnectionRefused, peerServingFailed } from '../observability/peer-events.ts';
+import { openAdmission } from './admission.ts';
+import { PeerConnections } from './connections.ts';
+import { routeKeysJob } from './dht/route-keys.ts';
+import { DhtRoutes } from './dht/routes.ts';
+import { DhtServer } from './dht/serve.ts';
+import { noRelayClient, noRoutes } from './no-federation.ts';
+import { PeerFaults } from './peer-faults.ts';
+import { peersJob } from './peers-job.ts';
+import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
+import type { KeptRegistry } from './registry/kept-registry.ts';
+import { RelayHealth } from './relay-health.ts';
+import { RpcClient } from './rpc/client.ts';
+import { RpcServer } from './rpc/serve.ts';
+import { shareDrops } from './share-drops.ts';
+import type { EligiblePeer } from './verify-descriptor.ts';
+
+export interface FederationOptions {
+  readonly config: Pick<RelayConfig, 'federation' | 'dev' | 'data' | 'tls'>;
+  readonly registry: KeptRegistry;
+  /** The peer key that the descriptor binds. */
+  readonly peer: PeerIdentity;
+  /** Text of the own current descriptor; asked after {@link Federation.start} only. */
+  readonly descriptor: () => Promise<string>;
+  readonly handlers: RelayHandlers;
+}
+
+/** Streams of one connection that another relay may have open at once, by protocol. */
+const streamsEach = { rpc: 64, dht: 32 } as const;
+
+/**
+ * The relay's part in the network of relays. The relay's context has its route directory and its
+ * client from the beginning; until {@link listen}, they answer as those of a relay without other
+ * relays.
+ */
+export class Federation implements AsyncDisposable {
+  readonly #parts = new AsyncDisposableStack();
+  readonly #stopping = new AbortController();
+  readonly #started = Promise.withResolvers<void>();
+  #routes: RouteDirectory = noRoutes;
+  #client: RelayClient = noRelayClient;
+  #jobs: readonly Job[] = [];
+
+  readonly routeDirectory: RouteDirectory = {
+    resolveRemote: (account) => this.#routes.resolveRemote(account),
+    replicate: (route, leaving) => this.#routes.replicate(route, leaving),
+  };
+
+  readonly relayClient: RelayClient = {
+    call: (relayId, method, params) => this.#client.call(relayId, method, params),
+    notify: (relayId, name, params) => this.#client.notify(relayId, name, params),
+    pausedUntil: (relayId) => this.#client.pausedUntil(relayId),
+  };
+
+  get jobs(): readonly Job[] {
+    return this.#jobs;
+  }
+
+  /**
+   * Listens for other relays, on a migrated database. Connections wait in their handshake until
+   * {@link start}.
+   *
+   * @returns the port listened on
+   * @throws Error if the port is taken, or `federation.ca` cannot be read
+   */
+  async listen(context: RelayContext, options: FederationOptions): Promise<number> {
+    const { config, registry, handlers } = options;
+    const { limits, clock } = context;
+    const admission = this.#parts.use(await openAdmission(context, { config, registry }));
+    const { eligibility, filter } = admission;
+    const stopping = this.#stopping.signal;
+    const health = this.#parts.use(
+      new RelayHealth(context, (relayId) => wakeDestination(context, relayId)),
+    );
+    await health.restore();
+    const faults = new PeerFaults(context, (relayId) => eligibility.drop(relayId, 'misbehaviour'));
+    const shared = { eligibility, filter, health, faults, stopping };
+    const connections = new PeerConnections(context, shared);
+    this.#parts.use(shareDrops(context, eligibility));
+    const dispatcher = new RelayDispatcher(context, handlers);
+    const rpc = new RpcServer(context, { dispatcher, faults });
+    const dht = new DhtServer(context, { eligibility, faults });
+    const host = this.#parts.use(
+      new PeerHost<EligiblePeer>({
+        identity: options.peer,
+        descriptor: async () => {
+          await this.#started.promise;
+          return await options.descriptor();
+        },
+        admit: (remote, signal) => connections.admit(remote, signal),
+        protocols: new Map([
+          [rpcProtocol(context.network), { streams: streamsEach.rpc, serve: rpc.serve.bind(rpc) }],
+          [dhtProtocol(context.network), { streams: streamsEach.dht, serve: dht.serve.bind(dht) }],
+        ]),
+        limits: peerLimits(limits),
+        agent: 'posthouse',
+        mayDial: (address) => filter.isAllowed(address),
+        clock,
+        observer: {
+          admitted: (connection) => connections.opened(connection),
+          refused: (address, error) => {
+            const reason = error instanceof PeerError ? error.code : 'check';
+            peerConnectionRefused(context, { address, reason, error });
+          },
+          failed: (protocol, error) => {
+            // The peer or its connection ended the stream.
+            if (error instanceof PeerError) return;
+            peerServingFailed(context, { protocol, error });
+          },
+        },
+      }),
+    );
+    connections.use(host);
+    this.#client = new RpcClient(context, { connections, health, faults, stopping });
+    const relays = () => eligibility.candidates();
+    this.#routes = new DhtRoutes(context, { ...shared, connections, relays });
+    this.#jobs = [
+      ...admission.jobs,
+      peersJob({ eligibility, connections, health, stopping }),
+      routeKeysJob(),
+    ];
+    return (await host.listen(listenAddress(config.federation))).port;
+  }
+
+  /** Lets the handshakes proceed: the relay is in the registry, and its descriptor is complete. */
+  start(): void {
+    this.#started.resolve();
+  }
+
+  /** Ends calls under way, lets other relays' requests end for a while, and closes all connections. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort(new Error('the relay is stopping'));
+    await this.#parts.disposeAsync();
+  }
+}
+
+function peerLimits(limits: RelayContext['limits']): PeerLimits {
+  return {
+    ...defaultPeerLimits,
+    connections: limits.peerConnections,
+    connectionsPerPeer: limits.peerConnectionsEach,
+    handshakesPerAddress: limits.peerHandshakesPerAddress,
+    handshakeRate: limits.peerHandshakeRate,
+    handshakeBurst: limits.peerHandshakeBurst,
+    lingerTime: limits.peerLinger,
+    stopGrace: limits.stopGrace,
+  };
+}

@@ -1,0 +1,70 @@
+/** Several whole relays that federate: real sockets and TLS, one registry file, one authority. */
+import { join } from 'node:path';
+import { systemClock } from '../../src/clock.ts';
+import type { PartialConfig } from '../../src/config/index.ts';
+import { devAuthority } from '../../src/tls/dev-ca.ts';
+import { temporaryFolder } from './folder.ts';
+import { ServedRelay } from './served-relay.ts';
+
+/** Connections of loopback all have one address. */
+const generous = {
+  peerHandshakesPerAddress: 1_000,
+  peerHandshakeRate: 1e6,
+  peerHandshakeBurst: 1e6,
+  federationAddressLookupRate: 1e6,
+};
+
+/**
+ * @example
+ * await using network = await ServedNetwork.start(2);
+ * const [a, b] = network.pair;
+ */
+export class ServedNetwork implements AsyncDisposable {
+  readonly relays: readonly ServedRelay[];
+  /** Path of the registry file that all relays read. */
+  readonly registryFile: string;
+  readonly #parts: AsyncDisposableStack;
+
+  private constructor(
+    relays: readonly ServedRelay[],
+    registryFile: string,
+    parts: AsyncDisposableStack,
+  ) {
+    this.relays = relays;
+    this.registryFile = registryFile;
+    this.#parts = parts;
+  }
+
+  /** Starts relays one after another, each with these settings. */
+  static async start(count: number, config: PartialConfig = {}): Promise<ServedNetwork> {
+    await using parts = new AsyncDisposableStack();
+    const { path } = parts.use(temporaryFolder());
+    const authority = join(path, 'tls');
+    const ca = await devAuthority(authority, systemClock.now());
+    const registry = join(path, 'registry.json');
+    const { limits, federation, ...others } = config;
+    const relays: ServedRelay[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const settings = {
+        registry,
+        tls: { authority },
+        federation: { ca, ...federation },
+        limits: { ...generous, ...limits },
+        ...others,
+      };
+      relays.push(parts.use(await ServedRelay.start(settings)));
+    }
+    return new ServedNetwork(relays, registry, parts.move());
+  }
+
+  /** The first two relays. */
+  get pair(): readonly [ServedRelay, ServedRelay] {
+    const [first, second] = this.relays;
+    if (first === undefined || second === undefined) throw new Error('there are not two relays');
+    return [first, second];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#parts.disposeAsync();
+  }
+}
