@@ -104,7 +104,11 @@ export class PeerConnection<P> {
       closed: (stream) => this.#streamClosed(stream),
     };
     this.#negotiating = new Deadlines(clock, limits.negotiationTime, (one) => one.reset());
-    this.#lingering = new Deadlines(clock, limits.lingerTime, (one) => one.reset());
+    this.#lingering = new Deadlines(clock, limits.lingerTime, (one) => {
+      // What is still being sent is watched by the check of stalled streams.
+      if (one.isSending) this.#lingering.add(one);
+      else one.reset();
+    });
     this.#session = new YamuxSession({
       client: remote.direction === 'outbound',
       output: this.#output(),
@@ -127,6 +131,11 @@ export class PeerConnection<P> {
   /** Whether streams can be opened; if not, another connection is needed. */
   get isOpen(): boolean {
     return this.#endReason === undefined && this.#session.canOpen;
+  }
+
+  /** Bytes held for this peer, over all its connections. */
+  get heldBytes(): number {
+    return this.#streamHost.inbound.used + this.#streamHost.outbound.used;
   }
 
   /** Streams of both sides that are open now. */
@@ -348,11 +357,11 @@ export class PeerConnection<P> {
       return;
     }
     for (const [stream, progress] of this.#progress) {
-      if (stream.isStalled && stream.progress === progress) stream.reset();
+      if (stream.isSending && stream.progress === progress) stream.reset();
     }
     this.#progress.clear();
     for (const stream of this.#session.streams.values()) {
-      if (stream.isStalled) this.#progress.set(stream, stream.progress);
+      if (stream.isSending) this.#progress.set(stream, stream.progress);
     }
     this.#timer = clock.after(limits.pingInterval, () => this.#check());
   }
@@ -368,7 +377,9 @@ export class PeerConnection<P> {
     this.#session.goAway(code);
     this.#session.flush();
     this.#settle(reason);
-    this.#channel.end(reason);
+    // A peer that reads nothing would not take the rest.
+    if (reason.code === 'limit' || reason.code === 'timeout') this.#channel.destroy(reason);
+    else this.#channel.end(reason);
     const { clock, limits } = this.#options;
     this.#timer = clock.after(limits.lingerTime, () => this.#channel.destroy(reason));
   }

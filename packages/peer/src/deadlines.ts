@@ -40,7 +40,7 @@ export class Deadlines<T> {
     const now = this.#clock.monotonic();
     for (const [item, deadline] of this.#items) {
       if (deadline > now) {
-        this.#timer = this.#clock.after(deadline - now, () => this.#expire());
+        this.#timer ??= this.#clock.after(deadline - now, () => this.#expire());
         return;
       }
       this.#items.delete(item);

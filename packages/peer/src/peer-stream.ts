@@ -73,6 +73,11 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     return this.#controller.signal;
   }
 
+  /** Whether bytes or the end of this side wait to be sent. */
+  get isSending(): boolean {
+    return this.#yamux.isSending;
+  }
+
   /** Whether both sides have ended, or one has reset the stream. */
   get isClosed(): boolean {
     return this.#closed;

@@ -66,7 +66,7 @@ export class YamuxStream {
   }
 
   /** Whether bytes or the end wait for the peer. */
-  get isStalled(): boolean {
+  get isSending(): boolean {
     return !this.#closed && (this.#waitingBytes > 0 || (this.#finRequested && !this.#finSent));
   }
 

@@ -8,7 +8,7 @@ import {
 } from '../../src/index.ts';
 
 /** Like those of a relay, but for the limits that tests on one machine would meet. */
-const testLimits: PeerLimits = {
+export const testLimits: PeerLimits = {
   ...defaultPeerLimits,
   handshakesPerAddress: 64,
   handshakeRate: 1_000,
@@ -52,3 +52,15 @@ export const anyPort = { host: '127.0.0.1', port: 0 };
 
 /** Never aborts. */
 export const forever = new AbortController().signal;
+
+/** Waits for so many turns of the event loop. */
+export async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Resolves when the condition holds; it is looked at once in each turn of the event loop. */
+export async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turns(1);
+}

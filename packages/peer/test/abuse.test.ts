@@ -1,0 +1,220 @@
+import { once } from 'node:events';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { encodeFrame } from '@posthouse/protocol/federation';
+import { expect, test } from 'vitest';
+import { defaultPeerLimits, type PeerProtocol } from '../src/index.ts';
+import { frameFlag, windowBytes } from '../src/yamux/frame.ts';
+import { ManualClock } from './support/clock.ts';
+import {
+  anyPort,
+  echoProtocol,
+  forever,
+  hostOf,
+  identityOf,
+  testLimits,
+  turns,
+  until,
+} from './support/hosts.ts';
+import { dataFrame, openingFrame, openSocket, RawPeer } from './support/raw-peer.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
+
+/** Bytes of buffers that are in use. */
+function usedMemory(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
+
+const target = identityOf(1).peerId;
+const megabyte = 1_048_576;
+
+test('07 §B5: while 300 connections of five addresses are silent, a relay dials and calls', async () => {
+  const clock = new ManualClock();
+  await using listener = hostOf(1, { limits: defaultPeerLimits, clock });
+  await using dialer = hostOf(2);
+  const address = await listener.listen(anyPort);
+  const silent = await Promise.all(
+    Array.from({ length: 300 }, (_, index) =>
+      openSocket(address.port, `127.0.0.${2 + (index % 5)}`),
+    ),
+  );
+  const connection = await dialer.dial({ ...address, peerId: target, signal: forever });
+  const stream = await connection.openStream(echoProtocol, { signal: forever });
+  await stream.writeFrame(Buffer.from('call'));
+  stream.end();
+  expect(Buffer.from((await stream.readFrame()) ?? []).toString()).toBe('call');
+  // Four of each address wait for their handshake; it ends after ten seconds.
+  const open = () => silent.filter((socket) => !socket.closed).length;
+  await until(() => open() <= 20);
+  expect(open()).toBe(20);
+  clock.advance(10_000);
+  await until(() => open() === 0);
+});
+
+/** Serves until it is released, and counts how many streams are served at once. */
+function waitingProtocol(streams: number) {
+  const released = Promise.withResolvers<void>();
+  const seen = { now: 0, most: 0 };
+  const protocol: PeerProtocol<string> = {
+    streams,
+    async serve() {
+      seen.now += 1;
+      seen.most = Math.max(seen.most, seen.now);
+      await released.promise;
+      seen.now -= 1;
+    },
+  };
+  return { protocols: new Map([[echoProtocol, protocol]]), seen, release: released.resolve };
+}
+
+test('07 §C2: of 300 streams at once 64 are served, the others reset, the connection lives', async () => {
+  const { protocols, seen, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  for (let index = 0; index < 300; index += 1) {
+    peer.send(openingFrame(1 + 2 * index, echoProtocol, Buffer.alloc(0)));
+  }
+  const resets = () => {
+    let count = 0;
+    for (let at = peer.received.indexOf('00010008', 0, 'hex'); at !== -1; count += 1) {
+      at = peer.received.indexOf('00010008', at + 4, 'hex');
+    }
+    return count;
+  };
+  await until(() => resets() >= 236);
+  expect(seen).toEqual({ now: 64, most: 64 });
+  const [connection] = listener.connections;
+  expect(connection?.isOpen).toBe(true);
+  expect(connection?.streams).toBe(64);
+  release();
+});
+
+test('07 §C2: streams that are opened and reset at once run no more handlers than the limit', async () => {
+  const { protocols, seen, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  for (let index = 0; index < 1_000; index += 1) {
+    const id = 1 + 2 * index;
+    peer.send(
+      openingFrame(id, echoProtocol, Buffer.alloc(0)),
+      dataFrame(id, Buffer.alloc(0), frameFlag.rst),
+    );
+  }
+  peer.send(Buffer.from('000200010000000000000007', 'hex'));
+  await until(() => peer.received.includes(Buffer.from('000200020000000000000007', 'hex')));
+  expect(seen.most).toBe(64);
+  release();
+});
+
+test('07 §C2: 60 answers of 1 MiB that no peer reads hold at most 8 MiB, then the connection closes', async () => {
+  const clock = new ManualClock();
+  let answers = 0;
+  const protocol: PeerProtocol<string> = {
+    streams: 64,
+    async serve(stream) {
+      await stream.readFrame();
+      answers += 1;
+      await stream.writeFrame(Buffer.alloc(megabyte));
+    },
+  };
+  const protocols = new Map([[echoProtocol, protocol]]);
+  await using listener = hostOf(1, { protocols, clock });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  peer.channel.pause();
+  for (let index = 0; index < 60; index += 1) {
+    peer.send(openingFrame(1 + 2 * index, echoProtocol, encodeFrame(Buffer.from('ask'))));
+  }
+  const [connection] = listener.connections;
+  await until(() => answers > 0 && (connection?.heldBytes ?? 0) > 4 * megabyte - 65_536);
+  // Nothing more happens without the peer; many turns show it.
+  await turns(500);
+  expect(connection?.heldBytes).toBeLessThanOrEqual(8 * megabyte);
+  const closed = connection?.closed;
+  clock.advance(testLimits.heldTime);
+  await expect(closed).resolves.toMatchObject({ code: 'limit' });
+});
+
+test('07 §C2: requests that are not read hold at most 8 MiB, and reading goes on when they are', async () => {
+  const { protocols, seen, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  for (let index = 0; index < 60; index += 1) {
+    const id = 1 + 2 * index;
+    peer.send(
+      openingFrame(id, echoProtocol, Buffer.alloc(0)),
+      dataFrame(id, Buffer.alloc(200_000)),
+    );
+  }
+  const [connection] = listener.connections;
+  await until(() => (connection?.heldBytes ?? 0) > 4 * megabyte - 200_000);
+  await turns(500);
+  expect(connection?.heldBytes).toBeLessThanOrEqual(8 * megabyte);
+  expect(seen.now).toBeLessThan(60);
+  release();
+  // Handlers have returned: what was not read is dropped, the rest of the streams is served.
+  await until(() => connection?.heldBytes === 0 && seen.now === 0);
+  expect(connection?.isOpen).toBe(true);
+});
+
+test.each([
+  ['a length of 2^40', '808080808020'],
+  ['the length 81 00', '8100'],
+  ['a length of ten bytes', '80808080808080808001'],
+  ['a length above 1 MiB', '818040'],
+])('07 §B6: %s resets the stream at once, the connection lives', async (_, prefix) => {
+  await using listener = hostOf(1);
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  peer.send(openingFrame(1, echoProtocol, Buffer.from(prefix, 'hex')));
+  await until(() => peer.received.includes(Buffer.from('000100080000000100000000', 'hex')));
+  const [connection] = listener.connections;
+  expect(connection?.isOpen).toBe(true);
+  expect(connection?.heldBytes).toBe(0);
+});
+
+test('07 §B2: 640 KiB past the window close the connection', async () => {
+  const { protocols, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  const [connection] = listener.connections;
+  peer.send(openingFrame(1, echoProtocol, Buffer.alloc(0)));
+  for (let sent = 0; sent < windowBytes + 655_360; sent += 65_536) {
+    peer.send(dataFrame(1, Buffer.alloc(65_536)));
+  }
+  await expect(connection?.closed).resolves.toMatchObject({ code: 'protocol' });
+  await peer.closed;
+  release();
+});
+
+test('07 §B2: small pieces hold little more memory than their bytes', async () => {
+  const { protocols, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  const [connection] = listener.connections;
+  peer.send(openingFrame(1, echoProtocol, Buffer.alloc(0)));
+  // Each byte comes in a message of 60,000 bytes; the rest belongs to a stream that does not exist.
+  const filler = dataFrame(99, Buffer.alloc(59_900));
+  const before = usedMemory();
+  for (let index = 0; index < 1_000; index += 1) peer.send(dataFrame(1, Buffer.of(1)), filler);
+  await until(() => (connection?.heldBytes ?? 0) >= 257_000);
+  expect(usedMemory() - before).toBeLessThan(10 * megabyte);
+  release();
+});
+
+test('07 §B3: 64 KiB without an end instead of a protocol close the connection', async () => {
+  await using listener = hostOf(1);
+  const { port } = await listener.listen(anyPort);
+  const socket = await openSocket(port);
+  socket.resume();
+  socket.write(Buffer.alloc(65_536, 0x7f));
+  await once(socket, 'close');
+  expect(listener.connections.size).toBe(0);
+});
