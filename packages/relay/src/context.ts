@@ -121,6 +121,8 @@ export interface RouteLookup {
 
 /** Limits the questions to the route directory; in the memory of one process (07 §B12). */
 export interface RouteLookups {
+  /** When this process began; routes confirmed before are confirmed again. Unix seconds. */
+  readonly startedAt: number;
   /** Tells whether a stored home serves without another lookup. */
   isFresh(account: string, stored: Home): boolean;
   /**

@@ -134,6 +134,31 @@ export const RelayLimits = Type.Object({
   rememberedRouteLookups: limit(100_000, 'Accounts whose last lookup is remembered.'),
   blockedRelays: limit(10_000, 'Relays that the operator has blocked.'),
   blockReason: limit(2_048, "Bytes of the operator's reason to block a relay."),
+  ownRouteCheck: period(
+    43_200,
+    'Seconds until the network is asked again whether an account left this relay (07 §B12).',
+  ),
+  deviceStatusCache: period(
+    300,
+    "Seconds a home relay's answer about a device serves for new sessions (07 §C5).",
+    0,
+  ),
+  deviceStatusRecheck: period(
+    86_400,
+    'Seconds until a home relay is asked again for a device that uses this relay (07 §C9).',
+  ),
+  remoteDeviceRetention: period(
+    86_400,
+    'Seconds a device of another relay is remembered without session and group access.',
+  ),
+  remoteRetryFirst: period(30, 'Seconds until another relay is asked again, at first.'),
+  remoteRetryMost: period(900, 'Seconds until another relay is asked again, at the most.'),
+  statusWatchers: limit(64, 'Relays that are sent hints of one device (07 §C9).'),
+  statusWatchPeriod: period(
+    2_592_000,
+    'Seconds after its last question in which a relay is sent hints of a device.',
+    30,
+  ),
   pageSize: limit(100, 'Entries of a page where the client names no limit.'),
   maxPageSize: limit(500, 'Entries of a page at the most.'),
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),
@@ -310,6 +335,7 @@ function federationRules(relay: RelayLimits): Rule[] {
       relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
       'federationDescriptorPause: at most federationDescriptorRefresh',
     ],
+    [relay.remoteRetryFirst <= relay.remoteRetryMost, 'remoteRetryFirst: at most remoteRetryMost'],
     [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
     [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
   ];

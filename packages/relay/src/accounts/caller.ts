@@ -3,11 +3,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { DeviceSession, Session } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
-import { parseCertificate, requireCallingDevice } from './devices.ts';
-import type { Device } from './store.ts';
-
-/** A device with its certificate, as it is stored with an event that the device signed. */
-export type Signer = Pick<Device, 'deviceId' | 'certificateId' | 'certificate'>;
+import { parseCertificate, requireCallingDevice, type Signer } from './devices.ts';
 
 /** The calling device with the certificate it has now. */
 export interface Caller {

@@ -14,14 +14,18 @@ import { capSessions, revokeSessions } from '../sessions/session-store.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { homeOf } from './home.ts';
 import { markInactive, readInactiveOf, unmarkInactive } from './inactive-store.ts';
+import { deleteRemoteDevices, readRemoteDevices } from './remote-device-store.ts';
+import { readCallingRemoteDevice, requireNotInactive } from './remote-devices.ts';
 import {
   type Device,
   deleteStaged,
   readCurrentDevice,
-  readExpiries,
+  readDevices,
   type StoredState,
   writeState,
 } from './store.ts';
+import { statusHintsJobName } from './store-route.ts';
+import { addHints } from './watcher-store.ts';
 
 /**
  * Name of the job that ends the group access of inactive devices; woken when a device becomes one.
@@ -57,25 +61,32 @@ export function parseCertificate(text: string): DeviceCertificate {
   return parseJson(text) as unknown as DeviceCertificate;
 }
 
+/** A device with the certificate that events of it are stored with. */
+export type Signer = Pick<Device, 'deviceId' | 'certificateId' | 'certificate'>;
+
 /**
  * Reads the calling device in the transaction that serves it: its session may have ended since the
- * session was checked.
+ * session was checked. Of an account at home here it is in the current state; of any other account
+ * its home relay has confirmed it. `devices` has no rows of accounts at home elsewhere.
  *
- * @throws ProtocolError `unauthorized`
+ * @throws ProtocolError `unauthorized`; `temporarily_unavailable` while its home relay must be asked
  */
 export async function requireCallingDevice(
   tx: Reader,
   session: DeviceSession,
   now: number,
-): Promise<Device> {
-  const device = await readCurrentDevice(tx, session, now);
+): Promise<Signer> {
+  const device =
+    (await readCurrentDevice(tx, session, now)) ??
+    (await readCallingRemoteDevice(tx, session, now));
   if (device === undefined) throw new ProtocolError('unauthorized', 'the device was removed');
   return device;
 }
 
 /**
- * As {@link requireCallingDevice} if this relay holds the account's current state; otherwise only
- * the session can be checked, which dispatch did (02 section 10.3).
+ * As {@link requireCallingDevice} if this relay holds the account's current state. Otherwise the
+ * session permits the call, which dispatch checked, until the home relay has answered that the
+ * device is inactive (02 §10.3).
  *
  * @throws ProtocolError `unauthorized`
  */
@@ -86,6 +97,7 @@ export async function confirmDevice(
 ): Promise<void> {
   const home = await homeOf(tx, session.account, identity.relayId, now);
   if (home.kind === 'local') await requireCallingDevice(tx, session, now);
+  else await requireNotInactive(tx, session);
 }
 
 /** Makes the rows of a state's certificates. */
@@ -119,7 +131,10 @@ export async function activateState(
   },
 ): Promise<Notice[]> {
   const { state, devices, now } = next;
-  const before = await readExpiries(tx, account);
+  const before = await readDevices(tx, account);
+  // Devices that signed in here while the account was at home elsewhere.
+  const remote = await readRemoteDevices(tx, account);
+  if (remote.length > 0) await deleteRemoteDevices(tx, account);
   await writeState(tx, account, { state, devices });
   await deleteStaged(tx, account);
   const current = new Map(
@@ -131,12 +146,19 @@ export async function activateState(
   for (const device of await readInactiveOf(tx, account)) {
     if (current.has(device.deviceId)) await unmarkInactive(tx, device);
   }
+  await addHints(tx, account, { now, deviceIds: changedDevices(before, devices) });
   const { revision } = state;
   // The removed devices' connections end first; they get no hint (03 section 6).
   return [
-    ...(await endSessions(tx, account, { before, current })),
+    ...(await endSessions(tx, account, { before: [...before, ...remote], current })),
     { kind: 'device-state', account, revision, deviceIds: [...current.keys()] },
   ];
+}
+
+/** Returns the IDs of devices that were removed or have another certificate. */
+function changedDevices(before: readonly Device[], after: readonly Device[]): string[] {
+  const kept = new Set(after.map(({ certificateId }) => certificateId));
+  return before.filter(({ certificateId }) => !kept.has(certificateId)).map((it) => it.deviceId);
 }
 
 /** Ends sessions of removed devices and shortens others to their certificates. */
@@ -170,5 +192,8 @@ async function endSessions(
 export function wakeDeviceJobs({ jobs }: RelayContext, notices: readonly Notice[] = []): void {
   const kinds = new Set(notices.map(({ kind }) => kind));
   if (kinds.has('revoked')) jobs.wake(inactiveDevicesJobName);
-  if (kinds.has('device-state')) jobs.wake(expiredDevicesJobName);
+  if (kinds.has('device-state')) {
+    jobs.wake(expiredDevicesJobName);
+    jobs.wake(statusHintsJobName);
+  }
 }

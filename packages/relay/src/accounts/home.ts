@@ -4,7 +4,8 @@ import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
 import { homeFrom, type Observation, observedRoute } from './rules.ts';
-import { type KnownRoute, readKnownHome, readRoute, writeRoute } from './store.ts';
+import { type KnownRoute, readKnownHome, readRoute } from './store.ts';
+import { storeRoute, wakeRouteJobs } from './store-route.ts';
 
 /** Determines an account's home from stored routes. */
 export async function homeOf(
@@ -87,19 +88,21 @@ async function storeRoutes(
   account: string,
   routes: readonly FinalRoute[],
 ): Promise<Observation[]> {
-  const { network, storage } = context;
-  return await storage.write(`account:${account}`, async (tx) => {
+  const { clock, identity, network, storage } = context;
+  const observations = await storage.write(`account:${account}`, async (tx) => {
     let known = await readRoute(tx, account);
     const observations: Observation[] = [];
     for (const route of routes) {
       const { observation, next } = observedRoute(knownRoute(network, route), known);
       observations.push(observation);
       if (next === undefined) continue;
-      await writeRoute(tx, account, next);
+      await storeRoute(tx, account, next, { known, relayId: identity.relayId, now: clock.now() });
       known = next;
     }
     return observations;
   });
+  wakeRouteJobs(context);
+  return observations;
 }
 
 /**

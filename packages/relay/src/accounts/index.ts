@@ -8,10 +8,14 @@ import { deviceStateResolve } from './methods/device.state.resolve.ts';
 import { profilePublish } from './methods/profile.publish.ts';
 import { profileResolve } from './methods/profile.resolve.ts';
 import { migrations } from './migrations.ts';
+import { ownRoutesJob } from './own-routes-job.ts';
 import { deviceStateResolveForRelay } from './relay-methods/device.state.resolve.ts';
+import { deviceStatusChanged } from './relay-methods/device.status.changed.ts';
 import { deviceStatus } from './relay-methods/device.status.ts';
 import { profileResolveForRelay } from './relay-methods/profile.resolve.ts';
+import { remoteDevicesJob } from './remote-devices-job.ts';
 import { deviceStateResync } from './resync.ts';
+import { statusHintsJob } from './status-hints-job.ts';
 
 export { type Access, requireAccess, verifyAuthorization } from './access.ts';
 export {
@@ -20,11 +24,11 @@ export {
   type SignedByCaller,
   writeAdmitted,
 } from './admission.ts';
+export { confirmRemoteDevice } from './ask-device.ts';
 export {
   type Caller,
   requireCaller,
   requireOwnAccount,
-  type Signer,
   verifyOwnSignature,
   verifySignature,
 } from './caller.ts';
@@ -34,6 +38,7 @@ export {
   inactiveDevicesJobName,
   parseCertificate,
   requireCallingDevice,
+  type Signer,
 } from './devices.ts';
 export { homeOf, locate, observeRoute, readUsableRoute } from './home.ts';
 export {
@@ -42,9 +47,14 @@ export {
   readInactive,
   unmarkInactive,
 } from './inactive-store.ts';
+export {
+  admitRemoteDevice,
+  type DeviceAnswer,
+  type PresentedDevice,
+} from './remote-devices.ts';
 export { LimitedRouteLookups } from './route-lookups.ts';
-export { requireAnswerable, requireHome } from './rules.ts';
-export { type Device, readCurrentDeviceIds, readHintTargets } from './store.ts';
+export { requireHome } from './rules.ts';
+export { readCurrentDeviceIds, readHintTargets } from './store.ts';
 
 export const accounts: StoredModule = {
   name: 'accounts',
@@ -60,8 +70,9 @@ export const accounts: StoredModule = {
   relayHandlers: {
     'device.status': deviceStatus,
     'device.state.resolve': deviceStateResolveForRelay,
+    'device.status.changed': deviceStatusChanged,
     'profile.resolve': profileResolveForRelay,
   },
-  jobs: [stagedStatesJob, expiredDevicesJob],
+  jobs: [stagedStatesJob, expiredDevicesJob, ownRoutesJob, remoteDevicesJob, statusHintsJob],
   accountResync: deviceStateResync,
 };

@@ -75,6 +75,57 @@ export const migrations: readonly Migration[] = [
     ],
   },
   {
+    id: 204,
+    name: 'accounts: homes at other relays',
+    statements: [
+      // When the network was last asked whether the account has left; for accounts at home here.
+      'ALTER TABLE account_routes ADD COLUMN checked_at BIGINT NOT NULL DEFAULT 0',
+      // The relay that the account left with this route, until it stored the route; `announce_at`
+      // is when it is sent the route again.
+      'ALTER TABLE account_routes ADD COLUMN previous_relay TEXT',
+      'ALTER TABLE account_routes ADD COLUMN announce_at BIGINT',
+      'ALTER TABLE account_routes ADD COLUMN announce_failures BIGINT NOT NULL DEFAULT 0',
+      'CREATE INDEX account_routes_to_check ON account_routes (relay_id, checked_at, account)',
+      `CREATE INDEX account_routes_to_announce ON account_routes (announce_at, account)
+        WHERE announce_at IS NOT NULL`,
+      // Devices of accounts at home elsewhere that use this relay, as their home relay last
+      // described them. `stale` is 1 while that relay must be asked first; `generation` grows with
+      // each event that makes answers under way useless. No row is one of an account at home here.
+      `CREATE TABLE remote_devices (
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        relay_id TEXT NOT NULL,
+        certificate_id TEXT NOT NULL,
+        certificate TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('asked', 'active', 'inactive')),
+        expires_at BIGINT NOT NULL,
+        confirmed_at BIGINT NOT NULL,
+        stale BIGINT NOT NULL,
+        generation BIGINT NOT NULL,
+        failures BIGINT NOT NULL,
+        next_check_at BIGINT NOT NULL,
+        PRIMARY KEY (account, device_id)
+      )`,
+      `CREATE INDEX remote_devices_to_check
+        ON remote_devices (next_check_at, account, device_id)`,
+      // Relays that asked for the status of a device at home here; `hint_at` is when the next
+      // `device.status.changed` is sent, if one is due.
+      `CREATE TABLE status_watchers (
+        account TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        relay_id TEXT NOT NULL,
+        asked_at BIGINT NOT NULL,
+        hint_at BIGINT,
+        failures BIGINT NOT NULL,
+        changes BIGINT NOT NULL,
+        PRIMARY KEY (account, device_id, relay_id)
+      )`,
+      'CREATE INDEX status_watchers_by_age ON status_watchers (asked_at)',
+      `CREATE INDEX status_watchers_to_hint
+        ON status_watchers (hint_at, account, device_id, relay_id) WHERE hint_at IS NOT NULL`,
+    ],
+  },
+  {
     id: 205,
     name: 'accounts: highest device states seen elsewhere',
     statements: [

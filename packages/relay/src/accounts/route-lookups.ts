@@ -17,14 +17,16 @@ interface PastLookup {
  * Held in the memory of one process; what a lookup found is stored for all.
  */
 export class LimitedRouteLookups implements RouteLookups {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly startedAt: number;
+  readonly #clock: Clock;
   readonly #limits: RelayLimits;
   readonly #underWay = new Map<string, Promise<Home>>();
   readonly #past: BoundedMap<string, PastLookup>;
   readonly #askers: RateLimiter;
 
-  constructor(parts: { readonly clock: Pick<Clock, 'monotonic'>; readonly limits: RelayLimits }) {
+  constructor(parts: { readonly clock: Clock; readonly limits: RelayLimits }) {
     const { clock, limits } = parts;
+    this.startedAt = clock.now();
     this.#clock = clock;
     this.#limits = limits;
     this.#past = new BoundedMap(limits.rememberedRouteLookups);

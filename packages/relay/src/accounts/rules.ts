@@ -190,3 +190,11 @@ export function checkTime(
     throw new ProtocolError('clock_skew', "time is too far in the past of this relay's clock");
   }
 }
+
+/** Returns the seconds until another relay is asked again after failures in a row, 0 for the first. */
+export function retryDelay(
+  failures: number,
+  limits: { readonly remoteRetryFirst: number; readonly remoteRetryMost: number },
+): number {
+  return Math.min(limits.remoteRetryMost, limits.remoteRetryFirst * 2 ** Math.min(failures, 30));
+}

@@ -53,15 +53,29 @@ export async function readKnownHome(tx: Reader, account: string): Promise<KnownH
   return { relayId: row.relay_id, expiresAt: row.expires_at, conflict: row.conflict === 1 };
 }
 
+/** The relay that an account leaves, and when it is sent the route again, Unix seconds. */
+export interface Announcement {
+  readonly relayId: string;
+  readonly at: number;
+}
+
 /** Replaces the known route. The caller has compared the revisions. */
-export async function writeRoute(tx: Writer, account: string, route: KnownRoute): Promise<void> {
+export async function writeRoute(
+  tx: Writer,
+  account: string,
+  route: KnownRoute,
+  { now, announce }: { readonly now: number; readonly announce: Announcement | undefined },
+): Promise<void> {
   await tx.run(
     `INSERT INTO account_routes
-        (account, revision, content, relay_id, expires_at, conflict, route)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
+        (account, revision, content, relay_id, expires_at, conflict, route, previous_relay,
+          announce_at, checked_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (account) DO UPDATE SET revision = excluded.revision,
         content = excluded.content, relay_id = excluded.relay_id,
-        expires_at = excluded.expires_at, conflict = excluded.conflict, route = excluded.route`,
+        expires_at = excluded.expires_at, conflict = excluded.conflict, route = excluded.route,
+        previous_relay = excluded.previous_relay, announce_at = excluded.announce_at,
+        announce_failures = 0, checked_at = excluded.checked_at`,
     account,
     route.revision,
     route.content,
@@ -69,6 +83,9 @@ export async function writeRoute(tx: Writer, account: string, route: KnownRoute)
     route.expiresAt,
     route.conflict ? 1 : 0,
     route.text,
+    announce?.relayId ?? null,
+    announce?.at ?? null,
+    now,
   );
 }
 
@@ -218,15 +235,19 @@ export async function readHintTargets(
   return targets;
 }
 
-/** Reads all devices of the stored state, valid or not, with the expiry of their certificates. */
-export async function readExpiries(
-  tx: Reader,
-  account: string,
-): Promise<Pick<Device, 'deviceId' | 'expiresAt'>[]> {
-  return await tx.all<{ deviceId: string; expiresAt: number }>(
-    `SELECT device_id AS "deviceId", expires_at AS "expiresAt" FROM devices WHERE account = ?`,
+/** Reads all devices of the stored state, valid or not. */
+export async function readDevices(tx: Reader, account: string): Promise<Device[]> {
+  const rows = await tx.all<DeviceRow>(
+    `SELECT device_id, not_before, expires_at, certificate_id, certificate FROM devices
+      WHERE account = ?`,
     account,
   );
+  return rows.map(toDevice);
+}
+
+/** Removes the devices of an account that is not at home here any more; its state stays. */
+export async function deleteDevices(tx: Writer, account: string): Promise<void> {
+  await tx.run('DELETE FROM devices WHERE account = ?', account);
 }
 
 function toDevice(row: DeviceRow): Device {

@@ -52,13 +52,13 @@ interface RecordRow extends Row {
   seen_at: number;
 }
 
-/** Reads the records that the registry had at `since` or later, Unix seconds. */
+/** Reads the records that the registry had after `since`, Unix seconds. */
 export async function readRecords(
   tx: Reader,
   since: number,
 ): Promise<{ readonly entry: RelayEntry; readonly seenAt: number }[]> {
   const rows = await tx.all<RecordRow>(
-    'SELECT relay_id, endpoint, status, updated_at, seen_at FROM relays WHERE seen_at >= ?',
+    'SELECT relay_id, endpoint, status, updated_at, seen_at FROM relays WHERE seen_at > ?',
     since,
   );
   return rows.map(({ seen_at: seenAt, ...entry }) => ({ entry: entry as RelayEntry, seenAt }));

@@ -1,10 +1,10 @@
 import { deliveryDeadline, ProtocolError } from '@posthouse/protocol';
 import {
   type Access,
-  type Device,
   homeOf,
   requireCallingDevice,
   requireHome,
+  type Signer,
 } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
@@ -21,7 +21,7 @@ import { insertResult, type StoredResult } from './store.ts';
 /** What storage holds about a request before it is accepted. */
 export interface Prior {
   /** The calling device. */
-  readonly device: Device;
+  readonly device: Signer;
   /** The stored result if the request is a repeat. */
   readonly repeat: StoredResult | undefined;
   readonly recipientHome: Home;

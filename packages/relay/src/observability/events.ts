@@ -224,6 +224,13 @@ export function postRestored(
   log.warn(post, 'post restored');
 }
 
+export function registryRead(
+  { metrics }: Pick<Observed, 'metrics'>,
+  read: { readonly kind: 'all' | 'one'; readonly outcome: 'ok' | 'error' },
+): void {
+  metrics.count('registry_reads', read);
+}
+
 /** Records that the registry cannot be read; the last answer serves for a while. */
 export function registryLost({ log, metrics }: Observed, error: unknown): void {
   metrics.count('registry_lost');

@@ -30,6 +30,7 @@ const catalogue = {
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
+  registry_reads: ['counter', 'Reads of the registry, by kind (all, one) and outcome.'],
   registry_lost: ['counter', 'Times the registry could not be read.'],
   registry_restored: ['counter', 'Times the registry could be read again.'],
   own_record_not_active: ['counter', 'Times the registry stopped listing this relay as active.'],

@@ -235,6 +235,30 @@ describe('07 §C6: the home relay trusts no other relay', () => {
     expect(await ask(query(ann.invite()))).toBe('invalid_state');
   });
 
+  for (const [name, params] of [
+    [method, () => open],
+    [method, () => query(ann.invite())],
+    ['profile.resolve', () => open],
+  ] as const) {
+    test(`${name}: an account that leaves during the query is not answered for`, async () => {
+      await ann.publishProfile();
+      const asked = params();
+      await codeOf(asked);
+      const { storage } = home.context;
+      const { read } = storage;
+      storage.read = async (work) => {
+        const value = await read.call(storage, work as never);
+        storage.read = read;
+        await storage.write('test', (tx) =>
+          tx.run('UPDATE account_routes SET relay_id = ?', third.relayId),
+        );
+        return value as never;
+      };
+      const answer = await here.context.relayClient.call(home.relayId, name, asked);
+      expect(answer).toMatchObject({ kind: 'refused', code: 'route_stale' });
+    });
+  }
+
   test('the requester needs no session and no known account', async () => {
     const stranger = new Person(third, 'stranger');
     const { signer, certificate } = await stranger.addDevice('phone');
@@ -371,6 +395,31 @@ describe('03 §5.7: a state that the home relay answered', () => {
     expect(await codeOf(open)).toBe('ok');
     late.resolve({ kind: 'result', value: old });
     expect(await first).toBe('bad_gateway');
+  });
+
+  test('of two answers stored at once, the lower one is refused', async () => {
+    const [old, next] = [await ann.state(), await ann.state()];
+    const { storage } = here.context;
+    const { write } = storage;
+    await codeOf(open);
+    storage.write = async (aggregates, work) => {
+      storage.write = write;
+      answerWith(next);
+      expect(await codeOf(open)).toBe('ok');
+      return (await write.call(storage, aggregates, work as never)) as never;
+    };
+    answerWith(old);
+    expect(await codeOf(open)).toBe('bad_gateway');
+    expect(await seen()).toMatchObject([{ revision: next.revision }]);
+  });
+
+  test('correctly signed, but against the rules of states', async () => {
+    const certificate = ann.device().certificate;
+    const { account_signature: _, ...unsigned } = await ann.state();
+    const twice = { ...unsigned, certificates: [certificate, certificate] };
+    const signature = await ann.signer.sign(deviceStateSigningInput(network, twice));
+    answerWith({ ...twice, account_signature: encodeBase64url(signature) });
+    expect(await codeOf(open)).toBe('bad_gateway');
   });
 
   test('a storage failure hands nothing on, and leaves nothing', async () => {

@@ -34,6 +34,9 @@ describe('limits that do not fit each other', () => {
     ['sendBufferBytes', { sendBufferBytes: 1_048_576 }, { sendBufferBytes: 1_048_575 }],
     ['connectionsPerAddress', { connectionsPerAddress: 20_000 }, { connectionsPerAddress: 20_001 }],
     ['accountBurst', { accountBurst: 200 }, { accountBurst: 199 }],
+    ['relayQueryBurst', { relayQueryBurst: 10 }, { relayQueryBurst: 9 }],
+    ['relayQueriesOfAccount', { relayQueriesOfAccount: 256 }, { relayQueriesOfAccount: 257 }],
+    ['relayQueriesToRelay', { relayQueriesToRelay: 256 }, { relayQueriesToRelay: 257 }],
     ['addressBurst', { addressBurst: 100 }, { addressBurst: 99 }],
   ])('%s at its edge and past it', (name, within, past) => {
     expect(faults(within)).toEqual([]);

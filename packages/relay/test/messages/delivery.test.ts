@@ -361,6 +361,83 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(await queue()).toEqual([]);
   });
 
+  test('the stored error text of the other relay has at most 512 characters', async () => {
+    // The cut would halve the last pair.
+    const text = `${'x'.repeat(511)}\u{1f600}`;
+    answering({ kind: 'refused', code: 'forbidden', message: text });
+    const message = toBen();
+    await send(message);
+    await nextAttempt();
+    const error = { code: 'forbidden', message: `${'x'.repeat(511)}\ufffd` };
+    expect(await status(message)).toMatchObject({ status: 'failed', error });
+  });
+
+  test.each([
+    ['no valid response', { kind: 'invalid', why: 'id of another request' }],
+    ['another status', { kind: 'result', value: { status: 'delivering', accepted_at: 1 } }],
+    ['no time', { kind: 'result', value: { status: 'target_accepted' } }],
+    ['no object', { kind: 'result', value: null }],
+    [
+      'a failure with an error',
+      {
+        kind: 'result',
+        value: { status: 'failed', accepted_at: 1, error: { code: 'forbidden', message: '' } },
+      },
+    ],
+  ] as const)('07 §C4: %s is a bad gateway: the same relay is asked again', async (_, answer) => {
+    const asked = answering(answer, accepted);
+    const message = toBen();
+    await send(message);
+    await nextAttempt();
+    expect(await status(message)).toMatchObject({ status: 'delivering' });
+    await atRelay(1);
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0]]);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
+  test('16.3: a route that is not higher changes no target', async () => {
+    const asked = answering({ kind: 'refused', code: 'route_stale', message: '' });
+    await send(toBen());
+    await nextAttempt();
+    const old = await ben.route({ relay_id: relayIds[1] as string, revision: 1 });
+    const route = await cosignRoute(network, relays[1] as (typeof relays)[number], old);
+    relay.routes = () => [route];
+    await nextAttempt();
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0], relayIds[0]]);
+  });
+
+  test('if storage fails at any write, the delivery goes on until the relay has confirmed it', async () => {
+    const asked = answering(accepted);
+    const message = toBen();
+    await send(message);
+    let failures = 0;
+    for (; (await queue()).length > 0; failures += 1) {
+      let left = failures;
+      relay.faults.beforeStatement = (sql) => {
+        if (!/^\s*(INSERT|UPDATE|DELETE)/.test(sql)) return;
+        if (left === 0) throw new Error('fault of the test');
+        left -= 1;
+      };
+      await relay.runJob(job).catch(() => undefined);
+      delete relay.faults.beforeStatement;
+      relay.clock.advance(120);
+    }
+    expect(failures).toBeGreaterThan(3);
+    expect(new Set(asked.map(({ relayId }) => relayId))).toEqual(new Set([relayIds[0]]));
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
+  test('12: message.send to an account elsewhere asks no relay and is accepted at once', async () => {
+    const asked = answering(refused('not_found'));
+    await send(toBen());
+    await nextAttempt();
+    asked.length = 0;
+    relay.routes = () => Promise.reject(new Error('the directory fails'));
+    expect(await send(toBen())).toMatchObject({ status: 'delivering' });
+    expect(asked).toEqual([]);
+  });
+
   test('waits grow up to the limit and are never zero', async () => {
     answering(refused('temporarily_unavailable'));
     await send(toBen());

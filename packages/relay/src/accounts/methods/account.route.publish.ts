@@ -15,16 +15,11 @@ import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handl
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
-import { knownRoute } from '../home.ts';
+import { knownRoute, locate } from '../home.ts';
+import { endAnnouncement, readPreviousRelay } from '../own-route-store.ts';
 import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
-import {
-  deleteProfile,
-  type KnownRoute,
-  readRoute,
-  readStaged,
-  readState,
-  writeRoute,
-} from '../store.ts';
+import { deleteProfile, type KnownRoute, readRoute, readStaged, readState } from '../store.ts';
+import { ownRoutesJobName, storeRoute } from '../store-route.ts';
 
 /** `account.route.publish` (03 section 9). */
 export const accountRoutePublish: Handler<'account.route.publish'> = async (context, call) => {
@@ -46,22 +41,41 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
       'the registry does not list this relay as active: try another relay',
     );
   }
+  await lookUpUnknown(context, account, now);
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   const published = await storage.write(`account:${account}`, async (tx) => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
-    const leaving = known?.relayId === identity.relayId ? undefined : known?.relayId;
+    const leaving =
+      known?.relayId === identity.relayId ? await readPreviousRelay(tx, account) : known?.relayId;
     // The same route with another signature of the account is a repeat, but the answer may differ
     // from the submission by the relay's signature only: the submitted draft is co-signed.
     if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
       return { text: known.text, notices, leaving };
     }
-    await writeRoute(tx, account, submitted);
+    const at = now + limits.remoteRetryFirst;
+    const announce = leaving === undefined ? undefined : { relayId: leaving, at };
+    await storeRoute(tx, account, submitted, { known, relayId: identity.relayId, now, announce });
     return { text: submitted.text, notices, leaving };
   });
   return await replicate(context, published);
 };
+
+/**
+ * Asks the network for an account that is unknown here: a higher route refuses the submitted one,
+ * and the relay that the account leaves is sent it. If nothing is found the account may move all the
+ * same (07 §B12).
+ */
+async function lookUpUnknown(context: RelayContext, account: string, now: number): Promise<void> {
+  const known = await context.storage.read((tx) => readRoute(tx, account));
+  if (known !== undefined) return;
+  try {
+    await locate(context, account, { now, refresh: true });
+  } catch (error) {
+    if (!(error instanceof ProtocolError)) throw error;
+  }
+}
 
 /** Replicates the committed route, then answers (07 §B12). Without enough replicas it is in force. */
 async function replicate(
@@ -72,12 +86,19 @@ async function replicate(
     readonly leaving: string | undefined;
   },
 ): Promise<HandlerResult> {
-  const { bus, routeDirectory } = context;
+  const { bus, jobs, routeDirectory, storage } = context;
   const { text, notices, leaving } = published;
   wakeDeviceJobs(context, notices);
   if (notices.length > 0) bus.publish(notices);
   const route = parseJson(text) as unknown as FinalRoute;
-  const { isEnough } = await routeDirectory.replicate(route, leaving);
+  const { isEnough, reachedLeaving } = await routeDirectory.replicate(route, leaving);
+  if (leaving !== undefined) {
+    if (reachedLeaving) {
+      await storage.write(`account:${route.account}`, (tx) => endAnnouncement(tx, route));
+    }
+    // It is sent the route again until it has it; the move does not wait for that.
+    else jobs.wake(ownRoutesJobName);
+  }
   if (!isEnough) {
     throw new ProtocolError(
       'temporarily_unavailable',

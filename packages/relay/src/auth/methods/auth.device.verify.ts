@@ -7,12 +7,22 @@ import {
 } from '@posthouse/protocol';
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { currentDevice, homeOf, locate, requireAnswerable } from '../../accounts/index.ts';
+import {
+  admitRemoteDevice,
+  confirmRemoteDevice,
+  currentDevice,
+  type DeviceAnswer,
+  homeOf,
+  inactiveDevicesJobName,
+  type PresentedDevice,
+} from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
+import { digest } from '../../digest.ts';
 import type { Handler } from '../../dispatch/handler.ts';
+import type { Notice } from '../../dispatch/notice.ts';
 import type { Session } from '../../sessions/session.ts';
 import { readSession, revokeSessions } from '../../sessions/session-store.ts';
-import type { Reader } from '../../storage/types.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
 import { consumeChallenge, type VerificationAttempt } from '../challenges.ts';
 import { bindSession, checkRenewal, createSession, type OpenedSession } from '../open-session.ts';
 import { checkTimestamp } from '../rules.ts';
@@ -35,9 +45,11 @@ export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, c
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
   let changes = sessions.changes;
-  const { origin, connection } = call;
-  const renewed = connection?.bound?.session;
-  const created = await createDeviceSession(context, { account, deviceId, origin, renewed });
+  const text = canonicalJson(certificate);
+  const created = await createDeviceSession(context, {
+    ...{ account, deviceId, certificate: text, certificateId: digest(text) },
+    ...{ origin: call.origin, address: call.address, renewed: call.connection?.bound?.session },
+  });
   let session: Session | undefined = created.session;
   // A removal or a shorter certificate may commit after the session, and its notice may arrive
   // before the session is bound, or while it is read again.
@@ -80,52 +92,99 @@ async function verifyProof(
   ]);
 }
 
+interface SessionRequest extends PresentedDevice {
+  readonly origin: string;
+  readonly address: string;
+  /** The session of the connection, if there is one. */
+  readonly renewed: Session | undefined;
+}
+
+/** How often a home relay is asked again because the device or its home changed meanwhile. */
+const maxQuestions = 3;
+
 /**
  * Checks the device and stores its session in one transaction, so that no removal can come between
- * the two. A session to renew must still be stored: the notice that ended it may have been lost
- * (02 §10.6, rule 4).
+ * the two. The home relay of an account at home elsewhere is asked before, outside of it.
+ *
+ * @throws ProtocolError `device_unknown`, `unauthorized`; `temporarily_unavailable` and the other
+ *   errors of a home relay that has to be asked
  */
 async function createDeviceSession(
   context: RelayContext,
-  identity: {
-    readonly account: string;
-    readonly deviceId: string;
-    readonly origin: string;
-    readonly renewed: Session | undefined;
-  },
+  request: SessionRequest,
 ): Promise<OpenedSession> {
-  const { storage, clock, limits, bus } = context;
-  const { account, deviceId, origin, renewed } = identity;
-  const outcome = await storage.write(`account:${account}`, async (tx) => {
-    const now = clock.now();
-    const home = await homeOf(tx, account, context.identity.relayId, now);
-    if (home.kind !== 'local') return 'not at home here';
-    if (renewed !== undefined && !(await isStored(tx, renewed, now))) return 'over';
-    const device = await currentDevice(tx, account, deviceId, now);
-    if (device === undefined) {
-      // Sessions that the invalid device still has end now (02 §10.6, rule 7).
-      await revokeSessions(tx, account, [deviceId]);
-      return 'unknown';
+  const { bus, jobs, storage } = context;
+  const asker = `address ${request.address}`;
+  let answer: DeviceAnswer | undefined;
+  for (let questions = 0; ; questions += 1) {
+    const opening = { request, answer };
+    const outcome = await storage.write(`account:${request.account}`, (tx) =>
+      openSession(context, tx, opening),
+    );
+    if (outcome.kind === 'superseded') {
+      if (questions === maxQuestions) break;
+      answer = await confirmRemoteDevice(context, request, { asker });
+      continue;
     }
-    const expiresAt = Math.min(now + limits.deviceSessionLifetime, device.expiresAt);
-    return createSession(tx, context, {
-      facts: { mode: 'device', account, deviceId, expiresAt },
-      origin,
-    });
-  });
-  if (typeof outcome === 'object') return outcome;
-  if (outcome === 'over') {
-    throw new ProtocolError('unauthorized', 'the session of the connection ended');
-  }
-  if (outcome === 'unknown') {
-    bus.publish([{ kind: 'revoked', account, deviceIds: [deviceId] }]);
+    if (outcome.notices.length > 0) bus.publish(outcome.notices);
+    if (outcome.kind === 'opened') return outcome.opened;
+    jobs.wake(inactiveDevicesJobName);
     throw deviceUnknown();
   }
-  requireAnswerable(await locate(context, account, { now: clock.now() }));
   throw new ProtocolError(
     'temporarily_unavailable',
-    'the account is moving to this relay: try again',
+    'the home or the state of the account is changing: try again',
   );
+}
+
+type SessionOutcome =
+  | {
+      readonly kind: 'opened';
+      readonly opened: OpenedSession;
+      readonly notices: readonly Notice[];
+    }
+  | { readonly kind: 'unknown'; readonly notices: readonly Notice[] }
+  /** The account's home or the device changed since it was looked up. */
+  | { readonly kind: 'superseded' };
+
+/**
+ * Opens the session of a current device. A session to renew must still be stored: the notice that
+ * ended it may have been lost (02 §10.6, rule 4). Sessions that an invalid device still has end now
+ * (rule 7).
+ */
+async function openSession(
+  context: RelayContext,
+  tx: Writer,
+  {
+    request,
+    answer,
+  }: {
+    readonly request: SessionRequest;
+    readonly answer: DeviceAnswer | undefined;
+  },
+): Promise<SessionOutcome> {
+  const { clock, identity, limits } = context;
+  const { account, deviceId, origin, renewed } = request;
+  const now = clock.now();
+  if (renewed !== undefined && !(await isStored(tx, renewed, now))) {
+    throw new ProtocolError('unauthorized', 'the session of the connection ended');
+  }
+  const open = async (end: number, notices: readonly Notice[]): Promise<SessionOutcome> => {
+    const expiresAt = Math.min(now + limits.deviceSessionLifetime, end);
+    const facts = { mode: 'device', account, deviceId, expiresAt } as const;
+    return { kind: 'opened', opened: await createSession(tx, context, { facts, origin }), notices };
+  };
+  if (answer !== undefined) {
+    const stored = await admitRemoteDevice(context, tx, { presented: request, answer });
+    if (stored.kind === 'active') return await open(stored.expiresAt, stored.notices);
+    return stored.kind === 'inactive' ? { kind: 'unknown', notices: stored.notices } : stored;
+  }
+  const home = await homeOf(tx, account, identity.relayId, now);
+  if (home.kind !== 'local') return { kind: 'superseded' };
+  const device = await currentDevice(tx, account, deviceId, now);
+  if (device !== undefined) return await open(device.expiresAt, []);
+  await revokeSessions(tx, account, [deviceId]);
+  return { kind: 'unknown', notices: [{ kind: 'revoked', account, deviceIds: [deviceId] }] };
 }
 
 async function isStored(tx: Reader, { id }: Session, now: number): Promise<boolean> {

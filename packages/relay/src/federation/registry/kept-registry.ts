@@ -3,7 +3,7 @@ import { checkRelayEntry, type Registry, type RelayEntry } from '@posthouse/prot
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
-import { registryLost, registryRestored } from '../../observability/events.ts';
+import { registryLost, registryRead, registryRestored } from '../../observability/events.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
@@ -220,22 +220,30 @@ export class KeptRegistry {
 
   async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
     const readAt = this.#parts.clock.now();
-    const entry = await this.#registry.getRelay(relayId);
-    if (entry !== undefined) {
-      checkRelayEntry(entry);
-      if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
+    try {
+      const entry = await this.#registry.getRelay(relayId);
+      if (entry !== undefined) {
+        checkRelayEntry(entry);
+        if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
+      }
+      this.#single.set(relayId, { entry, readAt });
+      registryRead(this.#parts, { kind: 'one', outcome: 'ok' });
+      return entry;
+    } catch (error) {
+      registryRead(this.#parts, { kind: 'one', outcome: 'error' });
+      throw error;
     }
-    this.#single.set(relayId, { entry, readAt });
-    return entry;
   }
 
   #lost(error: unknown): void {
+    registryRead(this.#parts, { kind: 'all', outcome: 'error' });
     if (this.#isLost) return;
     this.#isLost = true;
     registryLost(this.#parts, error);
   }
 
   #restored(): void {
+    registryRead(this.#parts, { kind: 'all', outcome: 'ok' });
     if (!this.#isLost) return;
     this.#isLost = false;
     registryRestored(this.#parts);

@@ -1,0 +1,97 @@
+import type { FinalRoute } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
+import type { Job, RelayContext } from '../context.ts';
+import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
+import { locate } from './home.ts';
+import {
+  earliestCheck,
+  endAnnouncement,
+  markChecked,
+  nextAnnouncement,
+  type OwnRoute,
+  type PendingRoute,
+  postponeAnnouncement,
+  readPendingRoutes,
+  readRoutesToCheck,
+} from './own-route-store.ts';
+import { retryDelay } from './rules.ts';
+import { ownRoutesJobName } from './store-route.ts';
+
+/** Routes read at once, and asked for at once. */
+const batchSize = 8;
+
+/**
+ * Asks the network for higher routes of the accounts at home here, so that this relay learns that an
+ * account left it; sends routes to relays that accounts left and that were not reached (07 §B12).
+ */
+export const ownRoutesJob: Job = {
+  name: ownRoutesJobName,
+  async run(context, signal) {
+    const { clock, identity, limits, storage } = context;
+    await announce(context, signal);
+    const retryAt = (await check(context, signal)) ? 0 : clock.now() + limits.remoteRetryFirst;
+    const next = await storage.read(async (tx) => {
+      const checkedAt = await earliestCheck(tx, identity.relayId);
+      const checkAt = checkedAt === undefined ? Infinity : checkedAt + limits.ownRouteCheck;
+      return Math.min(Math.max(checkAt, retryAt), (await nextAnnouncement(tx)) ?? Infinity);
+    });
+    return nextRun(context, ownRoutesJobName, Number.isFinite(next) ? next : undefined);
+  },
+};
+
+async function announce(context: RelayContext, signal: AbortSignal): Promise<void> {
+  const { clock, limits, routeDirectory, storage } = context;
+  const now = clock.now();
+  await forEachAggregate(context, signal, {
+    job: ownRoutesJobName,
+    task: 'announcements',
+    find: (tx, after: PendingRoute | undefined) =>
+      readPendingRoutes(tx, { now, after, limit: batchSize }),
+    aggregateOf: ({ account }) => `account:${account}`,
+    work: async (owner, [pending]) => {
+      const route = parseJson(pending.text) as unknown as FinalRoute;
+      const isExpired = route.expires_at <= now;
+      const { reachedLeaving } = isExpired
+        ? { reachedLeaving: true }
+        : await routeDirectory.replicate(route, pending.previousRelay);
+      const retryAt = clock.now() + retryDelay(pending.failures, limits);
+      await storage.write(owner, (tx) =>
+        reachedLeaving ? endAnnouncement(tx, pending) : postponeAnnouncement(tx, pending, retryAt),
+      );
+    },
+  });
+}
+
+/**
+ * Confirms routes in batches; each is due again half a day later, at a time of its own.
+ *
+ * @returns whether all were confirmed
+ */
+async function check(context: RelayContext, signal: AbortSignal): Promise<boolean> {
+  const { clock, identity, limits, random, routeLookups, storage } = context;
+  const now = clock.now();
+  // After a start all are due: what came while the relay was stopped was missed.
+  const by = Math.max(now - limits.ownRouteCheck, routeLookups.startedAt - 1);
+  let isComplete = true;
+  for (let after: OwnRoute | undefined; !signal.aborted; ) {
+    const due = await storage.read((tx) =>
+      readRoutesToCheck(tx, { relayId: identity.relayId, by, after, limit: batchSize }),
+    );
+    after = due.at(-1);
+    if (after === undefined) break;
+    const outcomes = await Promise.allSettled(
+      due.map(({ account }) => locate(context, account, { now, refresh: true })),
+    );
+    const checked = due.filter((_, index) => outcomes[index]?.status === 'fulfilled');
+    if (checked.length < due.length) isComplete = false;
+    const jitter = ((random(1)[0] as number) / 256) * (limits.ownRouteCheck / 10);
+    const checkedAt = clock.now() + Math.floor(jitter);
+    await storage.write(
+      due.map(({ account }) => `account:${account}`),
+      async (tx) => {
+        for (const route of checked) await markChecked(tx, route, checkedAt);
+      },
+    );
+  }
+  return isComplete;
+}

@@ -1,0 +1,177 @@
+import type { FinalRoute } from '@posthouse/protocol';
+import { parseJson } from '@posthouse/protocol/json';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { homeOf, observeRoute, readUsableRoute } from '../../src/accounts/index.ts';
+import { Person } from '../fixtures/person.ts';
+import { signIn, signInCode } from '../fixtures/sign-in.ts';
+import type { InProcessRelay } from '../support/in-process-relay.ts';
+import { wiredRelays } from '../support/wired-relays.ts';
+
+const wired = wiredRelays(2);
+const [old, next] = wired.relays as [InProcessRelay, InProcessRelay];
+const jobName = 'accounts.own-routes';
+let ann: Person;
+
+beforeEach(async () => {
+  ann = await Person.register(old, 'ann', ['phone', 'laptop']);
+  wired.advance(10);
+});
+
+const homeAt = (relay: InProcessRelay) =>
+  relay.context.storage.read((tx) => homeOf(tx, ann.account, relay.relayId, relay.clock.now()));
+const elsewhere = { kind: 'elsewhere', relayId: next.relayId };
+const ownState = (relay: InProcessRelay) =>
+  relay.codeOf('device.state.resolve', { account: ann.account }, { session: ann.accountSession() });
+const routeAt = async (relay: InProcessRelay) => {
+  const { clock, storage } = relay.context;
+  const text = await storage.read((tx) => readUsableRoute(tx, ann.account, clock.now()));
+  return text === undefined ? undefined : (parseJson(text) as unknown as FinalRoute);
+};
+
+describe('07 §B12: a relay that an account leaves', () => {
+  test('it is sent the route and stops serving the account at once', async () => {
+    await ann.moveTo(next);
+    expect(await homeAt(old)).toEqual(elsewhere);
+    expect(await ownState(old)).toBe('route_stale');
+    expect(await old.codeOf('message.send', ann.message(ann), { session: ann.session() })).toBe(
+      'route_stale',
+    );
+    expect(await routeAt(old)).toEqual(await routeAt(next));
+  });
+
+  test('the new relay looks up an account that it does not know', async () => {
+    const stale = await ann.route({ revision: 1, relay_id: next.relayId });
+    await next.call('device.state.publish', await ann.state(), { session: ann.accountSession() });
+    expect(
+      await next.codeOf('account.route.publish', stale, { session: ann.accountSession() }),
+    ).toBe('stale_state');
+  });
+
+  test('if it cannot be reached the account moves, and the route is sent again', async () => {
+    await old.call('account.route.resolve', { account: ann.account });
+    await next.call('account.route.resolve', { account: ann.account });
+    wired.cut(next, old);
+    await ann.moveTo(next);
+    expect(await homeAt(old)).toEqual({ kind: 'local' });
+    expect(await homeAt(next)).toEqual({ kind: 'local' });
+    const delays: number[] = [];
+    for (let attempt = 0; attempt < 7; attempt += 1) {
+      const at = (await next.runJob(jobName)) as number;
+      delays.push(at - next.clock.now());
+      next.clock.advance(at - next.clock.now());
+    }
+    expect(delays).toEqual([30, 30, 60, 120, 240, 480, 900]);
+    wired.heal();
+    await next.runJob(jobName);
+    expect(await homeAt(old)).toEqual(elsewhere);
+    const [row] = await next.rows('account_routes');
+    expect(row).toMatchObject({ previous_relay: null, announce_at: null });
+  });
+
+  test('a restart of the new relay does not end the attempts; a later route does not either', async () => {
+    await next.call('account.route.resolve', { account: ann.account });
+    wired.cut(next, old);
+    await ann.moveTo(next);
+    await next.restart();
+    await ann.publishRoute();
+    wired.heal();
+    next.clock.advance(30);
+    await next.runJob(jobName);
+    expect(await routeAt(old)).toEqual(await routeAt(next));
+  });
+
+  test('it learns of the move by itself within half a day, and after each start', async () => {
+    await next.call('account.route.resolve', { account: ann.account });
+    wired.cut(next, old);
+    await ann.moveTo(next);
+    wired.advance(43_200 + 4_321);
+    const lookups: string[] = [];
+    const { routes } = old;
+    old.routes = (account) => {
+      lookups.push(account);
+      return routes(account);
+    };
+    await old.runJob(jobName);
+    expect(lookups).toEqual([ann.account]);
+    expect(await homeAt(old)).toEqual(elsewhere);
+
+    await ann.moveTo(old);
+    wired.advance(4_400);
+    await old.restart();
+    await old.runJob(jobName);
+    expect(lookups).toHaveLength(2);
+    expect(await old.runJob(jobName)).toBeGreaterThanOrEqual(old.clock.now() + 43_200);
+    expect(lookups).toHaveLength(2);
+  });
+
+  test('a lookup that fails is repeated, and delays no other account', async () => {
+    const bob = await Person.register(old, 'bob');
+    old.clock.advance(50_000);
+    const asked: string[] = [];
+    old.routes = (account) => {
+      asked.push(account);
+      return account === bob.account ? Promise.reject(new Error('lost')) : [];
+    };
+    const at = await old.runJob(jobName);
+    expect(asked.sort()).toEqual([ann.account, bob.account].sort());
+    expect(at).toBe(old.clock.now() + 30);
+    asked.length = 0;
+    old.clock.advance(30);
+    await old.runJob(jobName);
+    expect(asked).toEqual([bob.account]);
+  });
+
+  test('the timeline stays readable for valid sessions (03 §12.2)', async () => {
+    const session = await signIn(old, ann);
+    await ann.moveTo(next);
+    expect(await old.codeOf('message.timeline.sync', {}, { session })).toBe('ok');
+    await old.runJob('accounts.remote-devices');
+    expect(await old.codeOf('message.timeline.sync', {}, { session })).toBe('ok');
+    expect(await old.codeOf('profile.publish', ann.profile(), { session })).toBe('route_stale');
+  });
+
+  test('F3: a device removed at the new home loses its session at the old one', async () => {
+    const session = await signIn(old, ann, 'laptop');
+    ann.devices.delete('laptop');
+    await ann.moveTo(next);
+    expect(await old.rows('devices')).toEqual([]);
+    await old.runJob('accounts.remote-devices');
+    expect(await old.rows('auth_sessions')).toEqual([]);
+    expect(old.takeNotices()).toContainEqual({
+      kind: 'revoked',
+      account: ann.account,
+      deviceIds: [session.deviceId],
+    });
+    expect(await old.codeOf('message.timeline.sync', {}, { session })).toBe('unauthorized');
+  });
+
+  test('an account that comes home ends the sessions of devices it has not any more', async () => {
+    await ann.moveTo(next);
+    const { deviceId } = await signIn(old, ann, 'laptop');
+    await signIn(old, ann, 'phone');
+    ann.devices.delete('laptop');
+    await ann.moveTo(old);
+    expect(await old.rows('remote_devices')).toEqual([]);
+    const sessions = await old.rows('auth_sessions');
+    expect(sessions.map((row) => row.device_id)).toEqual(ann.deviceIds('phone'));
+    expect(old.takeNotices()).toContainEqual({
+      kind: 'revoked',
+      account: ann.account,
+      deviceIds: [deviceId],
+    });
+    expect(await signInCode(old, ann)).toBe('ok');
+  });
+
+  test('routes that are observed are accepted, the same, stale, or in conflict', async () => {
+    const first = (await routeAt(old)) as FinalRoute;
+    expect(await observeRoute(next.context, first)).toBe('accepted');
+    expect(await observeRoute(next.context, first)).toBe('same');
+    await ann.publishRoute();
+    const second = (await routeAt(old)) as FinalRoute;
+    expect(await observeRoute(next.context, second)).toBe('accepted');
+    expect(await observeRoute(next.context, first)).toBe('stale');
+    const rival = { ...second, expires_at: second.expires_at + 1 };
+    expect(await observeRoute(next.context, rival)).toBe('conflict');
+    expect(await routeAt(next)).toBeUndefined();
+  });
+});
