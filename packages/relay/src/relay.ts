@@ -221,11 +221,11 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
-  const registry = new KeptRegistry(new FileRegistry(network, registryPath(config)), {
-    ...observed,
-    clock,
-    limits,
-  });
+  const registry = new KeptRegistry(
+    new FileRegistry(network, registryPath(config)),
+    { ...observed, clock, limits },
+    { isFile: true },
+  );
   const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
   const relayContext: RelayContext = {

@@ -75,6 +75,8 @@ export class DevNetwork implements AsyncDisposable {
     const network = parts.use(new DevNetwork({ ...options, folder }, authorityFile));
     const starts = await Promise.allSettled(network.relays.map((relay) => relay.start()));
     for (const start of starts) if (start.status === 'rejected') throw start.reason;
+    // Those that started first have not read the entries of the others.
+    for (const relay of network.relays) relay.server.wakeJobs();
     parts.move();
     return network;
   }

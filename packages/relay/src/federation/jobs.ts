@@ -7,6 +7,7 @@ import type { Descriptors } from './descriptors.ts';
 import { descriptorsJobName, type Eligibility, type EligibilityParts } from './eligibility.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import type { DropReason } from './peer-set.ts';
+import { peersJobName } from './peers-job.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
 import { deleteUnlisted, knownRelays, storeRecords } from './store.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
@@ -39,11 +40,15 @@ function registryJob({ registry, peers, registryGrace }: JobOptions): Job {
   return {
     name: 'federation.registry',
     async run(context) {
-      const { clock, limits, random, identity, storage } = context;
+      const { clock, limits, random, identity, jobs, storage } = context;
       const now = clock.now();
       // A due time that lies further ahead than an interval is from before the clock was set back.
       const isDue = now >= dueAt || dueAt - now > 2 * limits.federationRegistryRefresh;
-      const isRead = isDue && (await registry.refresh());
+      const before = new Set(registry.activeRelays());
+      // A file costs little, and a relay that an operator adds to it is met within a minute.
+      const isRead = (isDue || registry.isFile) && (await registry.refresh());
+      const isNew = (relayId: string) => !before.has(relayId);
+      if (isRead && registry.activeRelays().some(isNew)) jobs.wake(peersJobName);
       if (isDue) {
         failures = isRead ? 0 : failures + 1;
         dueAt = now + intervalAfter(failures, limits, random);

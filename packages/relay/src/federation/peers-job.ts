@@ -3,6 +3,9 @@ import type { PeerConnections } from './connections.ts';
 import type { Eligibility } from './eligibility.ts';
 import type { RelayHealth } from './relay-health.ts';
 
+/** Woken when the registry lists a relay that it did not list before. */
+export const peersJobName = 'federation.peers';
+
 /** Seconds between two runs: another process or the operator's command may have ended a pause. */
 const intervals = { failing: 15, well: 60 } as const;
 
@@ -25,7 +28,7 @@ export function peersJob({
   readonly stopping: AbortSignal;
 }): Job {
   return {
-    name: 'federation.peers',
+    name: peersJobName,
     async run({ clock, limits }, signal) {
       await health.adopt();
       const candidates = eligibility.candidates();

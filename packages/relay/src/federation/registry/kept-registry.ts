@@ -46,9 +46,12 @@ export class KeptRegistry {
   readonly #single: BoundedMap<string, KnownRecord>;
   #listing: Listing | undefined;
   #isLost = false;
+  /** Whether the registry is a file, which costs little to read. */
+  readonly isFile: boolean;
 
-  constructor(registry: Registry, parts: Parts) {
+  constructor(registry: Registry, parts: Parts, { isFile = false } = {}) {
     this.#registry = registry;
+    this.isFile = isFile;
     this.#parts = parts;
     const { limits, clock } = parts;
     this.#single = new BoundedMap(limits.federationUnknownRelays);
