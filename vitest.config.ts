@@ -17,6 +17,12 @@ const relayOnce = [
 const clientPerEngine =
   'packages/client/test/{content,devices,interrupted,move,story,{channels,groups}/story}.test.ts';
 
+/**
+ * Tests of groups and channels that run once more with callers who are at home at another relay:
+ * forms, rights and refusals of every method must be the same for them.
+ */
+const awayCallers = 'packages/relay/test/{channels,groups}/methods/**/*.test.ts';
+
 /** Tests of relays that share a database: SQLite is for one. */
 const severalProcesses = 'packages/relay/test/nats/**';
 
@@ -95,6 +101,16 @@ export default defineConfig(({ mode }) => ({
           ...perEngine,
           exclude: [...perEngine.exclude, severalProcesses, ...leftOut(mode)],
           provide: { engine: 'sqlite' },
+          globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'away',
+          include: [awayCallers],
+          exclude: leftOut(mode),
+          provide: { engine: 'sqlite', callers: 'away' },
           globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
         },
       },

@@ -124,8 +124,8 @@ export async function readCallingRemoteDevice(
   now: number,
 ): Promise<RemoteDevice | undefined> {
   const known = await readRemoteDevice(tx, device);
-  if (known === undefined || known.status === 'inactive') return undefined;
-  if (isUsable(known, now)) return known;
+  if (known?.status !== 'active' || known.expiresAt <= now) return undefined;
+  if (!known.isStale) return known;
   throw new ProtocolError(
     'temporarily_unavailable',
     "the device's home relay is being asked for it: try again",

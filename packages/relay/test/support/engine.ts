@@ -18,6 +18,8 @@ declare module 'vitest' {
     postgres: string;
     /** A database with the relay's schema, to be copied: its name there, or a file of SQLite. */
     template: string;
+    /** `away` if people declared at a relay are at home at another one. */
+    callers: 'away';
   }
 }
 

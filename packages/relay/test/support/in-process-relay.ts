@@ -4,7 +4,7 @@
  */
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
-import { afterEach, beforeEach } from 'vitest';
+import { afterEach, beforeEach, inject } from 'vitest';
 import type { Job, RelayAnswer, RelayContext, Replication, Verifier } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
@@ -17,6 +17,7 @@ import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { type HomeRelay, Person } from '../fixtures/person.ts';
+import { AwayHome } from './away-home.ts';
 import { ManualClock } from './clock.ts';
 import { dump, RelayData, rowsOf } from './engine.ts';
 import {
@@ -57,6 +58,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   meanwhile: (() => Promise<void>) | undefined;
   /** What happens, once, when the next record that another account signed has been verified. */
   afterProof: (() => Promise<void>) | undefined;
+  /** The home of the people who use this relay, if it is another one. */
+  readonly awayHome = inject('callers') === 'away' ? new AwayHome(this) : undefined;
   /** Every notice since the last {@link takeNotices}. */
   #notices: Notice[] = [];
   /** What wakes the run of each job that is under way. */
@@ -85,7 +88,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.clock = new ManualClock();
     this.faults = {};
     this.routes = noRoutes;
-    this.callRelay = unreachable;
+    this.awayHome?.forget();
+    this.callRelay = this.#answerOfHome();
     this.notifyRelay = notSent;
     this.replicate = stored;
     this.pausedUntil = () => undefined;
@@ -201,6 +205,12 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.#running = undefined;
     await this.#data?.[Symbol.asyncDispose]();
     this.#data = undefined;
+  }
+
+  #answerOfHome(): InProcessRelay['callRelay'] {
+    const { awayHome } = this;
+    if (awayHome === undefined) return unreachable;
+    return (_, method, params) => Promise.resolve(awayHome.answer(method, params));
   }
 
   #verifier(): Verifier {
