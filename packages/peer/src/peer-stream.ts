@@ -149,8 +149,12 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     this.#yamux.finish();
   }
 
-  /** Ends both sides at once. @param reason what pending reads and writes reject with */
+  /** Ends both sides at once, and drops what was not read. @param reason what pending reads and writes reject with */
   reset(reason: unknown = new PeerError('reset', 'the stream was reset')): void {
+    if (this.#closed) {
+      this.discard();
+      return;
+    }
     this.#error ??= reason;
     this.#yamux.reset();
   }

@@ -205,7 +205,9 @@ test('07 §B2: small pieces hold little more memory than their bytes', async () 
   const before = usedMemory();
   for (let index = 0; index < 1_000; index += 1) peer.send(dataFrame(1, Buffer.of(1)), filler);
   await until(() => (connection?.heldBytes ?? 0) >= 257_000);
-  expect(usedMemory() - before).toBeLessThan(10 * megabyte);
+  // Buffers are freed in the background; if the pieces held theirs, this would be 60 MB for good.
+  await until(() => usedMemory() - before < 10 * megabyte);
+  expect(connection?.heldBytes).toBeLessThan(262_144);
   release();
 });
 

@@ -59,6 +59,8 @@ export class YamuxSession implements FrameSink, StreamOutput {
   #nextStreamId: number;
   #scheduled = false;
   #closed = false;
+  #flushing = false;
+  #becameIdle = false;
   #refusing = false;
   #remoteGone = false;
   /** The stream of the data frame being read, what is left of it, and whether it ends the stream. */
@@ -138,9 +140,16 @@ export class YamuxSession implements FrameSink, StreamOutput {
   /** Writes what waits, as long as the output accepts it. */
   flush(): void {
     this.#scheduled = false;
-    while (!this.#closed && !this.#options.output.isBlocked) {
-      if (!this.#writeBatch()) return;
-    }
+    this.#flushing = true;
+    while (!this.#closed && !this.#options.output.isBlocked && this.#writeBatch());
+    this.#flushing = false;
+    if (!this.#closed && this.#becameIdle) this.#reportIdle();
+  }
+
+  /** Not during a flush: the last frame of the last stream must be written first. */
+  #reportIdle(): void {
+    this.#becameIdle = this.#flushing;
+    if (!this.#flushing && this.#streams.size === 0) this.#options.idle();
   }
 
   /** Writes one batch; returns whether there was something to write. */
@@ -187,7 +196,7 @@ export class YamuxSession implements FrameSink, StreamOutput {
   remove(stream: YamuxStream): void {
     this.#streams.delete(stream.id);
     this.#ready.delete(stream);
-    if (this.#streams.size === 0) this.#options.idle();
+    if (this.#streams.size === 0) this.#reportIdle();
   }
 
   control(flags: number, streamId: number, length: number): void {

@@ -146,8 +146,8 @@ export class YamuxStream {
     const dropped = this.#waitingBytes;
     this.#waiting.length = 0;
     this.#waitingBytes = 0;
-    this.#output.remove(this);
     this.events?.closed(how, dropped);
+    this.#output.remove(this);
   }
 
   /** Whether {@link nextFrame} would return a frame. */
