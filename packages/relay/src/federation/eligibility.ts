@@ -226,26 +226,19 @@ export class Eligibility {
       throw new PeerRefusal('peer_id_bound', 'the descriptor binds another Peer ID');
     }
     this.#peers.requireOneToOne(peer);
-    const known = await this.#knownPeerId(entry);
-    if (known === undefined || isSamePeer(known, peerId)) {
+    const { relay_id: relayId } = entry;
+    const admitted = this.#peers.get(relayId);
+    if (admitted === undefined || isSamePeer(admitted.peerId, peerId)) {
       const kept = peerOf((await this.#descriptors.offer(entry, descriptor)).descriptor);
-      // A fetch that ended meanwhile may have brought another one.
+      // What the registered endpoint gave before may bind another one.
       if (isSamePeer(kept.peerId, peerId)) return kept;
     }
     const fetched = await this.#confirmed(entry, peerId);
-    const admitted = this.#peers.get(entry.relay_id);
-    if (admitted !== undefined && !isSamePeer(admitted.peerId, peerId)) {
-      this.#peers.drop(entry.relay_id, 'peer_id_changed');
+    const old = this.#peers.get(relayId);
+    if (old !== undefined && !isSamePeer(old.peerId, peerId)) {
+      this.#peers.drop(relayId, 'peer_id_changed');
     }
     return peerOf(fetched.descriptor);
-  }
-
-  /** The Peer ID of an admitted relay, or the one that its registered endpoint gave. */
-  async #knownPeerId(entry: RelayEntry): Promise<Uint8Array | undefined> {
-    const admitted = this.#peers.get(entry.relay_id);
-    if (admitted !== undefined) return admitted.peerId;
-    const known = await this.#descriptors.find(entry);
-    return known?.fetchedAt === undefined ? undefined : peerOf(known.descriptor).peerId;
   }
 
   async #confirmed(entry: RelayEntry, peerId: Uint8Array): Promise<KnownDescriptor> {

@@ -98,6 +98,15 @@ describe('07 §B4: the current record', () => {
     expect(registry.peek(id('1'))).toMatchObject({ status: 'disabled' });
   });
 
+  test('is read again after the clock was set back', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    clock.advance(-3_600);
+    source.entries = [entry('1', 'suspended')];
+    expect(await registry.current(id('1'))).toMatchObject({ status: 'suspended' });
+  });
+
   test('of another relay than asked for is no record', async () => {
     source.getRelay = () => Promise.resolve(entry('2'));
     await expect(kept().current(id('1'))).rejects.toMatchObject({ check: 'registry_unavailable' });

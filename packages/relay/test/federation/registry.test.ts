@@ -99,8 +99,12 @@ describe('the registry of a file', () => {
     await enterRelay(network, path, entry('2'));
     expect(await listed(registry)).toEqual([entry('1').relay_id, entry('2').relay_id]);
     // Same length, in place, within the resolution of the file system's time.
+    const time = new Date();
+    utimesSync(path, time, time);
+    expect(await registry.getRelay(entry('1').relay_id)).toMatchObject({ status: 'disabled' });
     const text = readFileSync(path, 'utf8');
     writeFileSync(path, text.replace('"disabled"', '"active"  '));
+    utimesSync(path, time, time);
     expect(await registry.getRelay(entry('1').relay_id)).toMatchObject({ status: 'active' });
   });
 

@@ -43,6 +43,7 @@ export type Answer = (response: ServerResponse, request: IncomingMessage) => voi
 export class DescriptorServer implements AsyncDisposable {
   readonly #server: Server;
   requests = 0;
+  connections = 0;
 
   private constructor(server: Server) {
     this.#server = server;
@@ -54,6 +55,9 @@ export class DescriptorServer implements AsyncDisposable {
     server.on('request', (request, response) => {
       started.requests += 1;
       answer(response, request);
+    });
+    server.on('connection', () => {
+      started.connections += 1;
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

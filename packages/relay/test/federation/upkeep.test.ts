@@ -34,6 +34,30 @@ describe('07 §B5: the registry is read again', () => {
     expect(world.context.metrics.value('peers_dropped', { reason: 'not_active' })).toBe(1);
   });
 
+  test('another relay may have the Peer ID of one that left', async () => {
+    const second = await world.listed(2);
+    second.peerByte = remote.peerByte;
+    world.list(remote.entry('suspended'));
+    world.clock.advance(600);
+    await world.run('registry');
+    await world.admit(second);
+    expect(eligible()).toEqual([second.relayId]);
+  });
+
+  test('a relay past the limit of a long registry is asked for by itself', async () => {
+    await using small = await AdmissionWorld.start({ federationRegistryRelays: 1 });
+    const last = await small.listed(1);
+    await small.run('registry');
+    await small.admit(last);
+    small.clock.advance(600);
+    await small.run('registry');
+    expect(small.drops).toEqual([]);
+    small.list(last.entry('suspended'));
+    small.clock.advance(600);
+    await small.run('registry');
+    expect(small.drops.map(({ reason }) => reason)).toEqual(['not_active']);
+  });
+
   test('a relay that is listed no more leaves, its stored row too', async () => {
     world.unlist(remote.relayId);
     world.clock.advance(600);
@@ -357,6 +381,24 @@ describe('07 §B4: candidates to dial', () => {
     world.clock.advance(30);
     await candidate({ isFresh: true });
     expect(remote.requests).toBe(2);
+  });
+
+  test('that were suspended meanwhile are none, if read again', async () => {
+    await candidate();
+    world.list(remote.entry('suspended'));
+    expect(await candidate()).toMatchObject({ relayId: remote.relayId });
+    await expect(candidate({ isFresh: true })).rejects.toMatchObject({ check: 'not_active' });
+  });
+
+  test('are fetched again when their descriptor has expired or the clock was set back', async () => {
+    await candidate();
+    world.clock.advance(24 * hour);
+    const renewed = await candidate();
+    expect(remote.requests).toBe(2);
+    expect(renewed.descriptor.expires_at).toBe(world.clock.now() + 24 * hour);
+    world.clock.advance(-hour);
+    await candidate({ isFresh: true });
+    expect(remote.requests).toBe(3);
   });
 
   test('that fail are asked for again after a pause', async () => {
