@@ -124,6 +124,7 @@ describe('04 §16: a relay that hangs', () => {
     const run = runDue();
     await expect.poll(() => asked).toEqual([x, x]);
     await copy(await send(ben), 5);
+    relay.context.jobs.wake(job);
     await expect.poll(() => asked).toEqual([x, x, x]);
     const toEve = await send(eve);
     await expect.poll(() => statusOf(toEve)).toMatchObject({ status: 'target_accepted' });
@@ -252,6 +253,22 @@ describe('04 §16.3: a recipient that moves while messages wait', () => {
     await runDue();
     expect(asked).toEqual(Array.from({ length: 10 }, () => z));
     expect(await queue()).toEqual([]);
+  });
+
+  test('one that was located takes the waiting ones of its recipient along', async () => {
+    answers.set(x, () => ({ kind: 'unreachable' }));
+    await copy(await send(ben), 9);
+    await runDue();
+    await move(ben, z);
+    asked.length = 0;
+    const until = relay.clock.now() + 600;
+    relay.routes = (account) => {
+      relay.pausedUntil = (relayId) => (relayId === x ? until : undefined);
+      return [routes.get(account) as FinalRoute];
+    };
+    relay.clock.advance(10);
+    await runDue();
+    expect(asked).toEqual(Array.from({ length: 10 }, () => z));
   });
 
   test('a message that the old relay may have received stays with it', async () => {

@@ -10,6 +10,7 @@ import {
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RelayAnswer } from '../../../src/context.ts';
+import { insertReceived } from '../../../src/messages/received-store.ts';
 import { type MessageOptions, Person, type SendParams } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { type InProcessRelay, network } from '../../support/in-process-relay.ts';
@@ -411,6 +412,19 @@ describe('07 §C8: idempotency', () => {
     expect(await codeOf(params)).toBe('message_expired');
   });
 
+  test('any number of expired results is removed in one run', async () => {
+    const keepUntil = target.clock.now();
+    await target.context.storage.write('test', async (tx) => {
+      for (let index = 0; index < 201; index += 1) {
+        const key = { sender: ann.account, messageId: `m${index}` };
+        const result = { request: 'r', content: 'c', acceptedAt: 0 };
+        await insertReceived(tx, key, { ...result, keepUntil: keepUntil + (index === 0 ? 1 : 0) });
+      }
+    });
+    expect(await target.runJob('messages.retention')).toBe(keepUntil + 1);
+    expect(await target.rows('received_results')).toHaveLength(1);
+  });
+
   test('if storage fails at any write, nothing is stored, and the repeat succeeds', async () => {
     const params = toBen();
     expect(await throughEveryFault(target, () => codeOf(params))).toBeGreaterThan(5);
@@ -464,6 +478,21 @@ describe('04 §15.1, decision: one message by both methods is one record', () =>
     await send(message({ messageId, text: 'one' }));
     expect(await codeOf(toBen({ messageId, text: 'two' }))).toBe('ok');
     expect(await records()).toHaveLength(2);
+  });
+
+  test('sent from here, still queued, and delivered here meanwhile: one record', async () => {
+    await moveSender();
+    await leave(ben);
+    const sent = message();
+    expect(await send(sent)).toMatchObject({ status: 'delivering' });
+    await ben.publishState();
+    await ben.publishRoute();
+    expect(await deliver(delivery(sent))).toEqual(accepted());
+    expect(await records()).toHaveLength(1);
+    await target.runJob('messages.delivery');
+    expect(await target.rows('deliveries')).toEqual([]);
+    expect(await target.rows('sent_results')).toMatchObject([{ status: 'target_accepted' }]);
+    expect(await records()).toHaveLength(1);
   });
 
   test('a message sent from here that another relay received does not count', async () => {
