@@ -415,7 +415,7 @@ describe('07 §C8: idempotency', () => {
   test('any number of expired results is removed in one run', async () => {
     const keepUntil = target.clock.now();
     await target.context.storage.write('test', async (tx) => {
-      for (let index = 0; index < 201; index += 1) {
+      for (let index = 0; index < 202; index += 1) {
         const key = { sender: ann.account, messageId: `m${index}` };
         const result = { request: 'r', content: 'c', acceptedAt: 0 };
         await insertReceived(tx, key, { ...result, keepUntil: keepUntil + (index === 0 ? 1 : 0) });
