@@ -18,7 +18,6 @@ mail waits. States:
   disabled, suspended  the registry says so
   blocked    posthouse block has it
   unlisted   the registry does not name it
-A relay without any connection for a while is found to fail when it is called next.
 
 The command works whether the relay runs or not.
 

@@ -53,7 +53,7 @@ export class DevRelay implements AsyncDisposable {
   }
 
   /**
-   * Starts the relay on its keys, its database and its port; does nothing if it runs.
+   * Starts the relay on its keys, its database and its ports; does nothing if it runs.
    * @throws Error with the relay's name
    */
   start(): Promise<void> {
@@ -137,7 +137,9 @@ export class DevRelay implements AsyncDisposable {
     }
     const ports: unknown = parsed(text);
     if (isPorts(ports)) return ports;
-    throw new Error(`${this.#portsFile}: expected {"https": <port>}; remove the file`);
+    throw new Error(
+      `${this.#portsFile}: expected {"https": <port>, "peer": <port>}; remove the file`,
+    );
   }
 
   async #writePorts(ports: Ports): Promise<void> {

@@ -139,7 +139,8 @@ describe('one relay of a network', () => {
   test('stops and starts again with the same keys, data and port', async () => {
     const network = await start({ relays: 2 });
     const b = network.relay('b');
-    const [relayId, https] = [b.server.relayId, b.server.https[0]];
+    const [relayId, https, peerPort] = [b.server.relayId, b.server.https[0], b.server.peerPort];
+    expect(peerPort).toBeGreaterThan(0);
     await b.stop();
     await b.stop();
     expect(b.isRunning).toBe(false);
@@ -147,6 +148,7 @@ describe('one relay of a network', () => {
     expect(await infoOf(network, 'a')).toHaveProperty('relay_id');
     await Promise.all([b.start(), b.start()]);
     expect([b.server.relayId, b.server.https[0]]).toEqual([relayId, https]);
+    expect(b.server.peerPort).toBe(peerPort);
     await b.restart();
     expect(await infoOf(network, 'b')).toMatchObject({ relay_id: relayId });
     expect(b.server.https[0]).toBe(https);
@@ -154,7 +156,7 @@ describe('one relay of a network', () => {
 
   test('a network that starts again on its folder has the same relays at the same addresses', async () => {
     const facts = (network: DevNetwork) =>
-      network.relays.map(({ server }) => [server.relayId, server.https[0]]);
+      network.relays.map(({ server }) => [server.relayId, server.https[0], server.peerPort]);
     const log = pino({ level: 'silent' });
     const first = await DevNetwork.start({ folder, relays: 2, log });
     const before = facts(first);
@@ -185,10 +187,10 @@ describe('one relay of a network', () => {
     await a.stop();
     const path = join(a.folder, 'ports.json');
     expect(existsSync(path)).toBe(true);
-    for (const text of ['{', '{"https":0}', '{"https":"1"}', 'null']) {
+    for (const text of ['{', '{"https":0}', '{"https":1,"peer":0}', '{"https":"1"}', 'null']) {
       writeFileSync(path, text);
       await expect(a.start()).rejects.toThrow(
-        `${path}: expected {"https": <port>}; remove the file`,
+        `${path}: expected {"https": <port>, "peer": <port>}; remove the file`,
       );
     }
   });
