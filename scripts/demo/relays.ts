@@ -57,6 +57,58 @@ export class Relay {
   }
 }
 
+/** Runs `posthouse dev`: several relays of one network in one process of their own. */
+export class DevRelays {
+  readonly folder: string;
+  #child: ChildProcess | undefined;
+
+  constructor(folder: string) {
+    this.folder = folder;
+  }
+
+  /**
+   * Starts the relays.
+   * @returns their HTTPS addresses, in the order of their names
+   */
+  async start(relays: number): Promise<string[]> {
+    const options = ['--relays', String(relays), '--data', this.folder, '--log', 'error'];
+    // What it says for people is not shown; its log is.
+    const child = spawn(process.execPath, [relayMain, 'dev', ...options], {
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    this.#child = child;
+    createInterface({ input: child.stderr }).on('line', (line) => {
+      if (line.startsWith('{')) print(`    ${line}`);
+    });
+    const lines = await readyLines(child, relays);
+    for (const line of lines) print(`  relay ${line.split(' ')[5]}: ${line.split(' ')[1]}`);
+    return lines.map((line) => line.split(' ')[1] as string);
+  }
+
+  /** Enters one line, and waits until it is carried out. */
+  async enter(line: `stop ${string}` | `start ${string}`): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) throw new Error('the relays do not run');
+    const [verb, name] = line.split(' ');
+    const answer = verb === 'stop' ? child.stderr : child.stdout;
+    const expected = verb === 'stop' ? `relay ${name} is stopped` : 'ready ';
+    const lines = createInterface({ input: answer as NodeJS.ReadableStream });
+    const done = new Promise<void>((resolve, reject) => {
+      lines.on('line', (text) => text.startsWith(expected) && resolve());
+      child.once('exit', (code) => reject(new Error(`the relays exited with ${code}`)));
+    });
+    child.stdin?.write(`${line}\n`);
+    await done;
+    lines.close();
+    print(`  ${line}`);
+  }
+
+  async stop(): Promise<void> {
+    this.#child?.kill('SIGTERM');
+    if (this.#child !== undefined) await exitOf(this.#child);
+  }
+}
+
 /** Reads the `ready` lines that a process prints; fails if it exits before, or takes too long. */
 async function readyLines(child: ChildProcess, count: number): Promise<string[]> {
   const lines: string[] = [];
