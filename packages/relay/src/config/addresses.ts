@@ -17,12 +17,16 @@ export function listenAddress({ listen }: { readonly listen: string }): ListenAd
   return { host, port: Number(listen.slice(split + 1)) };
 }
 
-/** Returns the public addresses; by default those the relay listens on. */
+/** Returns the public addresses; by default those the relay listens on, where port 0 is replaced. */
 export function publicAddresses(network: Network, config: RelayConfig): PublicAddresses {
   const { https, wss } = config.public;
   const bases = https.length > 0 ? https : [`https://${config.listen}${network.pathPrefix}`];
   const sockets = wss.length > 0 ? wss : bases.map((base) => base.replace('https://', 'wss://'));
-  return new PublicAddresses(bases, sockets);
+  const addresses = new PublicAddresses(bases, sockets);
+  const { listen } = config.federation;
+  const peerPort = listen === '' ? 0 : listenAddress({ listen }).port;
+  if (peerPort > 0) addresses.setPeerPort(peerPort);
+  return addresses;
 }
 
 /** Returns the host names of a development certificate. */

@@ -144,7 +144,9 @@ describe('posthouse dev', () => {
 
   test('SIGTERM while the relays start leaves nothing', async () => {
     const network = dev('--relays', '2');
-    await expect.poll(() => readdirSync(folder.path), { interval: 1 }).toHaveLength(1);
+    await expect
+      .poll(() => readdirSync(folder.path), { interval: 1, timeout: 20_000 })
+      .toHaveLength(1);
     network.child.kill('SIGTERM');
     expect(await network.ended).toBe(0);
     expect(readdirSync(folder.path)).toEqual([]);

@@ -1,20 +1,103 @@
-import { expect, test } from 'vitest';
-import { ServedNetwork } from '../support/served-network.ts';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
+import { expect, test, vi } from 'vitest';
+import { Person } from '../fixtures/person.ts';
+import { patience, ServedNetwork } from '../support/served-network.ts';
+import type { ServedRelay } from '../support/served-relay.ts';
 
-test('07 §C5: a relay asks another one over real sockets', async () => {
+/** Calls a method of relay RPC from one relay to another. */
+async function ask(
+  from: ServedRelay,
+  to: ServedRelay,
+  [method, params]: [
+    'device.status' | 'profile.resolve' | 'device.state.resolve' | 'message.deliver',
+    JsonObject,
+  ],
+) {
+  return await from.server.context.relayClient.call(to.relayId, method, params);
+}
+
+async function timelineOf(relay: ServedRelay, person: Person): Promise<JsonObject[]> {
+  const page = await relay.call('message.timeline.sync', {}, { session: person.session() });
+  return (page as { items: JsonObject[] }).items;
+}
+
+test('07 §C5, §C6, §C7: relays answer each other over real sockets', async () => {
   await using network = await ServedNetwork.start(2);
   const [a, b] = network.pair;
   const ann = await a.register('ann');
-  const { context } = b.server;
+  await ann.publishProfile({ nickname: 'Ann' });
+  const { account } = ann;
   const device_id = ann.device().deviceId;
-  const answer = await context.relayClient.call(a.relayId, 'device.status', {
-    account: ann.account,
-    device_id,
-  });
-  expect(answer).toEqual({
+  expect(await ask(b, a, ['device.status', { account, device_id }])).toEqual({
     kind: 'result',
     value: { status: 'active', expires_at: ann.device().certificate.expires_at },
   });
-  const routes = await context.routeDirectory.resolveRemote(ann.account);
-  expect(routes.map((route) => route.relay_id)).toEqual([a.relayId]);
+  expect(await ask(b, a, ['profile.resolve', { account }])).toMatchObject({
+    kind: 'result',
+    value: { profile: { account, nickname: 'Ann' } },
+  });
+  expect(await ask(b, a, ['device.state.resolve', { account }])).toMatchObject({
+    kind: 'result',
+    value: { account, certificates: [ann.device().certificate] },
+  });
+  expect(await ask(b, a, ['message.deliver', {}])).toMatchObject({
+    kind: 'refused',
+    code: 'bad_request',
+  });
+  const { metrics } = b.server.context;
+  expect(metrics.value('relay_calls', { method: 'device.status', code: 'ok' })).toBe(1);
+  const codes = { method: 'message.deliver', code: 'bad_request' };
+  expect(metrics.value('relay_calls', codes)).toBe(1);
+});
+
+test('07 §B7: a route is found at the relay that has it, by relays that never saw it', async () => {
+  await using network = await ServedNetwork.start(3);
+  const [a, b] = network.pair;
+  const ann = await a.register('ann');
+  const bob = await b.register('bob');
+  for (const relay of network.relays) {
+    const resolve = async ({ account }: Person) =>
+      (await relay.call('account.route.resolve', { account })) as JsonObject;
+    expect(await resolve(ann)).toMatchObject({ account: ann.account, relay_id: a.relayId });
+    expect(await resolve(bob)).toMatchObject({ account: bob.account, relay_id: b.relayId });
+    const unknown = new Person(relay, 'without an account');
+    await expect(resolve(unknown)).rejects.toMatchObject({ code: 'not_found' });
+  }
+});
+
+test('07 §C8: a message travels to the recipient on another relay, and its status back', async () => {
+  await using network = await ServedNetwork.start(2);
+  const [a, b] = network.pair;
+  const ann = await a.register('ann');
+  const bob = await b.register('bob');
+  await bob.publishProfile({ public_discovery: true });
+  const message = ann.message(bob);
+  const { message_id } = message.envelope;
+  await a.call('message.send', message, { session: ann.session() });
+  const status = async (): Promise<JsonValue> =>
+    await a.call('message.delivery.status', { message_id }, { session: ann.session() });
+  await vi.waitFor(async () => {
+    expect(await status()).toMatchObject({ status: 'target_accepted' });
+  }, patience);
+  const [item] = await timelineOf(b, bob);
+  expect(item).toMatchObject({ envelope: { message_id } });
+});
+
+test('07 §B12: the relay that an account leaves is informed, and answers route_stale', async () => {
+  await using network = await ServedNetwork.start(2);
+  const [a, b] = network.pair;
+  const ann = await a.register('ann');
+  const { account } = ann;
+  expect(await b.call('account.route.resolve', { account })).toMatchObject({ relay_id: a.relayId });
+  const moved = new Person(b, 'ann');
+  await moved.addDevice('phone');
+  const session = moved.accountSession();
+  await b.call('device.state.publish', await moved.state({ revision: 5_000 }), { session });
+  await b.call('account.route.publish', await moved.route({ revision: 5_000 }), { session });
+  const device_id = ann.device().deviceId;
+  expect(await ask(b, a, ['device.status', { account, device_id }])).toMatchObject({
+    kind: 'refused',
+    code: 'route_stale',
+  });
+  expect(await a.call('account.route.resolve', { account })).toMatchObject({ relay_id: b.relayId });
 });

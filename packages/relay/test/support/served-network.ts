@@ -1,10 +1,14 @@
 /** Several whole relays that federate: real sockets and TLS, one registry file, one authority. */
 import { join } from 'node:path';
+import { expect, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { PartialConfig } from '../../src/config/index.ts';
 import { devAuthority } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from './folder.ts';
 import { ServedRelay } from './served-relay.ts';
+
+/** For what needs no time of the relays' clocks, on a busy machine. */
+export const patience = { timeout: 20_000, interval: 5 };
 
 /** Connections of loopback all have one address. */
 const generous = {
@@ -35,7 +39,7 @@ export class ServedNetwork implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** Starts relays one after another, each with these settings. */
+  /** Starts relays one after another, each with these settings, and waits until all are connected. */
   static async start(count: number, config: PartialConfig = {}): Promise<ServedNetwork> {
     await using parts = new AsyncDisposableStack();
     const { path } = parts.use(temporaryFolder());
@@ -54,7 +58,9 @@ export class ServedNetwork implements AsyncDisposable {
       };
       relays.push(parts.use(await ServedRelay.start(settings)));
     }
-    return new ServedNetwork(relays, registry, parts.move());
+    const network = new ServedNetwork(relays, registry, parts.move());
+    await network.connected();
+    return network;
   }
 
   /** The first two relays. */
@@ -62,6 +68,16 @@ export class ServedNetwork implements AsyncDisposable {
     const [first, second] = this.relays;
     if (first === undefined || second === undefined) throw new Error('there are not two relays');
     return [first, second];
+  }
+
+  /** Waits until every relay has a connection with every other one that runs. */
+  async connected(relays: readonly ServedRelay[] = this.relays): Promise<void> {
+    await vi.waitFor(() => {
+      for (const { server } of relays) {
+        const connected = server.context.metrics.value('peers', { state: 'connected' });
+        expect(connected).toBe(relays.length - 1);
+      }
+    }, patience);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
