@@ -101,7 +101,10 @@ async function storeRoutes(
     }
     return observations;
   });
-  wakeRouteJobs(context);
+  // Repeats, which other relays send at intervals, give the jobs nothing to do.
+  if (observations.includes('accepted') || observations.includes('conflict')) {
+    wakeRouteJobs(context);
+  }
   return observations;
 }
 

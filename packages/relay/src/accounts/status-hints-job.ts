@@ -31,13 +31,7 @@ export const statusHintsJob: Job = {
       const lanes = Map.groupBy(due, ({ relayId }) => relayId);
       await Promise.all([...lanes.values()].map((hints) => send(context, hints, signal)));
     }
-    const by = now - limits.statusWatchPeriod;
-    while (!signal.aborted) {
-      const deleted = await storage.write(statusHintsJobName, (tx) =>
-        deleteWatchers(tx, by, batchSize),
-      );
-      if (deleted < batchSize) break;
-    }
+    await forgetWatchers(context, now - limits.statusWatchPeriod, signal);
     return await storage.read(async (tx) => {
       const askedAt = (await earliestQuestion(tx)) ?? Infinity;
       const next = Math.min((await nextHint(tx)) ?? Infinity, askedAt + limits.statusWatchPeriod);
@@ -45,6 +39,19 @@ export const statusHintsJob: Job = {
     });
   },
 };
+
+/** Forgets the relays that last asked by an instant. */
+async function forgetWatchers(
+  { storage }: RelayContext,
+  by: number,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    const askedAt = await storage.read(earliestQuestion);
+    if (askedAt === undefined || askedAt > by) return;
+    await storage.write(statusHintsJobName, (tx) => deleteWatchers(tx, by, batchSize));
+  }
+}
 
 /** Sends the hints of one relay, until it is not reached. */
 async function send(

@@ -126,9 +126,9 @@ export async function nextHint(tx: Reader): Promise<number | undefined> {
   return row?.hint_at;
 }
 
-/** Removes up to `batchSize` relays that last asked by an instant; returns how many. */
-export async function deleteWatchers(tx: Writer, by: number, batchSize: number): Promise<number> {
-  return await tx.run(
+/** Removes up to `batchSize` relays that last asked by an instant. */
+export async function deleteWatchers(tx: Writer, by: number, batchSize: number): Promise<void> {
+  await tx.run(
     `DELETE FROM status_watchers WHERE (account, device_id, relay_id) IN
       (SELECT account, device_id, relay_id FROM status_watchers WHERE asked_at <= ?
         ORDER BY asked_at LIMIT ?)`,

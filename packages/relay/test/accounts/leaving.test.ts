@@ -162,6 +162,18 @@ describe('07 §B12: a relay that an account leaves', () => {
     expect(await signInCode(old, ann)).toBe('ok');
   });
 
+  test('a route that is observed again gives no job work', async () => {
+    const route = (await routeAt(old)) as FinalRoute;
+    await observeRoute(next.context, route);
+    const woken: string[] = [];
+    next.context.jobs.wake = (name) => woken.push(name);
+    await observeRoute(next.context, route);
+    expect(woken).toEqual([]);
+    await ann.publishRoute();
+    await observeRoute(next.context, (await routeAt(old)) as FinalRoute);
+    expect(woken).toEqual(['accounts.remote-devices', 'accounts.status-hints']);
+  });
+
   test('routes that are observed are accepted, the same, stale, or in conflict', async () => {
     const first = (await routeAt(old)) as FinalRoute;
     expect(await observeRoute(next.context, first)).toBe('accepted');
