@@ -72,6 +72,20 @@ describe('a network', () => {
     }
   });
 
+  test('07 §B5: all relays connect with each other, also after one was restarted', async () => {
+    const network = await start();
+    const connectedOf = (name: string) =>
+      network.relay(name).server.context.metrics.value('peers', { state: 'connected' });
+    const connected = () => network.relays.map(({ name }) => connectedOf(name));
+    await expect.poll(connected, { timeout: 30_000 }).toEqual([2, 2, 2]);
+    const b = network.relay('b');
+    await b.stop();
+    const others = () => ['a', 'c'].map(connectedOf);
+    await expect.poll(others, { timeout: 30_000 }).toEqual([1, 1]);
+    await b.start();
+    await expect.poll(connected, { timeout: 30_000 }).toEqual([2, 2, 2]);
+  });
+
   test('the relays share no part: keys, database, metrics, clock', async () => {
     const network = await start({ relays: 2, clock: () => new ManualClock() });
     const [a, b] = network.relays.map(({ server }) => server.context);
