@@ -2,11 +2,14 @@ import type { PeerClock } from './clock.ts';
 
 interface Waiter {
   readonly bytes: number;
+  readonly owner: object | undefined;
   readonly grant: () => void;
 }
 
 export interface BytePoolOptions {
   readonly capacity: number;
+  /** Up to which requests are granted; what `tryAdd` takes has the rest as well. */
+  readonly grantable: number;
   readonly clock: PeerClock;
   /** How long the pool may be full without any bytes given back. */
   readonly patience: number;
@@ -15,13 +18,15 @@ export interface BytePoolOptions {
 }
 
 /**
- * The bytes held for one Peer ID in one direction. `acquire` waits for room, first come first
- * served; `add` does not: after it, the caller stops reading while the pool is full.
+ * The bytes held for one Peer ID in one direction. Requests for more wait in their order. If all
+ * bytes are held by owners that need more before they can give any back, one of them at a time is
+ * favoured: it gets what it asks for until it leaves.
  */
 export class BytePool {
   readonly #options: BytePoolOptions;
   readonly #waiters: Waiter[] = [];
   #used = 0;
+  #favoured: object | undefined;
   #timer: Disposable | undefined;
 
   constructor(options: BytePoolOptions) {
@@ -32,19 +37,32 @@ export class BytePool {
     return this.#used;
   }
 
+  /** The largest request that can be granted. */
+  get grantable(): number {
+    return this.#options.grantable;
+  }
+
   get isFull(): boolean {
     return this.#used >= this.#options.capacity || this.#waiters.length > 0;
   }
 
-  /** Takes bytes that are held already. */
+  /** Takes bytes that are held already, with or without room. */
   add(bytes: number): void {
     this.#used += bytes;
     this.#watch();
   }
 
+  /** Takes bytes that are held already, if they have room; returns whether they had. */
+  tryAdd(bytes: number): boolean {
+    if (this.#used + bytes > this.#options.capacity) return false;
+    this.#used += bytes;
+    return true;
+  }
+
   /** Takes bytes if they have room and no earlier request waits; returns whether it did. */
-  tryAcquire(bytes: number): boolean {
-    if (this.#waiters.length > 0 || !this.#fits(bytes)) return false;
+  tryAcquire(bytes: number, owner?: object): boolean {
+    const favoured = owner !== undefined && owner === this.#favoured;
+    if (!favoured && (this.#waiters.length > 0 || !this.#fits(bytes))) return false;
     this.#used += bytes;
     return true;
   }
@@ -52,10 +70,18 @@ export class BytePool {
   /**
    * Waits until so many bytes have room, then takes them. A request for no bytes waits for room.
    *
+   * @param owner if it may be favoured; it then calls {@link leave} at its end
    * @throws the signal's reason when it aborts
    */
-  acquire(bytes: number, signal: AbortSignal): Promise<void> {
-    return this.tryAcquire(bytes) ? Promise.resolve() : this.#wait(bytes, signal);
+  acquire(bytes: number, signal: AbortSignal, owner?: object): Promise<void> {
+    return this.tryAcquire(bytes, owner) ? Promise.resolve() : this.#wait(bytes, signal, owner);
+  }
+
+  /** Ends the favour of an owner that needs no more. */
+  leave(owner: object): void {
+    if (this.#favoured !== owner) return;
+    this.#favoured = undefined;
+    this.#grant();
   }
 
   /** Gives bytes back. */
@@ -64,16 +90,23 @@ export class BytePool {
     this.#used -= bytes;
     this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
+    this.#grant();
+    this.#watch();
+  }
+
+  #grant(): void {
     for (let head = this.#waiters[0]; head !== undefined; head = this.#waiters[0]) {
-      if (!this.#fits(head.bytes)) break;
+      if (!this.#fits(head.bytes)) {
+        if (this.#favoured !== undefined || head.owner === undefined) return;
+        this.#favoured = head.owner;
+      }
       this.#waiters.shift();
       this.#used += head.bytes;
       head.grant();
     }
-    this.#watch();
   }
 
-  #wait(bytes: number, signal: AbortSignal): Promise<void> {
+  #wait(bytes: number, signal: AbortSignal, owner?: object): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(signal.reason);
@@ -86,6 +119,7 @@ export class BytePool {
       };
       const waiter = {
         bytes,
+        owner,
         grant: () => {
           signal.removeEventListener('abort', give);
           resolve();
@@ -93,12 +127,13 @@ export class BytePool {
       };
       signal.addEventListener('abort', give, { once: true });
       this.#waiters.push(waiter);
+      this.#grant();
       this.#watch();
     });
   }
 
   #fits(bytes: number): boolean {
-    return this.#used + Math.max(bytes, 1) <= this.#options.capacity;
+    return this.#used + Math.max(bytes, 1) <= this.#options.grantable;
   }
 
   #watch(): void {

@@ -84,7 +84,6 @@ export class PeerConnection<P> {
   readonly #lingering: Deadlines<PeerStream>;
   readonly #progress = new Map<YamuxStream, number>();
   #timer: Disposable | undefined;
-  #paused = false;
 
   /** @param rest bytes that came with the agreement on Yamux */
   constructor(channel: SecureChannel, rest: Uint8Array, options: ConnectionOptions<P>) {
@@ -100,7 +99,6 @@ export class PeerConnection<P> {
       inbound: pools.inbound,
       outbound: pools.outbound,
       frameBytes: limits.frameBytes,
-      received: () => this.#pauseWhenFull(),
       closed: (stream) => this.#streamClosed(stream),
     };
     this.#negotiating = new Deadlines(clock, limits.negotiationTime, (one) => one.reset());
@@ -156,7 +154,7 @@ export class PeerConnection<P> {
     const slots = this.#slotsOf(protocol);
     if (!slots.tryTake()) await slots.take(this.#orGone(signal));
     try {
-      if (this.#isFull) await this.#room(this.#orGone(signal));
+      if (this.#streamHost.outbound.isFull) await this.#room(this.#orGone(signal));
       return await this.#openWithSlot(protocol, slots, signal);
     } catch (error) {
       slots.give();
@@ -232,14 +230,10 @@ export class PeerConnection<P> {
     return AbortSignal.any([signal, this.#gone.signal]);
   }
 
-  get #isFull(): boolean {
-    return this.#streamHost.inbound.isFull || this.#streamHost.outbound.isFull;
-  }
-
-  /** Waits until bytes may be held for the peer again. */
+  /** Waits until bytes may be sent to the peer again: new streams would only add to them. */
   async #room(signal: AbortSignal): Promise<void> {
-    await this.#streamHost.outbound.acquire(0, signal);
-    await this.#streamHost.inbound.acquire(0, signal);
+    const { outbound } = this.#streamHost;
+    if (outbound.isFull) await outbound.acquire(0, signal);
   }
 
   // Streams that the peer opens.
@@ -294,7 +288,7 @@ export class PeerConnection<P> {
     this.#serving.add(stream);
     this.#afterwards.set(stream, leave);
     try {
-      if (this.#isFull) await this.#room(this.#orGone(stream.signal));
+      if (this.#streamHost.outbound.isFull) await this.#room(this.#orGone(stream.signal));
       if (!stream.isClosed) await protocol.serve(stream, this);
       stream.end();
     } catch (error) {
@@ -334,19 +328,6 @@ export class PeerConnection<P> {
       if (!(error instanceof PeerError)) throw error;
       this.#end(error, goAwayCode.protocolError);
     }
-  }
-
-  #pauseWhenFull(): void {
-    if (this.#paused || !this.#streamHost.inbound.isFull) return;
-    this.#paused = true;
-    this.#channel.pause();
-    this.#streamHost.inbound.acquire(0, this.#gone.signal).then(
-      () => {
-        this.#paused = false;
-        this.#channel.resume();
-      },
-      () => {},
-    );
   }
 
   /** Pings, and resets streams whose bytes the peer has not taken since the last time. */

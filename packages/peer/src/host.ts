@@ -282,9 +282,10 @@ export class PeerHost<P> implements AsyncDisposable {
 
   #makePools(key: string): PeerPools {
     const { heldBytes, heldTime } = this.#options.limits;
-    const make = (what: string) =>
+    const make = (capacity: number, grantable: number, what: string) =>
       new BytePool({
-        capacity: Math.floor(heldBytes / 2),
+        capacity: Math.floor(heldBytes * capacity),
+        grantable: Math.floor(heldBytes * grantable),
         clock: this.#clock,
         patience: heldTime,
         stuck: () => {
@@ -293,8 +294,10 @@ export class PeerHost<P> implements AsyncDisposable {
         },
       });
     return {
-      inbound: make('too many bytes of the peer wait to be read'),
-      outbound: make('the peer does not read what it is sent'),
+      // Credit leaves room for the first windows of other streams; the last 1/8 is for the frame of
+      // the one stream that is favoured.
+      inbound: make(5 / 8, 3 / 8, 'too many bytes of the peer wait to be read'),
+      outbound: make(2 / 8, 2 / 8, 'the peer does not read what it is sent'),
     };
   }
 

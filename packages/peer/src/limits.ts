@@ -24,9 +24,9 @@ export interface PeerLimits {
   readonly negotiatingStreams: number;
   /** Bytes of one frame of RPC and DHT streams (07 §B6, §C2). */
   readonly frameBytes: number;
-  /** Bytes held for one Peer ID: inbound unread and outbound not taken, half of it for each. */
+  /** Bytes held for one Peer ID: 5/8 inbound unread, 2/8 outbound not taken, 1/8 for one frame. */
   readonly heldBytes: number;
-  /** How long all of one half may be in use before the connection closes. */
+  /** How long requests for more may wait, without any bytes given back, before the connections close. */
   readonly heldTime: number;
   /** How long a served stream waits for the end of the peer's side. */
   readonly lingerTime: number;

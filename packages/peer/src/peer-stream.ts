@@ -3,12 +3,11 @@ import { FrameReader } from '@posthouse/protocol/federation';
 import type { BytePool } from './byte-pool.ts';
 import { PeerError } from './errors.ts';
 import type { Proposal } from './multistream.ts';
+import { windowBytes } from './yamux/frame.ts';
 import type { StreamEnd, YamuxStream } from './yamux/stream.ts';
 
 /** What the bookkeeping of one received piece costs, counted with its bytes. */
 const pieceOverhead = 256;
-/** Larger writes are divided, so that each part waits for room of its own. */
-const writePart = 65_536;
 
 /** What a stream needs of its connection. */
 export interface StreamHost {
@@ -16,8 +15,6 @@ export interface StreamHost {
   readonly inbound: BytePool;
   readonly outbound: BytePool;
   readonly frameBytes: number;
-  /** Called after bytes were added to `inbound`. */
-  received(): void;
   closed(stream: PeerStream): void;
 }
 
@@ -33,6 +30,9 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   /** What `#pieces` count in the host's pool, and what frames that were read still count. */
   #unread = 0;
   #framed = 0;
+  /** Read and not given back as credit; credit given whose bytes have not come, counted too. */
+  #uncredited = 0;
+  #reserved = 0;
   #proposal: Proposal | undefined;
   readonly #agreed = Promise.withResolvers<void>();
   #frames: FrameReader | undefined;
@@ -125,8 +125,10 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
    * @throws PeerError `reset` or `closed`
    */
   async write(bytes: Uint8Array): Promise<void> {
-    for (let offset = 0; offset < bytes.length; offset += writePart) {
-      const part = bytes.subarray(offset, offset + writePart);
+    // A whole frame has room at once: parts of many frames, each waiting for the rest, would block.
+    const { grantable } = this.#host.outbound;
+    for (let offset = 0; offset < bytes.length; offset += grantable) {
+      const part = bytes.subarray(offset, offset + grantable);
       this.#checkWritable();
       if (!this.#host.outbound.tryAcquire(part.length)) {
         await this.#host.outbound.acquire(part.length, this.signal);
@@ -186,17 +188,23 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   /** Gives bytes to the reader. The connection passes those that followed a peer's proposal. */
   deliver(piece: Uint8Array): void {
     if (piece.length === 0) return;
+    const counted = piece.length + pieceOverhead;
+    const fromReserve = Math.min(this.#reserved, counted);
+    if (!this.#host.inbound.tryAdd(counted - fromReserve)) {
+      this.reset(new PeerError('limit', 'too many bytes of the peer wait to be read'));
+      return;
+    }
+    this.#reserved -= fromReserve;
+    this.#unread += counted;
     // A small piece must not keep the large buffer alive that it lies in.
     const owned = piece.length * 2 < piece.buffer.byteLength ? new Uint8Array(piece) : piece;
     this.#pieces.push(owned);
-    this.#unread += piece.length + pieceOverhead;
-    this.#host.inbound.add(piece.length + pieceOverhead);
-    this.#host.received();
     this.#wakeReader();
   }
 
   #receiveEnd(): void {
     this.#ended = true;
+    this.#leavePool();
     if (this.#proposal !== undefined) {
       this.reset(new PeerError('reset', 'the peer ended the stream before it agreed'));
     }
@@ -205,6 +213,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
 
   #finish(how: StreamEnd, dropped: number): void {
     this.#closed = true;
+    this.#leavePool();
     this.#host.outbound.release(dropped);
     if (how === 'finished') {
       this.#host.inbound.release(this.#framed);
@@ -239,7 +248,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
       if (this.#error !== undefined) throw this.#error;
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
-        this.#yamux.credit(piece.length);
+        this.#credit(piece.length);
         const counted = piece.length + pieceOverhead;
         this.#unread -= counted;
         if (keep && !this.#closed) this.#framed += counted;
@@ -252,6 +261,32 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
         this.#wake = resolve;
       });
     }
+  }
+
+  /** Gives credit, half a window at a time, once its bytes have room. */
+  #credit(bytes: number): void {
+    this.#uncredited += bytes;
+    const { inbound } = this.#host;
+    const credit = this.#uncredited;
+    if (credit < windowBytes / 2 || this.#ended || this.#closed) return;
+    this.#uncredited = 0;
+    const give = () => {
+      if (this.#ended || this.#closed) {
+        inbound.release(credit);
+      } else {
+        this.#reserved += credit;
+        this.#yamux.credit(credit);
+      }
+    };
+    if (inbound.tryAcquire(credit, this)) give();
+    else inbound.acquire(credit, this.signal, this).then(give, () => {});
+  }
+
+  /** No more bytes come: what was reserved for them is not needed. */
+  #leavePool(): void {
+    this.#host.inbound.release(this.#reserved);
+    this.#reserved = 0;
+    this.#host.inbound.leave(this);
   }
 
   #send(bytes: Uint8Array): void {
