@@ -106,7 +106,8 @@ export class AddressFilter {
       const allowed = this.#allowedOf(found);
       const [first] = allowed;
       if (first === undefined) {
-        done(new AddressRefused(`${hostname}: no address that this relay connects to`), []);
+        const advice = 'private networks set federation.allowPrivate';
+        done(new AddressRefused(`${hostname}: no public address; ${advice}`), []);
       } else if (options.all === true) done(null, allowed);
       else done(null, first.address, first.family);
     });

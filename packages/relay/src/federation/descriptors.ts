@@ -33,6 +33,8 @@ interface Attempts {
   readonly failures: number;
   /** When the next regular one is due. */
   readonly dueAt: number;
+  /** Why the last attempt failed, in words. */
+  readonly lastError?: string;
 }
 
 /** Why a descriptor is fetched: `forced` after a failed check or call, which may be sooner. */
@@ -134,7 +136,8 @@ export class Descriptors {
       return await this.#keep(entry, fetched);
     } catch (error) {
       const dueAt = clock.now() + this.#jittered(this.#retryAfter(failures + 1));
-      this.#attempts.set(relayId, { endpoint, lastAt, failures: failures + 1, dueAt });
+      const lastError = (error as Error).message;
+      this.#attempts.set(relayId, { endpoint, lastAt, failures: failures + 1, dueAt, lastError });
       descriptorFetched({ metrics }, error instanceof PeerRefusal ? error.check : 'error');
       throw error;
     }
@@ -166,7 +169,7 @@ export class Descriptors {
     const known = this.#known.get(relayId);
     const isOfLastFetch = attempts.failures === 0 && known?.fetchedAt !== undefined;
     if (isOfLastFetch && this.#isCurrent(known)) return known;
-    throw unavailable('fetching it failed a moment ago');
+    throw unavailable(attempts.lastError ?? 'fetched a moment ago');
   }
 
   /** Seconds until a valid descriptor is fetched again: sooner than the pause if it expires. */
