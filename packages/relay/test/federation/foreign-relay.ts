@@ -1,0 +1,156 @@
+/** A relay of another implementation, as the relay under test meets it: everything it sends is the test's. */
+import { join } from 'node:path';
+import {
+  defaultPeerLimits,
+  ed25519Identity,
+  type PeerConnection,
+  PeerHost,
+  type PeerProtocol,
+  type PeerStream,
+} from '@posthouse/peer';
+import {
+  type AccountSigner,
+  accountSigner,
+  cosignRoute,
+  deriveRelayId,
+  type FinalRoute,
+  peerIdOf,
+  type RelayEntry,
+  signDescriptor,
+} from '@posthouse/protocol';
+import {
+  decodeKadMessage,
+  encodeKadMessage,
+  type KadMessage,
+  parsePeerId,
+} from '@posthouse/protocol/federation';
+import { nodePrimitives } from '@posthouse/protocol/node';
+import { enterRelay } from '../../src/federation/registry/file.ts';
+import type { Person } from '../fixtures/person.ts';
+import { network } from '../support/modules.ts';
+import type { ServedRelay } from '../support/served-relay.ts';
+
+const rpc = '/svc/relay/1.0.0';
+const dht = '/svc/kad/1.0.0';
+
+const limits = { ...defaultPeerLimits, handshakesPerAddress: 1_000, handshakeBurst: 1e6 };
+
+type Serve = (stream: PeerStream) => Promise<void>;
+
+export class ForeignRelay implements AsyncDisposable {
+  readonly signer: AccountSigner;
+  readonly relayId: string;
+  /** How it serves streams that the relay under test opens; by default it ends them. */
+  serveRpc: Serve = async () => {};
+  serveDht: Serve = async () => {};
+  readonly #relay: ServedRelay;
+  readonly #seed: Uint8Array;
+  #host: PeerHost<string> | undefined;
+  #port = 0;
+  #connection: PeerConnection<string> | undefined;
+
+  private constructor(relay: ServedRelay, byte: number) {
+    this.#relay = relay;
+    this.#seed = new Uint8Array(32).fill(byte);
+    this.signer = accountSigner(network, this.#seed);
+    this.relayId = deriveRelayId(network, this.signer.publicKey);
+  }
+
+  /** Enters a relay into the registry, and connects it with the relay under test. */
+  static async start(relay: ServedRelay, byte = 0x91): Promise<ForeignRelay> {
+    const foreign = new ForeignRelay(relay, byte);
+    await foreign.list();
+    await foreign.listen();
+    await foreign.dial();
+    return foreign;
+  }
+
+  /** Writes its record into the registry file. */
+  async list(status: RelayEntry['status'] = 'active'): Promise<void> {
+    await enterRelay(network, join(this.#relay.data, 'registry.json'), {
+      relay_id: this.relayId,
+      endpoint: 'https://127.0.0.1:1/svc/v1',
+      status,
+      updated_at: 1,
+    });
+  }
+
+  /** Listens again, on the port of before. */
+  async listen(): Promise<void> {
+    const protocol = (serve: () => Serve): PeerProtocol<string> => ({
+      streams: 64,
+      serve: (stream) => serve()(stream),
+    });
+    this.#host = new PeerHost<string>({
+      identity: ed25519Identity(this.#seed),
+      descriptor: () => this.#descriptor(),
+      admit: async () => 'the relay under test',
+      protocols: new Map([
+        [rpc, protocol(() => this.serveRpc)],
+        [dht, protocol(() => this.serveDht)],
+      ]),
+      limits,
+      agent: 'foreign',
+    });
+    this.#port = (await this.#host.listen({ host: '127.0.0.1', port: this.#port })).port;
+  }
+
+  async dial(): Promise<void> {
+    const { peerPort: port = 0, context } = this.#relay.server;
+    const peerId = parsePeerId(context.identity.peerId) as Uint8Array;
+    const signal = AbortSignal.timeout(20_000);
+    this.#connection = await this.#host?.dial({ host: '127.0.0.1', port, peerId, signal });
+    // Admission at the other side ends before it agrees on a stream.
+    const stream = await this.open(rpc);
+    stream.end();
+    await stream.readFrame();
+  }
+
+  get connection(): PeerConnection<string> {
+    if (this.#connection === undefined) throw new Error('the foreign relay is not connected');
+    return this.#connection;
+  }
+
+  /** Opens a stream at the relay under test. */
+  async open(protocol: string): Promise<PeerStream> {
+    return await this.connection.openStream(protocol, { signal: AbortSignal.timeout(20_000) });
+  }
+
+  openRpc = () => this.open(rpc);
+
+  /** Sends one DHT message. @throws the stream's error if it was reset */
+  async askDht(message: KadMessage | Uint8Array): Promise<KadMessage | undefined> {
+    const stream = await this.open(dht);
+    await stream.writeFrame(message instanceof Uint8Array ? message : encodeKadMessage(message));
+    stream.end();
+    const frame = await stream.readFrame();
+    return frame && decodeKadMessage(frame, { peers: 40, addresses: 8 });
+  }
+
+  /** A final route of a person that names this relay. */
+  async route(person: Person, revision: number): Promise<FinalRoute> {
+    const draft = await person.route({ relay_id: this.relayId, revision });
+    return await cosignRoute(network, this.signer, draft);
+  }
+
+  /** Stops listening and closes all connections. */
+  async stop(): Promise<void> {
+    await this.#host?.[Symbol.asyncDispose]();
+    this.#host = undefined;
+    this.#connection = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#host?.connections ?? []) connection.close('the test ends');
+    await this.stop();
+  }
+
+  async #descriptor(): Promise<string> {
+    const peerId = peerIdOf(nodePrimitives.ed25519.publicKey(this.#seed));
+    const descriptor = await signDescriptor(network, this.signer, {
+      endpoints: ['https://127.0.0.1:1/svc/v1', `/ip4/127.0.0.1/tcp/${this.#port}/p2p/${peerId}`],
+      expires_at: this.#relay.clock.now() + 86_400,
+    });
+    return JSON.stringify(descriptor);
+  }
+}

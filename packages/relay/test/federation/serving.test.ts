@@ -1,0 +1,252 @@
+import { type FinalRoute, utf8 } from '@posthouse/protocol';
+import {
+  deriveRouteKey,
+  encodeKadMessage,
+  type KadMessage,
+  kadTypes,
+  parsePeerId,
+} from '@posthouse/protocol/federation';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { Person } from '../fixtures/person.ts';
+import { network } from '../support/modules.ts';
+import { patience } from '../support/served-network.ts';
+import { servedRelay } from '../support/served-relay.ts';
+import { ForeignRelay } from './foreign-relay.ts';
+
+const relay = servedRelay({
+  limits: {
+    peerHandshakesPerAddress: 1_000,
+    peerHandshakeRate: 1e6,
+    peerHandshakeBurst: 1e6,
+    federationAddressLookupRate: 1_000,
+    dhtPutRate: 1,
+    dhtPutBurst: 10,
+    dhtNewAccounts: 3,
+  },
+});
+const ann = relay.person('ann');
+let foreign: ForeignRelay;
+beforeEach(async () => {
+  foreign = await ForeignRelay.start(relay);
+});
+afterEach(() => foreign[Symbol.asyncDispose]());
+
+const faults = (fault: string) => relay.server.context.metrics.value('peer_faults', { fault });
+
+const request = (id: number) => ({
+  ...{ jsonrpc: '2.0', id, method: 'device.status' },
+  params: { account: ann.account, device_id: ann.device().deviceId },
+});
+
+describe('07 §C2: a stream of relay RPC', () => {
+  test('has one request and its answer; what follows is not answered', async () => {
+    const stream = await foreign.openRpc();
+    await stream.writeFrame(utf8(JSON.stringify(request(1))));
+    await stream.writeFrame(utf8(JSON.stringify(request(2))));
+    const answer = await stream.readFrame();
+    expect(JSON.parse(Buffer.from(answer as Uint8Array).toString())).toMatchObject({
+      id: 1,
+      result: { status: 'active' },
+    });
+    expect(await stream.readFrame()).toBeUndefined();
+  });
+
+  test('with a notification ends without an answer', async () => {
+    const { id, ...notification } = request(1);
+    const stream = await foreign.openRpc();
+    await stream.writeFrame(
+      utf8(JSON.stringify({ ...notification, method: 'device.status.changed' })),
+    );
+    expect(await stream.readFrame()).toBeUndefined();
+  });
+
+  test('without a request ends quietly: the peer looks whether the protocol is there', async () => {
+    const stream = await foreign.openRpc();
+    stream.end();
+    expect(await stream.readFrame()).toBeUndefined();
+    expect(faults('frame')).toBe(0);
+  });
+
+  test.each([
+    ['an invalid length', Uint8Array.of(0x81, 0x00)],
+    ['a length above 1 MiB', Uint8Array.of(0x81, 0x80, 0x40)],
+    ['no UTF-8', Uint8Array.of(0x01, 0xff)],
+  ])('with %s is reset, and counted', async (_, bytes) => {
+    const stream = await foreign.openRpc();
+    await stream.write(bytes);
+    await expect(stream.readFrame()).rejects.toThrow(/reset/);
+    await vi.waitFor(() => expect(faults('frame')).toBe(1), patience);
+  });
+
+  test('is one of 64; all are answered', async () => {
+    const streams = await Promise.all(Array.from({ length: 64 }, () => foreign.openRpc()));
+    await Promise.all(
+      streams.map((stream, index) => stream.writeFrame(utf8(JSON.stringify(request(index))))),
+    );
+    const answers = await Promise.all(streams.map((stream) => stream.readFrame()));
+    const ids = answers.map((bytes) => JSON.parse(Buffer.from(bytes as Uint8Array).toString()).id);
+    expect(ids).toEqual(streams.map((_, index) => index));
+  });
+});
+
+const key = (person: Person) => deriveRouteKey(network, person.account);
+
+function put(route: JsonObject, more: Partial<KadMessage> = {}) {
+  const own = deriveRouteKey(network, route.account as string);
+  const record = { key: own, value: utf8(canonicalJson(route)) };
+  return foreign.askDht({ type: kadTypes.putValue, key: own, record, ...more });
+}
+
+const textOf = (reply: KadMessage | undefined) =>
+  Buffer.from(reply?.record?.value as Uint8Array).toString();
+
+const get = (person: Person) => foreign.askDht({ type: kadTypes.getValue, key: key(person) });
+
+describe('07 §B7: FIND_NODE and GET_VALUE', () => {
+  test('GET_VALUE returns the route of an account at home here, byte for byte', async () => {
+    const reply = await get(ann);
+    const route = await relay.call('account.route.resolve', { account: ann.account });
+    expect(reply?.key).toEqual(key(ann));
+    expect(textOf(reply)).toBe(canonicalJson(route));
+  });
+
+  test('GET_VALUE of an unknown account or an expired route has no record', async () => {
+    expect((await get(new Person(relay, 'unknown')))?.record).toBeUndefined();
+    relay.clock.advance(31_536_000);
+    await foreign.stop();
+    await foreign.listen();
+    await foreign.dial();
+    expect((await get(ann))?.record).toBeUndefined();
+  });
+
+  test('an answer names other eligible peers with their addresses, and not the asking one', async () => {
+    await using other = await ForeignRelay.start(relay, 0x92);
+    const own = parsePeerId(relay.server.context.identity.peerId) as Uint8Array;
+    const found = await foreign.askDht({ type: kadTypes.findNode, key: own });
+    expect(found?.closerPeers).toHaveLength(1);
+    expect(found?.closerPeers?.[0]?.addrs).toHaveLength(1);
+    const seen = await other.askDht({ type: kadTypes.findNode, key: own });
+    expect(seen?.closerPeers?.[0]?.id).not.toEqual(found?.closerPeers?.[0]?.id);
+  });
+
+  test.each<[string, () => KadMessage | Uint8Array]>([
+    ['GET_VALUE with a key of 31 bytes', () => ({ type: 1, key: new Uint8Array(31) })],
+    ['GET_VALUE with a record', () => ({ type: 1, key: key(ann), record: { key: key(ann) } })],
+    ['FIND_NODE without a key', () => ({ type: 4 })],
+    ['ADD_PROVIDER', () => ({ type: 2, key: key(ann) })],
+    ['no type', () => encodeKadMessage({ type: 1, key: key(ann) }).subarray(2)],
+    ['no protobuf', () => Uint8Array.of(0xff)],
+  ])('07 §B6: %s resets the stream, and is counted', async (_, message) => {
+    await expect(foreign.askDht(message())).rejects.toThrow(/reset/);
+    await vi.waitFor(() => expect(faults('dht_message')).toBe(1), patience);
+  });
+});
+
+describe('07 §B7, §B10, §B11: PUT_VALUE', () => {
+  test('stores a valid route, echoes its record, and serves it after a restart', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    const reply = await put(route);
+    expect(textOf(reply)).toBe(canonicalJson(route));
+    await foreign.stop();
+    await relay.restart();
+    await foreign.listen();
+    await foreign.dial();
+    expect((await get(bob))?.record).toEqual(reply?.record);
+    expect(await relay.call('account.route.resolve', { account: bob.account })).toEqual(route);
+  });
+
+  test('a lower revision is not accepted; the same again is echoed', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    expect((await put(route))?.record).toBeDefined();
+    expect((await put(await foreign.route(bob, 6)))?.record).toBeUndefined();
+    expect((await put(route))?.record).toBeDefined();
+    expect(textOf(await get(bob))).toBe(canonicalJson(route));
+  });
+
+  test('another content of a revision is a conflict, which a higher revision ends', async () => {
+    const bob = new Person(relay, 'bob');
+    expect((await put(await foreign.route(bob, 7)))?.record).toBeDefined();
+    relay.clock.advance(1);
+    expect((await put(await foreign.route(bob, 7)))?.record).toBeUndefined();
+    expect((await get(bob))?.record).toBeUndefined();
+    expect((await put(await foreign.route(bob, 8)))?.record).toBeDefined();
+    expect((await get(bob))?.record).toBeDefined();
+  });
+
+  test('a route that names the own relay, which this relay did not sign, resets', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    await expect(put({ ...route, relay_id: relay.relayId })).rejects.toThrow(/reset/);
+  });
+
+  test.each<[string, (route: FinalRoute) => JsonObject, number]>([
+    ['a changed member', (route) => ({ ...route, revision: 9 }), 1],
+    ['no relay signature', ({ relay_signature, ...route }) => route, 1],
+    ['a wrong type', (route) => ({ ...route, $type: 'svc.profile' }), 1],
+    ['over 4,096 bytes', (route) => ({ ...route, more: 'x'.repeat(4_096) }), 1],
+  ])('a route with %s resets the stream and changes nothing', async (_, change, count) => {
+    const bob = new Person(relay, 'bob');
+    await expect(put(change(await foreign.route(bob, 7)))).rejects.toThrow(/reset/);
+    await vi.waitFor(() => expect(faults('dht_message')).toBe(count), patience);
+    expect((await get(bob))?.record).toBeUndefined();
+    expect((await put(await foreign.route(bob, 0)))?.record).toBeDefined();
+  });
+
+  test('a record of another key, or without a value, resets the stream', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    const value = utf8(canonicalJson(route));
+    const record = { key: key(ann), value };
+    await expect(put(route, { record })).rejects.toThrow(/reset/);
+    await expect(put(route, { record, key: key(ann) })).rejects.toThrow(/reset/);
+    await expect(put(route, { record: { key: key(bob) } })).rejects.toThrow(/reset/);
+    expect((await get(bob))?.record).toBeUndefined();
+  });
+
+  test('an expired route, or one signed too far ahead, resets and is no fault', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    relay.clock.advance(-301);
+    await expect(put(route)).rejects.toThrow(/reset/);
+    relay.clock.advance(301);
+    expect(faults('dht_message')).toBe(0);
+    expect((await put(await foreign.route(bob, 6)))?.record).toBeDefined();
+  });
+
+  test('a route of a relay that is not in the registry is not accepted', async () => {
+    await using other = await ForeignRelay.start(relay, 0x92);
+    const bob = new Person(relay, 'bob');
+    const route = await other.route(bob, 7);
+    await other.list('disabled');
+    relay.clock.advance(61);
+    expect((await put(route))?.record).toBeUndefined();
+    expect((await get(bob))?.record).toBeUndefined();
+  });
+
+  test('above the rate of its relay resets before it is verified, and is no fault', async () => {
+    const bob = new Person(relay, 'bob');
+    const route = await foreign.route(bob, 7);
+    for (let count = 0; count < 10; count += 1) await put(route);
+    await expect(put({ ...route, revision: 9 })).rejects.toThrow(/reset/);
+    expect(faults('dht_message')).toBe(0);
+    relay.clock.advance(1);
+    expect((await put(route))?.record).toBeDefined();
+  });
+
+  test('more new accounts than a relay may store in a day reset; known ones do not', async () => {
+    const people = ['b', 'c', 'd', 'e'].map((name) => new Person(relay, name));
+    const routes = await Promise.all(people.map((person) => foreign.route(person, 7)));
+    const [first, second, third, fourth] = routes as [
+      FinalRoute,
+      FinalRoute,
+      FinalRoute,
+      FinalRoute,
+    ];
+    for (const route of [first, second, third]) expect((await put(route))?.record).toBeDefined();
+    await expect(put(fourth)).rejects.toThrow(/reset/);
+    expect((await put(first))?.record).toBeDefined();
+  });
+});
