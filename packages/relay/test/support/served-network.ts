@@ -39,16 +39,23 @@ export class ServedNetwork implements AsyncDisposable {
     this.#parts = parts;
   }
 
-  /** Starts relays one after another, each with these settings, and waits until all are connected. */
-  static async start(count: number, config: PartialConfig = {}): Promise<ServedNetwork> {
+  /**
+   * Starts relays one after another, each with these settings, or with those of its own, and waits
+   * until all are connected.
+   */
+  static async start(
+    count: number,
+    config: PartialConfig | ((index: number) => PartialConfig) = {},
+  ): Promise<ServedNetwork> {
     await using parts = new AsyncDisposableStack();
     const { path } = parts.use(temporaryFolder());
     const authority = join(path, 'tls');
     const ca = await devAuthority(authority, systemClock.now());
     const registry = join(path, 'registry.json');
-    const { limits, federation, ...others } = config;
     const relays: ServedRelay[] = [];
     for (let index = 0; index < count; index += 1) {
+      const own = typeof config === 'function' ? config(index) : config;
+      const { limits, federation, ...others } = own;
       const settings = {
         registry,
         tls: { authority },
