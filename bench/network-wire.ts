@@ -8,6 +8,8 @@
  * Noise, with the descriptor added to the payload; its identify is not used.
  */
 import { parseArgs } from 'node:util';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import type { PeerConnection, PeerHost } from '@posthouse/peer';
 import {
   anyPort,
@@ -17,6 +19,9 @@ import {
   identityOf,
 } from '../packages/peer/test/support/hosts.ts';
 import { echoFrame, setDescriptor, startJsNode } from '../packages/peer/test/support/js-libp2p.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage: () => void = runInNewContext('gc');
 
 const { values } = parseArgs({
   options: {
@@ -139,6 +144,7 @@ const jsHandshakes = await handshakes(
 line('CPU of a connection, both ends', ownHandshakes.cpu, jsHandshakes.cpu, 'us');
 line('connections opened and closed', ownHandshakes.perSecond, jsHandshakes.perSecond, '/s');
 
+collectGarbage();
 const before = process.memoryUsage();
 const dialers = Array.from({ length: Math.ceil(connections / 16) }, (_, index) =>
   parts.use(hostOf(20 + index)),
@@ -146,6 +152,7 @@ const dialers = Array.from({ length: Math.ceil(connections / 16) }, (_, index) =
 for (let index = 0; index < connections; index += 1) {
   await dialers[Math.floor(index / 16)]?.dial(address);
 }
+collectGarbage();
 const after = process.memoryUsage();
 const each = (bytes: number) => `${(bytes / connections / 1_024).toFixed(0)} KiB`;
 console.log(

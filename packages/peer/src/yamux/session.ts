@@ -14,6 +14,8 @@ import { type StreamOutput, YamuxStream } from './stream.ts';
 
 /** Bytes of one write: the plaintext of one Noise message. */
 const batchBytes = 65_519;
+/** Where each batch is put together; it is encrypted before the next one. */
+const batch = Buffer.alloc(batchBytes);
 /** Payload of one frame if several streams have something to send, so that they take turns. */
 const sharedFrameBytes = 16_384;
 /** Highest stream ID. */
@@ -23,7 +25,10 @@ const maxStreamId = 0xffff_ffff;
 interface SessionOutput {
   /** No write should be made until the owner calls {@link YamuxSession.flush}. */
   readonly isBlocked: boolean;
-  /** @param streamBytes the part of the plaintext that is data of streams */
+  /**
+   * @param plaintext overwritten after the call
+   * @param streamBytes the part of the plaintext that is data of streams
+   */
   write(plaintext: Buffer, streamBytes: number): void;
 }
 
@@ -182,7 +187,12 @@ export class YamuxSession implements FrameSink, StreamOutput {
       if (stream.canSend) this.#ready.add(stream);
     }
     if (size === 0) return false;
-    this.#options.output.write(Buffer.concat(parts, size), streamBytes);
+    let offset = 0;
+    for (const part of parts) {
+      batch.set(part, offset);
+      offset += part.length;
+    }
+    this.#options.output.write(batch.subarray(0, size), streamBytes);
     return true;
   }
 

@@ -49,7 +49,10 @@ export class SessionEnd {
     this.session = new YamuxSession({
       client,
       controlFrames: 1_024,
-      output: { isBlocked: false, write: (plaintext) => void this.#written.push(plaintext) },
+      output: {
+        isBlocked: false,
+        write: (plaintext) => void this.#written.push(Buffer.from(plaintext)),
+      },
       accept: (stream) => {
         if (this.refuse) return false;
         this.accepted.push(new StreamLog(stream));
