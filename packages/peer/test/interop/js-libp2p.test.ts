@@ -89,6 +89,23 @@ describe('frames and streams with js-libp2p', () => {
     expect(connection.streams).toBe(0);
   });
 
+  test('07 §C2: 10 requests of 1 MiB at once, more than may be held, are all answered', async () => {
+    await using host = hostOf(1);
+    await using node = await startJsNode();
+    const { port } = await host.listen(anyPort);
+    const toUs = await node.dial(port, ownId);
+    const message = Buffer.alloc(1_048_576, 'a large request ');
+    const [connection] = host.connections;
+    let most = 0;
+    const call = async () => {
+      const answer = await echoFrame(await toUs.newStream(echoProtocol), message);
+      most = Math.max(most, connection?.heldBytes ?? 0);
+      expect(Buffer.compare(answer, message)).toBe(0);
+    };
+    await Promise.all(Array.from({ length: 10 }, call));
+    expect(most).toBeLessThanOrEqual(8_388_608);
+  });
+
   test('07 §B3: a peer without descriptor is refused on both sides', async () => {
     setDescriptor(undefined);
     const refused = Promise.withResolvers<unknown>();
