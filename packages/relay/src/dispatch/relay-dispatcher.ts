@@ -17,6 +17,7 @@ import {
 } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
+import { relayServed } from '../observability/peer-events.ts';
 import { encodeFailure, encodeSuccess, readRelayEnvelope } from './envelope.ts';
 import type { ResultValue } from './handler.ts';
 import { checkParams } from './params.ts';
@@ -80,11 +81,12 @@ export class RelayDispatcher {
     const answered = await this.#call(peer, request).catch((error: unknown) =>
       refusalOf(this.#context, request.method, error),
     );
+    // The name of an unknown method is the peer's text, and no label.
+    const method = this.#find(request) === undefined ? 'unknown' : request.method;
+    const code = answered instanceof ProtocolError ? answered.code : 'ok';
+    relayServed(this.#context, { method, code });
     callAnswered(this.#context, {
-      // The name of an unknown method is the peer's text, and no label.
-      method: this.#find(request) === undefined ? 'unknown' : request.method,
-      transport: 'relay',
-      code: answered instanceof ProtocolError ? answered.code : 'ok',
+      ...{ method, transport: 'relay', code },
       milliseconds: clock.monotonic() - started,
     });
     return answered;

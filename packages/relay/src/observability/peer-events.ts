@@ -66,6 +66,14 @@ export function relayCalled(
   log.debug(call, 'relay called');
 }
 
+/** Counts an answered request or notification of another relay. */
+export function relayServed(
+  { metrics }: Pick<Observed, 'metrics'>,
+  call: { readonly method: string; readonly code: string },
+): void {
+  metrics.count('relay_served', call);
+}
+
 /** Records that a relay cannot be reached; it is tried again with growing pauses. */
 export function relayFailing(
   { log, metrics }: Observed,

@@ -13,6 +13,8 @@ export interface Health {
   readonly status: 'ok' | 'degraded' | 'unavailable';
   readonly storage: 'ok' | 'lost';
   readonly bus: 'ok' | 'lost';
+  /** Other relays: with a connection, and failing. Neither changes `status`. */
+  readonly peers: { readonly connected: number; readonly failing: number };
 }
 
 /** Limits of a request; a health check needs less. */
@@ -75,7 +77,16 @@ export class Operations implements AsyncDisposable {
     const storage = (await this.#checking) ? 'ok' : 'lost';
     const bus = this.#context.bus.isConnected ? 'ok' : 'lost';
     const reachable = bus === 'ok' ? 'ok' : 'degraded';
-    return { status: storage === 'ok' ? reachable : 'unavailable', storage, bus };
+    const status = storage === 'ok' ? reachable : 'unavailable';
+    return { status, storage, bus, peers: this.#peers() };
+  }
+
+  #peers(): Health['peers'] {
+    const { metrics } = this.#context;
+    return {
+      connected: metrics.value('peers', { state: 'connected' }),
+      failing: metrics.value('peers', { state: 'failing' }),
+    };
   }
 
   async #reachesStorage(): Promise<boolean> {

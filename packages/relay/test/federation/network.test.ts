@@ -1,8 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { expect, test, vi } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { patience, ServedNetwork } from '../support/served-network.ts';
-import type { ServedRelay } from '../support/served-relay.ts';
+import { ServedRelay } from '../support/served-relay.ts';
 
 /** Calls a method of relay RPC from one relay to another. */
 async function ask(
@@ -100,4 +101,74 @@ test('07 §B12: the relay that an account leaves is informed, and answers route_
     code: 'route_stale',
   });
   expect(await a.call('account.route.resolve', { account })).toMatchObject({ relay_id: b.relayId });
+});
+
+test('07 §C8: a message waits for a stopped relay, and is delivered when that relay connects', async () => {
+  await using network = await ServedNetwork.start(2);
+  const [a, b] = network.pair;
+  const ann = await a.register('ann');
+  const bob = await b.register('bob');
+  await bob.publishProfile({ public_discovery: true });
+  // The route is known before the relay stops.
+  await a.call('account.route.resolve', { account: bob.account });
+  const bobsRelay = b.relayId;
+  await b.stop();
+  const message = ann.message(bob);
+  const { message_id } = message.envelope;
+  await a.call('message.send', message, { session: ann.session() });
+  const { context } = a.server;
+  await vi.waitFor(() => {
+    expect(context.relayClient.pausedUntil(bobsRelay)).toBeDefined();
+  }, patience);
+  await b.restart();
+  // No clock moves: the relay that connects ends its pause.
+  await vi.waitFor(async () => {
+    const status = { message_id };
+    const session = ann.session();
+    expect(await a.call('message.delivery.status', status, { session })).toMatchObject({
+      status: 'target_accepted',
+    });
+  }, patience);
+  expect(await timelineOf(b, bob)).toHaveLength(1);
+  expect(context.relayClient.pausedUntil(bobsRelay)).toBeUndefined();
+});
+
+test('07 §B5: a relay that the registry suspends is dropped at once, and may come back', async () => {
+  await using network = await ServedNetwork.start(2);
+  const [a, b] = network.pair;
+  const ann = await a.register('ann');
+  const query = { account: ann.account, device_id: ann.device().deviceId };
+  const change = (from: string, to: string) => {
+    const file = JSON.parse(readFileSync(network.registryFile, 'utf8'));
+    for (const entry of file.relays) {
+      if (entry.relay_id === b.relayId) entry.status = entry.status.replace(from, to);
+    }
+    writeFileSync(network.registryFile, JSON.stringify(file));
+  };
+  change('active', 'suspended');
+  a.clock.advance(61);
+  a.server.wakeJobs();
+  const connected = () =>
+    network.relays.map(({ server }) =>
+      server.context.metrics.value('peers', { state: 'connected' }),
+    );
+  await vi.waitFor(() => expect(connected()).toEqual([0, 0]), patience);
+  expect(await ask(b, a, ['device.status', query])).toEqual({ kind: 'unreachable' });
+  expect(await ask(a, b, ['device.status', query])).toEqual({ kind: 'unreachable' });
+  change('suspended', 'active');
+  a.clock.advance(61);
+  b.clock.advance(61);
+  expect(await ask(b, a, ['device.status', query])).toMatchObject({ kind: 'result' });
+});
+
+test('07 §B7: a relay without a listener for others is alone, and warns', async () => {
+  await using relay = await ServedRelay.start({ federation: { listen: '' } });
+  const { context, peerPort } = relay.server;
+  expect(peerPort).toBeUndefined();
+  expect(context.metrics.value('no_peer_listener')).toBe(1);
+  const unknown = `0x${'1'.repeat(40)}`;
+  expect(await context.relayClient.call(unknown, 'device.status', {})).toEqual({
+    kind: 'unreachable',
+  });
+  expect(await context.routeDirectory.resolveRemote('neo:1:x')).toEqual([]);
 });

@@ -26,7 +26,10 @@ describe('/health', () => {
     await using relay = await ServedRelay.start(listening);
     const { status, text } = await ask(`${relay.server.operations}/health`);
     expect(status).toBe(200);
-    expect(JSON.parse(text)).toEqual({ status: 'ok', storage: 'ok', bus: 'ok' });
+    expect(JSON.parse(text)).toEqual({
+      ...{ status: 'ok', storage: 'ok', bus: 'ok' },
+      peers: { connected: 0, failing: 0 },
+    });
   });
 
   test('a relay whose storage fails is unavailable, and well again when it does not', async () => {
