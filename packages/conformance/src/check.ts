@@ -3,6 +3,9 @@ import type { TestContext } from './fixtures/test-context.ts';
 import { definitionOf } from './transport/answer.ts';
 import type { TransportName } from './transport/caller.ts';
 
+/** How a check reaches the relay under test: as a client, or as another relay with one. */
+export type CheckTransport = TransportName | 'relay';
+
 /** One rule a relay must follow, and how to test it. */
 export interface Check {
   /** Stable name: method, a slash, a short word. */
@@ -18,7 +21,7 @@ export interface Check {
   /** Waits for the end of a period that the relay sets; not applicable if it lasts for days. */
   readonly waitsForPeriod?: boolean;
   /** Transports the check runs on, once on each. */
-  readonly transports: readonly TransportName[];
+  readonly transports: readonly CheckTransport[];
   /** Performs the exchange; throws a {@link Violation} if the relay breaks the rule. */
   run(context: TestContext): Promise<void>;
 }
@@ -26,7 +29,7 @@ export interface Check {
 interface CheckText {
   readonly source: string;
   readonly title: string;
-  readonly transports?: readonly TransportName[];
+  readonly transports?: readonly CheckTransport[];
   readonly waitsForPeriod?: boolean;
 }
 

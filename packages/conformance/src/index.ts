@@ -5,6 +5,7 @@ export { grantedMessage } from './fixtures/direct-messages.ts';
 export * from './fixtures/test-context.ts';
 export * from './report.ts';
 export * from './runner.ts';
+export { RelaySeats } from './seat/relay-seats.ts';
 export * from './target.ts';
 export type { Answer } from './transport/answer.ts';
 export { readRpcAnswer } from './transport/answer.ts';

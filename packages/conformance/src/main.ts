@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 /** `posthouse-conformance`: runs the checks against any relay, by URL. */
-import { Command, CommanderError } from 'commander';
+import { readFile } from 'node:fs/promises';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { checks } from './checks/index.ts';
 import { TestContext } from './fixtures/test-context.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
 import { type Finding, runChecks, selectChecks } from './runner.ts';
+import { RelaySeats } from './seat/relay-seats.ts';
 import { loadTarget, type Target } from './target.ts';
 
 interface Options {
@@ -12,6 +14,10 @@ interface Options {
   readonly registry?: string;
   readonly ca?: string;
   readonly service: string;
+  readonly listen?: string;
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly registryRefresh?: number;
   readonly only?: string[];
   readonly json?: boolean;
   readonly list?: boolean;
@@ -23,6 +29,14 @@ const command = new Command('posthouse-conformance')
   .option('--relay <url>', 'HTTPS base address of the relay')
   .option('--registry <file>', 'static registry file that names the relay')
   .option('--ca <file>', 'certificate authority of the relay, in PEM')
+  .option('--listen <host>', 'IP address or name of this machine for the relay: be a relay too')
+  .option('--certificate <file>', 'with --listen: certificate for that host, in PEM')
+  .option('--key <file>', 'with --listen: private key of the certificate, in PEM')
+  .option(
+    '--registry-refresh <seconds>',
+    'with --listen: how often the relay reads its registry',
+    secondsOf,
+  )
   .option('--service <word>', 'service word', 'svc')
   .option('--only <prefix...>', 'only checks whose id starts with a prefix')
   .option('--json', 'one JSON object per line instead of text')
@@ -41,9 +55,41 @@ const command = new Command('posthouse-conformance')
       return;
     }
     if (options.byMethod === true) throw new Error('--by-method needs --list');
-    const target = await targetOf(options);
+    const client = await targetOf(options);
+    await using seats = await seatsOf(client, options);
+    const target = seats === undefined ? client : { ...client, seats };
     process.exitCode = (await report(target, options)) ? 0 : 1;
   });
+
+function secondsOf(text: string): number {
+  const seconds = Number(text);
+  if (Number.isInteger(seconds) && seconds > 0) return seconds;
+  throw new InvalidArgumentError('a number of seconds is expected.');
+}
+
+/** Takes the seat of a relay; `undefined` if the options do not ask for it. */
+async function seatsOf(
+  { network }: Target,
+  { registry, listen, certificate, key, registryRefresh }: Options,
+): Promise<RelaySeats | undefined> {
+  if (listen === undefined) {
+    if (certificate === undefined && key === undefined && registryRefresh === undefined) {
+      return undefined;
+    }
+    throw new Error('--certificate, --key and --registry-refresh need --listen');
+  }
+  if (certificate === undefined || key === undefined || registry === undefined) {
+    throw new Error(
+      '--listen needs --certificate and --key: the relay fetches descriptors by HTTPS',
+    );
+  }
+  return await RelaySeats.open({
+    ...{ network, registry, host: listen },
+    certificate: await readFile(certificate, 'utf8'),
+    key: await readFile(key, 'utf8'),
+    ...(registryRefresh === undefined ? {} : { registryRefresh }),
+  });
+}
 
 async function targetOf({ relay, registry, ca, service }: Options): Promise<Target> {
   if (relay === undefined || registry === undefined) {

@@ -1,9 +1,8 @@
 import { hasCapability } from '@posthouse/protocol';
 import { NotApplicable, Violation } from './assert.ts';
-import type { Check } from './check.ts';
+import type { Check, CheckTransport } from './check.ts';
 import { TestContext } from './fixtures/test-context.ts';
 import type { Target } from './target.ts';
-import type { TransportName } from './transport/caller.ts';
 
 /** The result of one check on one transport. */
 export interface Finding {
@@ -11,7 +10,7 @@ export interface Finding {
   readonly method: string;
   readonly title: string;
   readonly source: string;
-  readonly transport: TransportName;
+  readonly transport: CheckTransport;
   readonly outcome: 'passed' | 'failed' | 'not_applicable';
   /** Why the check failed, or why it does not apply to this relay. */
   readonly reason?: string;
@@ -50,16 +49,22 @@ export async function* runChecks(
   }
 }
 
+/** Why the checks that need a relay of the kit are left out. */
+const noSeat = 'the kit has no relay of its own: --listen, --certificate and --key are missing';
+
 /** Runs one check on one transport, with accounts and connections of its own. */
 export async function runCheck(
   target: Target,
   check: Check,
-  transport: TransportName,
+  transport: CheckTransport,
 ): Promise<Finding> {
   const { id, method, title, source } = check;
   const finding = { id, method, title, source, transport };
   try {
-    await using context = await TestContext.open(target, transport);
+    if (transport === 'relay' && target.seats === undefined) throw new NotApplicable(noSeat);
+    // What a check does as a client, next to a relay of the kit, it does over HTTPS.
+    const asClient = transport === 'relay' ? 'https' : transport;
+    await using context = await TestContext.open(target, asClient);
     const reason = notApplicableReason(context, check);
     if (reason !== undefined) return { ...finding, outcome: 'not_applicable', reason };
     await check.run(context);

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Network, type RelayEntry } from '@posthouse/protocol';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { nodePrimitives } from '@posthouse/protocol/node';
+import type { RelaySeats } from './seat/relay-seats.ts';
 import type { Answer } from './transport/answer.ts';
 
 /** The relay under test: its addresses and its entry in the registry. */
@@ -12,6 +13,8 @@ export interface Target {
   readonly entry: RelayEntry;
   /** Certificate authority in PEM, if it is not a public one. */
   readonly ca: string | undefined;
+  /** Relays of the kit's own, if the relay under test can reach them. */
+  readonly seats?: RelaySeats;
   /** Replaces answers before a check reads them; tests use it to make checks fail. */
   readonly alter?: (method: string, answer: Answer) => Answer;
 }

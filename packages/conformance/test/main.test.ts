@@ -49,6 +49,10 @@ test.each([
   [['--by-method'], /^--by-method needs --list$/],
   [['--list', '--only', 'group.', 'nothing'], /^no check has an id that starts with nothing$/],
   [['--colour'], /^error: unknown option '--colour'$/],
+  [
+    ['--registry-refresh', 'often'],
+    /^error: option '--registry-refresh <seconds>' argument 'often'/,
+  ],
   [['--relay', nowhere, '--registry', '/none/there'], /^\/none\/there: ENOENT/],
   [['--relay', nowhere, '--registry', main], /main\.ts: expected a value at offset 0$/],
 ] as const)('%j cannot be run: exit status 2', (args, message) => {

@@ -1,8 +1,9 @@
 /** Relays that the kit is run against. */
 import { join } from 'node:path';
 import { type PartialConfig, Relay } from '@posthouse/relay';
+import { devCertificate } from '../../relay/src/tls/dev-ca.ts';
 import { RelayData } from '../../relay/test/support/engine.ts';
-import { type Check, loadTarget, type Target } from '../src/index.ts';
+import { type Check, loadTarget, RelaySeats, type Target } from '../src/index.ts';
 
 /** Rate limits that the checks never reach. */
 export const unlimited = {
@@ -15,6 +16,8 @@ export const unlimited = {
 /** A running relay with its data. */
 interface TestRelay extends AsyncDisposable {
   readonly target: Target;
+  /** Its data folder. */
+  readonly folder: string;
   /** Returns how many calls of a method succeeded. */
   successes(method: string): number;
 }
@@ -40,9 +43,59 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
   const { metrics } = relay.context;
   return {
     target,
+    folder: data.path,
     successes: (method) =>
       metrics.value('calls', { method, transport: 'http', code: 'ok' }) +
       metrics.value('calls', { method, transport: 'websocket', code: 'ok' }),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Limits of a relay that other relays on this machine call. */
+const unlimitedPeers = {
+  peerHandshakesPerAddress: 1_000,
+  peerHandshakeRate: 1e6,
+  peerHandshakeBurst: 1e6,
+  federationLookupRate: 1e6,
+  federationAddressLookupRate: 1e6,
+};
+
+/** Seconds that checks with other relays would wait for otherwise. */
+const shortTimes = {
+  federationRegistryRefresh: 2,
+  federationRegistryCheck: 1,
+  federationRegistryRetry: 1,
+  federationDescriptorForced: 1,
+  federationDescriptorPause: 1,
+  deliveryRetryFirst: 1,
+  deliveryRetryMost: 2,
+  peerRetryFirst: 1,
+  peerRetryMost: 1,
+};
+
+/** A relay with short times for other relays, and the seat of one. */
+export async function startRelayWithSeats(): Promise<TestRelay> {
+  await using stack = new AsyncDisposableStack();
+  const limits = { ...unlimited, ...unlimitedPeers, ...shortTimes };
+  const { target, folder, successes } = stack.use(
+    await startRelay({ host: { groups: true, channels: true }, limits }),
+  );
+  const authorityFolder = join(folder, 'tls');
+  const now = Math.floor(Date.now() / 1_000);
+  const { cert, key } = await devCertificate(join(folder, 'kit'), ['127.0.0.1'], now, {
+    authorityFolder,
+  });
+  const seats = stack.use(
+    await RelaySeats.open({
+      network: target.network,
+      registry: join(folder, 'registry.json'),
+      ...{ host: '127.0.0.1', certificate: cert, key },
+      registryRefresh: shortTimes.federationRegistryRefresh,
+    }),
+  );
+  const owned = stack.move();
+  return {
+    ...{ target: { ...target, seats }, folder, successes },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -51,26 +104,31 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
 export class TestRelays implements AsyncDisposable {
   readonly defaults: TestRelay;
   readonly #shortPeriods: TestRelay;
+  readonly #withSeats: TestRelay;
 
-  private constructor(defaults: TestRelay, shortPeriods: TestRelay) {
+  private constructor(defaults: TestRelay, shortPeriods: TestRelay, withSeats: TestRelay) {
     this.defaults = defaults;
     this.#shortPeriods = shortPeriods;
+    this.#withSeats = withSeats;
   }
 
   static async start(): Promise<TestRelays> {
     const host = { groups: true, channels: true };
     const defaults = await startRelay({ host, limits: unlimited });
     const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
-    return new TestRelays(defaults, await startRelay({ host, limits: { ...unlimited, ...short } }));
+    const shortPeriods = await startRelay({ host, limits: { ...unlimited, ...short } });
+    return new TestRelays(defaults, shortPeriods, await startRelayWithSeats());
   }
 
   /** Returns the relay on which a check can be made. */
-  targetFor({ waitsForPeriod }: Check): Target {
+  targetFor({ transports, waitsForPeriod }: Check): Target {
+    if (transports.includes('relay')) return this.#withSeats.target;
     return (waitsForPeriod === true ? this.#shortPeriods : this.defaults).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.defaults[Symbol.asyncDispose]();
     await this.#shortPeriods[Symbol.asyncDispose]();
+    await this.#withSeats[Symbol.asyncDispose]();
   }
 }

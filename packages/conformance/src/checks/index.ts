@@ -11,6 +11,7 @@ import { moduleChecks } from './modules.ts';
 import { messageNestingChecks } from './nesting.ts';
 import { profileChecks } from './profile.ts';
 import { relayChecks } from './relay.ts';
+import { relayToRelayChecks } from './relays/index.ts';
 import { routeChecks } from './route.ts';
 import { sessionChecks } from './session.ts';
 import { transportChecks } from './transport.ts';
@@ -32,4 +33,5 @@ export const checks: readonly Check[] = [
   ...messageNestingChecks,
   ...groupChecks,
   ...channelChecks,
+  ...relayToRelayChecks,
 ];

@@ -1,0 +1,258 @@
+/** Which relays are admitted (07 §A8, §A9, §B4, §B5). */
+import { randomBytes } from 'node:crypto';
+import { setTimeout } from 'node:timers/promises';
+import { ed25519Identity, PeerError, type PeerIdentity } from '@posthouse/peer';
+import { encodeHandshakePayload, formatPeerId } from '@posthouse/protocol/federation';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { assertConforms, NotApplicable, Violation } from '../../assert.ts';
+import { unixSeconds } from '../../fixtures/account.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import type { TestContext } from '../../fixtures/test-context.ts';
+import { performHandshake } from '../../seat/raw-handshake.ts';
+import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { relayChecksOf } from './common.ts';
+
+const admission = relayChecksOf('peer.admission');
+
+/** Performs a handshake with a descriptor; returns whether the relay admits it. */
+async function isAdmitted(
+  { network }: TestContext,
+  seat: RelaySeat,
+  { descriptor, identity = seat.identity }: { descriptor: JsonObject; identity?: PeerIdentity },
+): Promise<boolean> {
+  const result = await performHandshake({
+    address: seat.targetAddress,
+    identity,
+    payload: ({ signature }) =>
+      encodeHandshakePayload({
+        identityKey: identity.publicKey,
+        identitySignature: signature,
+        descriptor: JSON.stringify(descriptor),
+      }),
+    protocol: `/${network.word}/relay/1.0.0`,
+  });
+  return result.isAdmitted;
+}
+
+admission.check(
+  'listed',
+  {
+    source: '07 §B4',
+    title: 'admits an unknown relay that the registry lists, by handshake alone',
+  },
+  async (context) => {
+    const seat = await context.seat();
+    await seat.connect();
+  },
+);
+
+/** Members of valid descriptors, in unusual forms. */
+const valid: Readonly<Record<string, (seat: RelaySeat) => JsonObject>> = {
+  'unknown-members': () => ({ future: { deep: [1] } }),
+  'unknown-capability': () => ({ capabilities: ['future.v9'] }),
+  'other-transports': (seat) => ({
+    endpoints: [
+      '/ip4/192.0.2.1/udp/4201/quic-v1',
+      seat.peerAddress,
+      seat.endpoint,
+      'gopher://relay.example',
+    ],
+  }),
+  'several-addresses': (seat) => ({
+    endpoints: [seat.endpoint, seat.peerAddress, seat.peerAddress.replace(/\/tcp\/\d+/, '/tcp/1')],
+  }),
+};
+
+for (const [word, members] of Object.entries(valid)) {
+  admission.check(
+    `descriptor-with-${word}`,
+    { source: '07 §A8', title: `admits a relay whose descriptor has ${word}` },
+    async (context) => {
+      const seat = await context.seat();
+      const descriptor = await seat.descriptor(members(seat));
+      seat.served = JSON.stringify(descriptor);
+      await seat.connect();
+    },
+  );
+}
+
+type Fault = (seat: RelaySeat) => JsonObject | Promise<JsonObject>;
+
+const otherPeer = (seat: RelaySeat) =>
+  seat.peerAddress.replace(/[^/]+$/, formatPeerId(ed25519Identity(randomBytes(32)).peerId));
+
+/** Descriptors with one fault each; all are signed by the relay but for the first. */
+const faults: Readonly<Record<string, Fault>> = {
+  'signature-altered': async (seat) => {
+    const descriptor = await seat.descriptor();
+    return { ...descriptor, relay_signature: tampered(String(descriptor.relay_signature)) };
+  },
+  'altered-after-signing': async (seat) => ({ ...(await seat.descriptor()), note: 'added' }),
+  expired: (seat) => seat.descriptor({ expires_at: unixSeconds() - 1 }),
+  'another-type': (seat) => seat.descriptor({ $type: 'svc.relay.other' }),
+  'no-https-address': (seat) => seat.descriptor({ endpoints: [seat.peerAddress] }),
+  'no-address-for-relays': (seat) => seat.descriptor({ endpoints: [seat.endpoint] }),
+  'malformed-https-address': (seat) =>
+    seat.descriptor({ endpoints: [seat.endpoint, seat.peerAddress, 'https://a.example/?'] }),
+  'malformed-wss-address': (seat) =>
+    seat.descriptor({ endpoints: [seat.endpoint, seat.peerAddress, 'wss://a.example/#'] }),
+  'address-without-peer-id': (seat) =>
+    seat.descriptor({ endpoints: [seat.endpoint, seat.peerAddress, '/ip4/192.0.2.1/tcp/1'] }),
+  'repeated-address': (seat) =>
+    seat.descriptor({ endpoints: [seat.endpoint, seat.endpoint, seat.peerAddress] }),
+  'empty-address': (seat) => seat.descriptor({ endpoints: [seat.endpoint, seat.peerAddress, ''] }),
+  'two-peer-ids': (seat) =>
+    seat.descriptor({ endpoints: [seat.endpoint, seat.peerAddress, otherPeer(seat)] }),
+  'another-peer-id': (seat) => seat.descriptor({ endpoints: [seat.endpoint, otherPeer(seat)] }),
+  'too-many-capabilities': (seat) =>
+    seat.descriptor({ capabilities: Array.from({ length: 65 }, (_, index) => `c${index}`) }),
+  'repeated-capability': (seat) => seat.descriptor({ capabilities: ['a', 'a'] }),
+  'long-capability': (seat) => seat.descriptor({ capabilities: ['c'.repeat(129)] }),
+  'null-member': (seat) => seat.descriptor({ future: null }),
+};
+
+for (const [word, fault] of Object.entries(faults)) {
+  admission.check(
+    `refused-${word}`,
+    { source: '07 §A9, §B4', title: `refuses a listed relay whose descriptor has ${word}` },
+    async (context) => {
+      const seat = await context.seat();
+      await seat.connect();
+      const descriptor = await fault(seat);
+      const admitted = await isAdmitted(context, seat, { descriptor });
+      assertConforms(!admitted, `a descriptor with ${word} admits no relay`);
+    },
+  );
+}
+
+admission.check(
+  'refused-key-of-another-relay',
+  { source: '07 §A9', title: 'refuses a descriptor whose public_key does not derive relay_id' },
+  async (context) => {
+    const [seat, other] = [await context.seat(), await context.seat()];
+    await seat.connect();
+    const descriptor = await other.descriptor({
+      relay_id: seat.relayId,
+      endpoints: [seat.endpoint, seat.peerAddress],
+    });
+    assertConforms(!(await isAdmitted(context, seat, { descriptor })), 'the key must fit the ID');
+  },
+);
+
+admission.check(
+  'refused-descriptor-of-another-relay',
+  { source: '07 §B4', title: 'refuses a peer that shows the descriptor of another relay' },
+  async (context) => {
+    const [seat, other] = [await context.seat(), await context.seat()];
+    await seat.connect();
+    await other.connect();
+    const descriptor = await other.descriptor();
+    assertConforms(
+      !(await isAdmitted(context, seat, { descriptor })),
+      'the Peer ID of the handshake must be the one of the descriptor',
+    );
+  },
+);
+
+for (const status of ['unlisted', 'disabled', 'suspended'] as const) {
+  admission.check(
+    `refused-${status}`,
+    { source: '07 §B4, §B5', title: `refuses a relay that is ${status} in the registry` },
+    async (context) => {
+      const seat = await context.seat({ status });
+      const descriptor = await seat.descriptor();
+      // A relay may refuse because it reads the registry for few strangers at once: try again.
+      for (let attempt = 0; attempt < 3; attempt += 1) {
+        const admitted = await isAdmitted(context, seat, { descriptor });
+        assertConforms(!admitted, `a relay that is ${status} is not admitted`);
+        await setTimeout(1_100);
+      }
+    },
+  );
+}
+
+admission.check(
+  'rebinding',
+  { source: '07 §B5', title: 'replaces the Peer ID of a relay: the old connection goes first' },
+  async (context) => {
+    const seat = await context.seat();
+    const { connection } = await seat.connect();
+    seat.identity = ed25519Identity(randomBytes(32));
+    await seat.listen();
+    await connectWithNewKey(seat);
+    // The relay has closed the old one before it admitted the new one; the news may be on its way.
+    const closed = connection.closed.then(() => true);
+    const late = setTimeout(10_000, false);
+    assertConforms(
+      await Promise.race([closed, late]),
+      'the connection with the old Peer ID is closed',
+    );
+  },
+);
+
+/** Dials with a new peer key; a relay may read the descriptor of an endpoint now and then only. */
+async function connectWithNewKey(seat: RelaySeat): Promise<void> {
+  for (let attempt = 0; attempt < 4; attempt += 1) {
+    try {
+      await seat.connect();
+      return;
+    } catch (error) {
+      if (!(error instanceof Violation)) throw error;
+    }
+  }
+  throw new NotApplicable('the relay did not read the new descriptor within two minutes');
+}
+
+admission.check(
+  'two-relays-one-peer-id',
+  { source: '07 §B5', title: 'never holds two relays with one Peer ID' },
+  async (context) => {
+    const [first, second] = [await context.seat(), await context.seat()];
+    const { connection } = await first.connect();
+    await second.connect();
+    const shared = await second.descriptor({
+      endpoints: [second.endpoint, first.peerAddress],
+    });
+    second.served = JSON.stringify(shared);
+    const admitted = await isAdmitted(context, second, {
+      descriptor: shared,
+      identity: first.identity,
+    });
+    if (!admitted) return;
+    const late = setTimeout(10_000, false);
+    const isGone = await Promise.race([connection.closed.then(() => true), late]);
+    assertConforms(isGone, 'of two relays with one Peer ID at most one is admitted');
+  },
+);
+
+for (const status of ['disabled', 'suspended', 'unlisted'] as const) {
+  admission.check(
+    `loses-${status}`,
+    { source: '07 §B5', title: `closes the connection of a relay that becomes ${status}` },
+    async (context) => {
+      const { registryRefresh } = context.target.seats ?? {};
+      if (registryRefresh === undefined || registryRefresh > 60) {
+        throw new NotApplicable(
+          'the check waits for the relay to read its registry: --registry-refresh states how often, at most 60 s',
+        );
+      }
+      const seat = await context.seat();
+      const { connection } = await seat.connect();
+      if (status === 'unlisted') await seat.unlist();
+      else await seat.list(status);
+      const late = setTimeout((registryRefresh + 15) * 1_000, false);
+      const isGone = await Promise.race([connection.closed.then(() => true), late]);
+      assertConforms(isGone, `the connection of a relay that becomes ${status} is closed`);
+      const again = await seat.dial().then(
+        () => true,
+        (error: unknown) => {
+          if (error instanceof PeerError) return false;
+          throw error;
+        },
+      );
+      assertConforms(!again, `a relay that became ${status} is not admitted again`);
+    },
+  );
+}
+
+export const admissionChecks = admission.list;

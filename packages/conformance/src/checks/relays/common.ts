@@ -1,0 +1,14 @@
+import { checksOf } from '../../check.ts';
+
+type Checks = ReturnType<typeof checksOf>;
+type Text = Parameters<Checks['check']>[1];
+type Run = Parameters<Checks['check']>[2];
+
+/** Collects checks for which the kit is another relay. */
+export function relayChecksOf(topic: string): {
+  check(word: string, text: Pick<Text, 'source' | 'title'>, run: Run): void;
+  readonly list: Checks['list'];
+} {
+  const { check, list } = checksOf(topic);
+  return { list, check: (word, text, run) => check(word, { ...text, transports: ['relay'] }, run) };
+}

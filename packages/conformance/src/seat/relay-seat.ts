@@ -1,0 +1,236 @@
+import { randomBytes } from 'node:crypto';
+import { isIP } from 'node:net';
+import { setTimeout } from 'node:timers/promises';
+import {
+  defaultPeerLimits,
+  ed25519Identity,
+  PeerError,
+  PeerHost,
+  type PeerIdentity,
+  type PeerProtocol,
+  type RemotePeer,
+} from '@posthouse/peer';
+import {
+  type AccountSigner,
+  accountSigner,
+  classifyEndpoint,
+  deriveRelayId,
+  descriptorPeerId,
+  descriptorSigningInput,
+  encodeBase64url,
+  type Libp2pAddress,
+  type Network,
+  type RelayDescriptor,
+  type RelayEntry,
+  utf8,
+} from '@posthouse/protocol';
+import { encodeFrame, formatPeerId } from '@posthouse/protocol/federation';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { nodeRandom } from '@posthouse/protocol/node';
+import { NotApplicable, Violation } from '../assert.ts';
+import { unixSeconds } from '../fixtures/account.ts';
+import type { DescriptorServer } from './descriptor-server.ts';
+import { HomeAccount } from './home-account.ts';
+import type { RegistryFile } from './registry-file.ts';
+import { RelayConnection } from './relay-connection.ts';
+import { RelayService } from './relay-service.ts';
+
+export interface SeatOptions {
+  /** How the registry lists the relay, `active` by default. */
+  readonly status?: RelayEntry['status'] | 'unlisted';
+  /** Protocols that the relay does not have. */
+  readonly without?: 'rpc' | 'dht';
+}
+
+export interface SeatParts {
+  readonly network: Network;
+  readonly host: string;
+  readonly name: string;
+  /** Descriptor of the relay under test. */
+  readonly target: RelayDescriptor;
+  readonly server: DescriptorServer;
+  readonly registry: RegistryFile;
+}
+
+/** Seconds in which a relay admits a peer that it must admit, its rate limits included. */
+const admissionTime = 30;
+
+/** The relay under test dials from one address. */
+const limits = {
+  ...defaultPeerLimits,
+  handshakesPerAddress: 64,
+  handshakeRate: 1_000,
+  handshakeBurst: 1_000,
+  stopGrace: 100,
+};
+
+/** A relay of the kit: keys, an entry in the registry, a descriptor, a listener and a dialler. */
+export class RelaySeat implements AsyncDisposable {
+  readonly signer: AccountSigner;
+  readonly relayId: string;
+  /** Discovery address. */
+  readonly endpoint: string;
+  /** Answers the relay under test. */
+  readonly service: RelayService;
+  /** Descriptors that the relay under test sent in handshakes. */
+  readonly seen: RemotePeer[] = [];
+  /** The peer key; a check may take another one before it calls {@link listen} again. */
+  identity: PeerIdentity = ed25519Identity(randomBytes(32));
+  /** Text of the descriptor that is served over HTTPS. */
+  served = '';
+  /** Text of the descriptor that is sent in handshakes; the served one if absent. */
+  shown: string | undefined;
+  readonly #parts: SeatParts;
+  readonly #options: SeatOptions;
+  readonly #hosts: PeerHost<RemotePeer>[] = [];
+  #port = 0;
+
+  private constructor(parts: SeatParts, options: SeatOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    const { network, name, server } = parts;
+    this.signer = accountSigner(network, nodeRandom(32));
+    this.relayId = deriveRelayId(network, this.signer.publicKey);
+    this.endpoint = server.add(name, () => this.served);
+    this.service = new RelayService(network);
+  }
+
+  static async open(parts: SeatParts, options: SeatOptions): Promise<RelaySeat> {
+    const seat = new RelaySeat(parts, options);
+    try {
+      await seat.listen();
+      if (options.status !== 'unlisted') await seat.list(options.status);
+    } catch (error) {
+      await seat[Symbol.asyncDispose]();
+      throw error;
+    }
+    return seat;
+  }
+
+  /** Listens with the peer key, and makes the descriptor of it; earlier listeners stay. */
+  async listen(): Promise<void> {
+    const { host } = this.#parts;
+    const peers = this.#makeHost(this.identity);
+    this.#hosts.push(peers);
+    this.#port = (await peers.listen({ host, port: 0 })).port;
+    this.served = JSON.stringify(await this.descriptor());
+  }
+
+  /** The address for relays, with the Peer ID of the key. */
+  get peerAddress(): string {
+    const { host } = this.#parts;
+    const family = { 0: 'dns4', 4: 'ip4', 6: 'ip6' }[isIP(host)] ?? 'dns4';
+    return `/${family}/${host}/tcp/${this.#port}/p2p/${formatPeerId(this.identity.peerId)}`;
+  }
+
+  /** Signs a descriptor, valid or not, with members replaced. */
+  async descriptor(overrides: JsonObject = {}): Promise<JsonObject> {
+    const { network } = this.#parts;
+    const unsigned = {
+      $type: network.type('relay.descriptor'),
+      relay_id: this.relayId,
+      public_key: this.signer.publicKey,
+      endpoints: [this.endpoint, this.peerAddress],
+      expires_at: unixSeconds() + 86_400,
+      ...overrides,
+    };
+    const input = descriptorSigningInput(
+      network,
+      unsigned as Omit<RelayDescriptor, 'relay_signature'>,
+    );
+    return { ...unsigned, relay_signature: encodeBase64url(await this.signer.sign(input)) };
+  }
+
+  /** Enters the relay into the registry. */
+  async list(status: RelayEntry['status'] = 'active'): Promise<void> {
+    const entry = { relay_id: this.relayId, endpoint: this.endpoint, status };
+    await this.#parts.registry.list({ ...entry, updated_at: Date.now() });
+  }
+
+  /** Removes the relay from the registry. */
+  async unlist(): Promise<void> {
+    await this.#parts.registry.unlist([this.relayId]);
+  }
+
+  /** Makes an account at home at this relay. */
+  async home(): Promise<HomeAccount> {
+    const home = await HomeAccount.create(this.#parts.network, this);
+    this.service.homes.push(home);
+    return home;
+  }
+
+  /** Dials the relay under test until it admits this one. @throws Violation if it does not */
+  async connect(): Promise<RelayConnection> {
+    const deadline = Date.now() + admissionTime * 1_000;
+    for (;;) {
+      try {
+        return await this.dial();
+      } catch (error) {
+        if (!(error instanceof PeerError)) throw error;
+        if (Date.now() > deadline) {
+          throw new Violation(`the relay admits a listed relay: ${error.message}`);
+        }
+        await setTimeout(1_100);
+      }
+    }
+  }
+
+  /** Dials the relay under test once, and confirms that it answers. @throws PeerError */
+  async dial(): Promise<RelayConnection> {
+    const host = this.#hosts.at(-1) as PeerHost<RemotePeer>;
+    const signal = AbortSignal.timeout(admissionTime * 1_000);
+    const connection = await host.dial({ ...this.targetAddress, signal });
+    const wrapped = new RelayConnection(connection, this.#parts.network);
+    // Another implementation may agree on Yamux before it decides: an answer shows its decision.
+    const request = utf8('{"jsonrpc":"2.0","id":1,"method":"profile.resolve","params":{}}');
+    const { kind } = await wrapped.send(wrapped.protocols.rpc, encodeFrame(request));
+    if (kind !== 'frame') throw new PeerError('refused', 'the relay answers no request');
+    return wrapped;
+  }
+
+  /** The address of the relay under test for relays. */
+  get targetAddress(): Libp2pAddress {
+    for (const item of this.#parts.target.endpoints) {
+      const endpoint = classifyEndpoint(item);
+      if (endpoint.kind === 'libp2p') return endpoint.address;
+    }
+    throw new NotApplicable('the relay lists no address for relays');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { name, server } = this.#parts;
+    server.remove(name);
+    await this.unlist();
+    await Promise.all(this.#hosts.map((host) => host[Symbol.asyncDispose]()));
+  }
+
+  #makeHost(identity: PeerIdentity): PeerHost<RemotePeer> {
+    const { network, target } = this.#parts;
+    const { without } = this.#options;
+    const targetPeer = formatPeerId(descriptorPeerId(target));
+    const rpc: PeerProtocol<RemotePeer> = {
+      streams: 64,
+      serve: (stream) => this.service.serveRpc(stream),
+    };
+    const dht: PeerProtocol<RemotePeer> = {
+      streams: 64,
+      serve: (stream) => this.service.serveDht(stream),
+    };
+    return new PeerHost<RemotePeer>({
+      identity,
+      descriptor: () => this.shown ?? this.served,
+      admit: async (remote) => {
+        // Whether the relay under test proves what it should is a check of its own.
+        this.seen.push(remote);
+        if (formatPeerId(remote.peerId) === targetPeer) return remote;
+        throw new PeerError('refused', 'another relay than the one under test');
+      },
+      protocols: new Map([
+        ...(without === 'rpc' ? [] : [[`/${network.word}/relay/1.0.0`, rpc] as const]),
+        ...(without === 'dht' ? [] : [[`/${network.word}/kad/1.0.0`, dht] as const]),
+      ]),
+      limits,
+      agent: 'posthouse-conformance',
+    });
+  }
+}
