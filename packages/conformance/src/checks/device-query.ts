@@ -17,7 +17,7 @@ const resolve = checksOf('device.state.resolve');
 const method = 'device.state.resolve';
 
 /** Signs a device state query about another account. */
-function query(
+export function deviceStateQuery(
   device: Device,
   target: string,
   authorization: ContactGrant | ContactInvite,
@@ -145,26 +145,23 @@ for (const credential of ['grant', 'invite'] as const) {
         credential === 'grant'
           ? grantFor(target.device, asker.account.id)
           : inviteOf(target.device);
-      const params = query(asker.device, target.account.id, authorization);
+      const params = deviceStateQuery(asker.device, target.account.id, authorization);
       const state = await context.expectOk(asker.caller, method, params);
       assertEqual((state as JsonObject).account, target.account.id, "the state is the target's");
     },
   );
 }
 
-type Parties = {
-  readonly asker: TestAccount;
-  readonly target: TestAccount;
-  readonly context: TestContext;
-};
+type Party = Pick<TestAccount, 'account' | 'device'>;
+type Parties = { readonly asker: Party; readonly target: Party; readonly context: TestContext };
 
 /** Invalid signed queries; public discovery is on, and the relay must not fall back to it. */
-const refusals: Readonly<
+export const stateQueryRefusals: Readonly<
   Record<string, [(parties: Parties) => JsonObject | Promise<JsonObject>, ErrorCode]>
 > = {
   'grant-expired': [
     ({ asker, target }) =>
-      query(
+      deviceStateQuery(
         asker.device,
         target.account.id,
         grantFor(target.device, asker.account.id, unixSeconds() - 60),
@@ -173,12 +170,16 @@ const refusals: Readonly<
   ],
   'grant-for-another': [
     ({ asker, target, context }) =>
-      query(asker.device, target.account.id, grantFor(target.device, context.account().id)),
+      deviceStateQuery(
+        asker.device,
+        target.account.id,
+        grantFor(target.device, context.account().id),
+      ),
     'forbidden',
   ],
   'grant-reversed': [
     ({ asker, target }) =>
-      query(asker.device, target.account.id, grantFor(asker.device, target.account.id)),
+      deviceStateQuery(asker.device, target.account.id, grantFor(asker.device, target.account.id)),
     'forbidden',
   ],
   'grant-signature': [
@@ -187,72 +188,91 @@ const refusals: Readonly<
       const signatures = Object.fromEntries(
         Object.entries(grant.signatures).map(([id, signature]) => [id, tampered(signature)]),
       );
-      return query(asker.device, target.account.id, { ...grant, signatures });
+      return deviceStateQuery(asker.device, target.account.id, { ...grant, signatures });
     },
     'forbidden',
   ],
   'grant-of-unknown-device': [
     async ({ asker, target }) => {
       const unknown = await target.account.device();
-      return query(asker.device, target.account.id, grantFor(unknown, asker.account.id));
+      return deviceStateQuery(asker.device, target.account.id, grantFor(unknown, asker.account.id));
     },
     'forbidden',
   ],
   'invite-expired': [
     ({ asker, target }) =>
-      query(asker.device, target.account.id, inviteOf(target.device, unixSeconds() - 60)),
+      deviceStateQuery(
+        asker.device,
+        target.account.id,
+        inviteOf(target.device, unixSeconds() - 60),
+      ),
     'forbidden',
   ],
   'invite-of-another': [
-    ({ asker, target }) => query(asker.device, target.account.id, inviteOf(asker.device)),
+    ({ asker, target }) =>
+      deviceStateQuery(asker.device, target.account.id, inviteOf(asker.device)),
     'forbidden',
   ],
   'invite-signature': [
     ({ asker, target }) => {
       const invite = inviteOf(target.device);
       const device_signature = tampered(invite.device_signature);
-      return query(asker.device, target.account.id, { ...invite, device_signature });
+      return deviceStateQuery(asker.device, target.account.id, { ...invite, device_signature });
     },
     'invalid_signature',
   ],
   'invite-of-unknown-device': [
     async ({ asker, target }) => {
       const unknown = await target.account.device();
-      return query(asker.device, target.account.id, inviteOf(unknown));
+      return deviceStateQuery(asker.device, target.account.id, inviteOf(unknown));
     },
     'forbidden',
   ],
   'request-signature': [
     ({ asker, target }) => {
-      const params = query(asker.device, target.account.id, inviteOf(target.device));
+      const params = deviceStateQuery(asker.device, target.account.id, inviteOf(target.device));
       return { ...params, device_signature: tampered(String(params.device_signature)) };
     },
     'invalid_signature',
   ],
   'created-long-ago': [
     ({ asker, target }) =>
-      query(asker.device, target.account.id, inviteOf(target.device), unixSeconds() - 31_536_000),
+      deviceStateQuery(
+        asker.device,
+        target.account.id,
+        inviteOf(target.device),
+        unixSeconds() - 31_536_000,
+      ),
     'clock_skew',
   ],
   'created-far-ahead': [
     ({ asker, target }) =>
-      query(asker.device, target.account.id, inviteOf(target.device), unixSeconds() + 31_536_000),
+      deviceStateQuery(
+        asker.device,
+        target.account.id,
+        inviteOf(target.device),
+        unixSeconds() + 31_536_000,
+      ),
     'clock_skew',
   ],
   'own-account': [
-    ({ asker }) => query(asker.device, asker.account.id, inviteOf(asker.device)),
+    ({ asker }) => deviceStateQuery(asker.device, asker.account.id, inviteOf(asker.device)),
     'forbidden',
   ],
   'foreign-certificate': [
     async ({ asker, target, context }) => {
       const other = await context.account().device();
-      return query({ ...other, id: asker.device.id }, target.account.id, inviteOf(target.device));
+      return deviceStateQuery(
+        { ...other, id: asker.device.id },
+        target.account.id,
+        inviteOf(target.device),
+      );
     },
     'forbidden',
   ],
   'member-missing': [
     ({ asker, target }) => {
-      const { created_at: _, ...rest } = query(
+      const { created_at: _, ...rest } = deviceStateQuery(
         asker.device,
         target.account.id,
         inviteOf(target.device),
@@ -267,21 +287,25 @@ const refusals: Readonly<
   ],
   'type-other': [
     ({ asker, target }) => ({
-      ...query(asker.device, target.account.id, inviteOf(target.device)),
+      ...deviceStateQuery(asker.device, target.account.id, inviteOf(target.device)),
       $type: 'x',
     }),
     'bad_request',
   ],
   'signatures-empty': [
     ({ asker, target }) => ({
-      ...query(asker.device, target.account.id, grantFor(target.device, asker.account.id)),
+      ...deviceStateQuery(
+        asker.device,
+        target.account.id,
+        grantFor(target.device, asker.account.id),
+      ),
       authorization: { ...grantFor(target.device, asker.account.id), signatures: {} },
     }),
     'bad_request',
   ],
 };
 
-for (const [word, [params, code]] of Object.entries(refusals)) {
+for (const [word, [params, code]] of Object.entries(stateQueryRefusals)) {
   resolve.check(
     `refused-${word}`,
     { source: '03 §5.6', title: `a signed query with ${word} is ${code}` },

@@ -19,11 +19,8 @@ import type { TestAccount, TestContext } from '../fixtures/test-context.ts';
 const send = checksOf('message.send');
 const method = 'message.send';
 
-type Parties = {
-  readonly context: TestContext;
-  readonly from: TestAccount;
-  readonly to: TestAccount;
-};
+type Party = Pick<TestAccount, 'account' | 'device'>;
+type Parties = { readonly context: TestContext; readonly from: Party; readonly to: Party };
 type Build = (parties: Parties) => JsonObject | Promise<JsonObject>;
 
 const good: Build = ({ from, to }) => grantedMessage(from.device, [to.device]);
@@ -37,7 +34,7 @@ function boxesOf(params: JsonObject): MessageKeyBox[] {
 }
 
 /** Requests between two accounts that must be refused, and the error code of each. */
-const refusals: Readonly<Record<string, [Build, ErrorCode]>> = {
+export const messageRefusals: Readonly<Record<string, [Build, ErrorCode]>> = {
   'envelope-missing': [
     async (parties) => {
       const { envelope: _, ...rest } = await good(parties);
@@ -280,7 +277,7 @@ const refusals: Readonly<Record<string, [Build, ErrorCode]>> = {
   ],
 };
 
-for (const [word, [build, code]] of Object.entries(refusals)) {
+for (const [word, [build, code]] of Object.entries(messageRefusals)) {
   send.check(
     `refused-${word}`,
     { source: '04 §12.2, §13', title: `a message with ${word} is ${code}, nothing is stored` },

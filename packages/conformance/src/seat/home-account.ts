@@ -68,7 +68,7 @@ export async function routeTo(
 }
 
 /** Signs a profile that lets everyone find the account. */
-export function publicProfile(device: Device, fields: { readonly name?: string } = {}) {
+export function publicProfile(device: Device, fields: JsonObject = {}): AccountProfile {
   return signProfile(device.account.network, device.signer, {
     account: device.account.id,
     public_discovery: true,

@@ -91,6 +91,12 @@ export class RelayConnection {
     return Buffer.from(result.frame).toString();
   }
 
+  /** Sends a notification, and asserts that nothing comes back; it was processed then. */
+  async notify(text: string): Promise<void> {
+    const { kind } = await this.send(this.protocols.rpc, encodeFrame(utf8(text)));
+    assertConforms(kind !== 'frame', 'a notification gets no answer');
+  }
+
   /**
    * Writes bytes to a new stream, and ends this side unless told otherwise.
    *

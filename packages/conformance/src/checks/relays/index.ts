@@ -1,5 +1,28 @@
 import { admissionChecks } from './admission.ts';
+import { deliverChecks } from './deliver.ts';
+import { dhtMessageChecks } from './dht-messages.ts';
+import { dhtRouteChecks } from './dht-routes.ts';
+import { dialChecks } from './dials.ts';
+import { envelopeChecks } from './envelopes.ts';
+import { frameChecks } from './frames.ts';
 import { handshakeChecks } from './handshake.ts';
+import { homeQueryChecks } from './home-queries.ts';
+import { relayLimitChecks } from './limits.ts';
+import { sourceDeliverChecks } from './source-deliver.ts';
+import { sourceQueryChecks } from './source-queries.ts';
 
 /** The checks for which the kit is another relay (07). */
-export const relayToRelayChecks = [...handshakeChecks, ...admissionChecks];
+export const relayToRelayChecks = [
+  ...handshakeChecks,
+  ...admissionChecks,
+  ...dialChecks,
+  ...frameChecks,
+  ...dhtMessageChecks,
+  ...dhtRouteChecks,
+  ...envelopeChecks,
+  ...homeQueryChecks,
+  ...deliverChecks,
+  ...relayLimitChecks,
+  ...sourceQueryChecks,
+  ...sourceDeliverChecks,
+];

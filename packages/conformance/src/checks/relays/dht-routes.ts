@@ -1,0 +1,283 @@
+/** Routes in the relay DHT: their checks, versions and conflicts (07 §B7, §B9 to §B12). */
+import { setTimeout } from 'node:timers/promises';
+import {
+  cosignRoute,
+  encodeBase64url,
+  type FinalRoute,
+  routeRelayInput,
+  verifyRoute,
+} from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
+import { assertConforms, assertEqual } from '../../assert.ts';
+import { unixSeconds } from '../../fixtures/account.ts';
+import { relayTime } from '../../fixtures/relay-info.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import type { TestContext } from '../../fixtures/test-context.ts';
+import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
+import type { RelayConnection } from '../../seat/relay-connection.ts';
+import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { relayChecksOf } from './common.ts';
+
+const routes = relayChecksOf('dht.routes');
+
+interface Scene {
+  readonly context: TestContext;
+  readonly seat: RelaySeat;
+  readonly connection: RelayConnection;
+  /** An account at home at the seat; the relay under test does not know it. */
+  readonly home: HomeAccount;
+}
+
+async function open(context: TestContext): Promise<Scene> {
+  const seat = await context.seat();
+  return { context, seat, connection: await seat.connect(), home: await seat.home() };
+}
+
+/** Signs another route of the account, by default an hour after now with the next revision. */
+async function another({ seat, home }: Scene, fields: Parameters<typeof routeTo>[2] = {}) {
+  const revision = home.route.revision + 1;
+  return await routeTo(home.account, seat, { revision, ...fields });
+}
+
+routes.check(
+  'get-home',
+  { source: '07 §B7, §B12', title: 'returns the route of an account at home here, unchanged' },
+  async (context) => {
+    const { account } = await context.testAccount();
+    const { connection } = await open(context);
+    const text = await connection.getRoute(account.id);
+    assertConforms(text !== undefined, 'the route of an account at home here is found');
+    const route: unknown = parseJson(text);
+    verifyRoute(context.network, route, { relayPublicKey: context.descriptor.public_key });
+    const read = { account: account.id };
+    const resolved = await context.expectOk(context.https(), 'account.route.resolve', read);
+    assertEqual(route, resolved, 'the route in the DHT and for clients');
+  },
+);
+
+routes.check(
+  'put',
+  { source: '07 §B7', title: 'echoes a valid route, and then returns it unchanged' },
+  async (context) => {
+    const scene = await open(context);
+    const { connection, home } = scene;
+    await connection.storeRoute(home.route);
+    const found = await connection.getRoute(home.id);
+    assertEqual(found, canonicalJson(home.route), 'the stored route');
+    await connection.storeRoute(home.route);
+    const resolved = await context.expectOk(context.https(), 'account.route.resolve', {
+      account: home.id,
+    });
+    assertEqual(resolved, home.route, 'the stored route for clients');
+  },
+);
+
+routes.check(
+  'put-with-unknown-members',
+  { source: '07 §B12', title: 'copies a route with all its unknown members' },
+  async (context) => {
+    const { connection, home, seat } = await open(context);
+    const { network } = context;
+    const draft = await home.account.route({ relayId: seat.relayId });
+    const { account_signature: _, ...unsigned } = draft;
+    const extended = { ...unsigned, future: { deep: ['kept'] } };
+    const input = network.bytes(extended, ['account_signature', 'relay_signature']);
+    const account_signature = encodeBase64url(await home.account.signer.sign(input));
+    const route = await cosignRoute(network, seat.signer, { ...extended, account_signature });
+    await connection.storeRoute(route);
+    assertEqual(await connection.getRoute(home.id), canonicalJson(route), 'the stored route');
+  },
+);
+
+routes.check(
+  'put-lower',
+  { source: '07 §B7, §B11', title: 'does not accept a route below the highest revision' },
+  async (context) => {
+    const scene = await open(context);
+    const { connection, home } = scene;
+    const lower = home.route;
+    const higher = await another(scene);
+    await connection.storeRoute(higher);
+    assertConforms(!(await connection.putRoute(lower)), 'a lower revision is not echoed');
+    assertEqual(await connection.getRoute(home.id), canonicalJson(higher), 'the stored route');
+  },
+);
+
+routes.check(
+  'put-conflict',
+  { source: '07 §B11', title: 'two contents of one revision leave no route until a higher one' },
+  async (context) => {
+    const scene = await open(context);
+    const { connection, home } = scene;
+    const { revision } = home.route;
+    await connection.storeRoute(home.route);
+    const other = await another(scene, { revision, expiresAt: unixSeconds() + 4_000 });
+    await connection.putRoute(other);
+    assertEqual(await connection.getRoute(home.id), undefined, 'the route during a conflict');
+    const call = { method: 'account.route.resolve', params: { account: home.id } };
+    await context.expectError(context.https(), call, 'invalid_state');
+    assertConforms(!(await connection.putRoute(home.route)), 'one of two contents does not win');
+    assertEqual(await connection.getRoute(home.id), undefined, 'the route of a standing conflict');
+    const higher = await another(scene);
+    await connection.storeRoute(higher);
+    assertEqual(await connection.getRoute(home.id), canonicalJson(higher), 'the higher route');
+  },
+);
+
+routes.check(
+  'expires',
+  { source: '07 §B5, §B11', title: 'never returns an expired route, nor an older one instead' },
+  async (context) => {
+    const scene = await open(context);
+    const { connection, home } = scene;
+    const expiresAt = (await relayTime(context)) + 4;
+    await connection.storeRoute(home.route);
+    await connection.storeRoute(await another(scene, { expiresAt }));
+    while ((await relayTime(context)) <= expiresAt) await setTimeout(500);
+    assertEqual(await connection.getRoute(home.id), undefined, 'the expired route');
+    assertConforms(!(await connection.putRoute(home.route)), 'an older route is not reinstated');
+    assertEqual(await connection.getRoute(home.id), undefined, 'the route below an expired one');
+  },
+);
+
+type Make = (scene: Scene) => Promise<JsonObject & { readonly account: string }>;
+
+/** Signs a route that the signing functions refuse to make. */
+async function signedAnyway(
+  { context, seat, home }: Scene,
+  changes: JsonObject,
+): Promise<JsonObject & { readonly account: string }> {
+  const { account_signature: _, relay_signature: __, ...fields } = home.route;
+  const unsigned = { ...fields, revision: fields.revision + 10, ...changes };
+  const { network } = context;
+  const input = network.bytes(unsigned, ['account_signature', 'relay_signature']);
+  const account_signature = encodeBase64url(await home.account.signer.sign(input));
+  const draft = { ...unsigned, account_signature };
+  const relay = await seat.signer.sign(routeRelayInput(network, draft));
+  return { ...draft, relay_signature: encodeBase64url(relay) };
+}
+
+const day = 86_400;
+
+/** Routes of higher revisions with one fault each. */
+const faults: Readonly<Record<string, Make>> = {
+  'the-account-signature-altered': async (scene) => {
+    const route = await another(scene);
+    return { ...route, account_signature: tampered(route.account_signature) };
+  },
+  'the-relay-signature-altered': async (scene) => {
+    const route = await another(scene);
+    return { ...route, relay_signature: tampered(route.relay_signature) };
+  },
+  'no-relay-signature': async (scene) => {
+    const { relay_signature: _, ...draft } = await another(scene);
+    return draft;
+  },
+  'a-member-added': async (scene) => ({ ...(await another(scene)), note: 'added' }),
+  'a-higher-revision-written-in': async (scene) => {
+    const route = await another(scene);
+    return { ...route, revision: route.revision + 5 };
+  },
+  'an-end-that-has-passed': (scene) =>
+    signedAnyway(scene, { updated_at: unixSeconds() - day, expires_at: unixSeconds() - 60 }),
+  'a-start-far-ahead': (scene) => {
+    const ahead = unixSeconds() + 365 * day;
+    return signedAnyway(scene, { updated_at: ahead, expires_at: ahead + day });
+  },
+  'a-period-over-3650-days': (scene) =>
+    signedAnyway(scene, { expires_at: unixSeconds() + 315_360_100 }),
+  'an-end-before-its-start': (scene) => {
+    const updated_at = unixSeconds() + 100;
+    return signedAnyway(scene, { updated_at, expires_at: updated_at - 10 });
+  },
+  'more-than-4096-bytes': (scene) => signedAnyway(scene, { note: 'n'.repeat(4_096) }),
+  'another-type': (scene) => signedAnyway(scene, { $type: 'svc.account.other' }),
+  'a-null-member': (scene) => signedAnyway(scene, { note: null }),
+  'the-key-of-another-account': (scene) =>
+    signedAnyway(scene, { account_public_key: scene.context.account().signer.publicKey }),
+  'a-relay-that-did-not-sign': async (scene) => {
+    const other = await scene.context.seat();
+    await other.connect();
+    return await signedAnyway(scene, { relay_id: other.relayId });
+  },
+  'an-unlisted-relay': async (scene) => {
+    const other = await scene.context.seat({ status: 'unlisted' });
+    return await routeTo(scene.home.account, other, { revision: scene.home.route.revision + 10 });
+  },
+  'a-suspended-relay': async (scene) => {
+    const other = await scene.context.seat({ status: 'suspended' });
+    return await routeTo(scene.home.account, other, { revision: scene.home.route.revision + 10 });
+  },
+};
+
+for (const [word, make] of Object.entries(faults)) {
+  routes.check(
+    `refused-${word}`,
+    {
+      source: '07 §B10, §B15',
+      title: `does not accept a route with ${word}, nor learn its revision`,
+    },
+    async (context) => {
+      const scene = await open(context);
+      const { connection, home } = scene;
+      await connection.storeRoute(home.route);
+      const route = await make(scene);
+      assertConforms(!(await connection.putRoute(route)), `a route with ${word} is not echoed`);
+      const found = await connection.getRoute(home.id);
+      assertEqual(found, canonicalJson(home.route), `the route after one with ${word}`);
+      const next = await another(scene);
+      assertConforms(await connection.putRoute(next), 'the next revision is accepted as before');
+    },
+  );
+}
+
+routes.check(
+  'leave',
+  { source: '07 §B12, §C7', title: 'stops serving an account when a higher route names another' },
+  async (context) => {
+    const { seat, connection } = await open(context);
+    const { account, device } = await context.testAccount({ publicDiscovery: true });
+    const query = { account: account.id };
+    const status = { ...query, device_id: device.id };
+    await connection.expectResult('device.status', status);
+    const route = await routeTo(account, seat, { revision: Date.now() + 1_000 });
+    await connection.storeRoute(route);
+    assertEqual(await connection.getRoute(account.id), canonicalJson(route), 'the stored route');
+    const calls = [
+      { method: 'device.status', params: status },
+      { method: 'profile.resolve', params: query },
+      { method: 'device.state.resolve', params: query },
+    ];
+    for (const call of calls) await connection.expectRefused(call, 'route_stale');
+  },
+);
+
+routes.check(
+  'leave-lower',
+  { source: '07 §B11', title: 'serves an account on if a route elsewhere has a lower revision' },
+  async (context) => {
+    const { seat, connection } = await open(context);
+    const { account, device } = await context.testAccount();
+    const route: FinalRoute = await routeTo(account, seat, { revision: 5 });
+    assertConforms(!(await connection.putRoute(route)), 'a lower revision is not echoed');
+    const params = { account: account.id, device_id: device.id };
+    await connection.expectResult('device.status', params);
+  },
+);
+
+routes.check(
+  'leave-conflict',
+  { source: '07 §B11, §C4', title: 'serves no account whose highest revision has two contents' },
+  async (context) => {
+    const { seat, connection } = await open(context);
+    const { account, device } = await context.testAccount();
+    const known = parseJson(String(await connection.getRoute(account.id))) as JsonObject;
+    const route = await routeTo(account, seat, { revision: Number(known.revision) });
+    await connection.putRoute(route);
+    const params = { account: account.id, device_id: device.id };
+    await connection.expectRefused({ method: 'device.status', params }, 'invalid_state');
+    assertEqual(await connection.getRoute(account.id), undefined, 'the route during a conflict');
+  },
+);
+
+export const dhtRouteChecks = routes.list;

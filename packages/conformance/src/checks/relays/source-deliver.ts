@@ -1,0 +1,310 @@
+/** The relay under test delivers messages of its accounts to another relay (07 §C8). */
+import type { ErrorCode } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { assertConforms, assertEqual } from '../../assert.ts';
+import { unixSeconds } from '../../fixtures/account.ts';
+import { grantedMessage } from '../../fixtures/direct-messages.ts';
+import { pollUntil } from '../../fixtures/poll.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
+import type { RelayConnection } from '../../seat/relay-connection.ts';
+import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
+import { relayChecksOf } from './common.ts';
+
+const deliveries = relayChecksOf('source.message.deliver');
+
+interface Scene {
+  readonly context: TestContext;
+  readonly seat: RelaySeat;
+  readonly connection: RelayConnection;
+  /** At home at the relay under test. */
+  readonly from: TestAccount;
+  /** At home at the seat; the relay under test has its route. */
+  readonly to: HomeAccount;
+}
+
+async function open(context: TestContext): Promise<Scene> {
+  const seat = await context.seat();
+  const connection = await seat.connect();
+  const to = await seat.home();
+  await connection.storeRoute(to.route);
+  return { context, seat, connection, to, from: await context.testAccount() };
+}
+
+/** Seconds in which a relay must have tried a delivery again. */
+const retryTime = 45;
+
+/** A message that a client has sent. */
+interface Sent {
+  readonly messageId: string;
+  /** What each attempt must send: all that the client has sent, but its own boxes. */
+  readonly expected: JsonObject;
+}
+
+async function send({ context, from, to }: Scene): Promise<Sent> {
+  const params = grantedMessage(from.device, [to.device], { senders: [from.device.certificate] });
+  const status = (await context.expectOk(from.caller, 'message.send', params)) as JsonObject;
+  assertConforms(
+    status.status === 'delivering' || status.status === 'target_accepted',
+    `message.send to another relay is delivering, not ${status.status}`,
+  );
+  const { sender_boxes: _, ...others } = params;
+  const messageId = String((params.envelope as JsonObject).message_id);
+  return { messageId, expected: { ...others, signer_certificate: from.device.certificate } };
+}
+
+async function statusOf({ context, from }: Scene, { messageId }: Sent): Promise<JsonObject> {
+  const query = { message_id: messageId };
+  return (await context.expectOk(from.caller, 'message.delivery.status', query)) as JsonObject;
+}
+
+async function ended(scene: Scene, sent: Sent): Promise<JsonObject> {
+  return await pollUntil(
+    'a delivery ends',
+    async () => {
+      const status = await statusOf(scene, sent);
+      return status.status === 'delivering' ? undefined : status;
+    },
+    { seconds: retryTime },
+  );
+}
+
+async function expectDelivered(scene: Scene, sent: Sent): Promise<void> {
+  const { status, error } = await ended(scene, sent);
+  const found = `${status} ${error === undefined ? '' : JSON.stringify(error)}`;
+  assertConforms(status === 'target_accepted', `the delivery is target_accepted, not ${found}`);
+}
+
+/** Returns the attempts of a message at a relay, in order. */
+function attempts({ service }: RelaySeat, { messageId }: Sent) {
+  const calls = service.calls('message.deliver');
+  return calls.filter(({ params }) => (params.envelope as JsonObject).message_id === messageId);
+}
+
+function expectUnchanged(seat: RelaySeat, sent: Sent): void {
+  for (const { params } of attempts(seat, sent)) {
+    assertEqual(canonicalJson(params), canonicalJson(sent.expected), 'parameters of an attempt');
+  }
+}
+
+deliveries.check(
+  'once',
+  { source: '07 §C8', title: 'delivers a message with exactly what was sent, and once' },
+  async (context) => {
+    const scene = await open(context);
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    expectUnchanged(scene.seat, sent);
+    // By the end of a later delivery, a second attempt of the first would have been made.
+    const later = await send(scene);
+    await expectDelivered(scene, later);
+    assertEqual(attempts(scene.seat, sent).length, 1, 'deliveries of one message');
+    assertEqual(attempts(scene.seat, later).length, 1, 'deliveries of the later message');
+  },
+);
+
+deliveries.check(
+  'accepted-at',
+  { source: '07 §C8', title: 'the time of its own acceptance stays, whatever the target answers' },
+  async (context) => {
+    const scene = await open(context);
+    const accepted_at = unixSeconds() - 1_000;
+    const result = { status: 'target_accepted', accepted_at };
+    scene.seat.service.answer('message.deliver', () => ({ result }));
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    const status = await statusOf(scene, sent);
+    assertConforms(status.accepted_at !== accepted_at, 'accepted_at is when the source accepted');
+  },
+);
+
+/** Refusals that end a delivery, and the code that the sender reads. */
+const ends: Readonly<Record<string, readonly [ReplyToCall, ErrorCode]>> = {
+  'bad-request': [refusal('bad_request'), 'bad_request'],
+  forbidden: [refusal('forbidden'), 'forbidden'],
+  'invalid-signature': [refusal('invalid_signature'), 'invalid_signature'],
+  'device-unknown': [refusal('device_unknown'), 'device_unknown'],
+  'clock-skew': [refusal('clock_skew'), 'clock_skew'],
+  'state-conflict': [refusal('state_conflict'), 'state_conflict'],
+  'message-expired': [refusal('message_expired'), 'message_expired'],
+  'request-too-large': [refusal('request_too_large'), 'request_too_large'],
+  'method-not-found': [refusal('method_not_found'), 'method_not_found'],
+  'an-unknown-code': [{ error: { code: -32_999, message: 'new' } }, 'bad_gateway'],
+};
+
+for (const [word, [reply, code]] of Object.entries(ends)) {
+  deliveries.check(
+    `ends-${word}`,
+    { source: '07 §C8', title: `ends a delivery that is refused with ${word}, for good` },
+    async (context) => {
+      const scene = await open(context);
+      const { service } = scene.seat;
+      service.answer('message.deliver', () => reply);
+      const sent = await send(scene);
+      const status = await ended(scene, sent);
+      assertEqual(status.status, 'failed', 'status of the delivery');
+      assertEqual((status.error as JsonObject).code, code, 'error of the delivery');
+      service.answer('message.deliver', (call) => service.honest(call));
+      await expectDelivered(scene, await send(scene));
+      assertEqual(attempts(scene.seat, sent).length, 1, 'attempts of the ended delivery');
+      assertEqual(await statusOf(scene, sent), status, 'the status afterwards');
+    },
+  );
+}
+
+const result = (members: JsonObject): ReplyToCall => ({ result: members });
+
+/** First answers after which the same relay must be asked again, with the same parameters. */
+const retries: Readonly<Record<string, Answering>> = {
+  'internal-error': () => refusal('internal_error'),
+  'bad-gateway': () => refusal('bad_gateway'),
+  'rate-limited': () => refusal('rate_limited'),
+  'temporarily-unavailable': () => refusal('temporarily_unavailable'),
+  'route-stale': () => refusal('route_stale'),
+  'target-not-local': () => refusal('target_not_local'),
+  'route-not-found': () => refusal('route_not_found'),
+  'not-found': () => refusal('not_found'),
+  'invalid-state': () => refusal('invalid_state'),
+  'a-reset': () => 'reset',
+  'no-answer': () => 'ended',
+  'no-json': () => ({ frame: 'accepted' }),
+  'another-id': () => ({
+    frame: JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 'x' },
+      result: { status: 'target_accepted', accepted_at: unixSeconds() },
+    }),
+  }),
+  'delivering-as-status': () => result({ status: 'delivering', accepted_at: unixSeconds() }),
+  'no-accepted-at': () => result({ status: 'target_accepted' }),
+  'an-empty-result': () => result({}),
+  'accepted-with-an-error': () =>
+    result({
+      ...{ status: 'target_accepted', accepted_at: unixSeconds() },
+      error: { code: 'forbidden', message: 'no' },
+    }),
+  'a-malformed-wait': () => refusal('rate_limited', { retry_after: 0.5 }),
+};
+
+for (const [word, first] of Object.entries(retries)) {
+  deliveries.check(
+    `retries-${word}`,
+    { source: '07 §C8', title: `repeats a delivery to the same relay, unchanged, after ${word}` },
+    async (context) => {
+      const scene = await open(context);
+      const { seat } = scene;
+      const { service } = seat;
+      let count = 0;
+      service.answer('message.deliver', async (call) => {
+        count += 1;
+        return count === 1 ? await first(call) : service.honest(call);
+      });
+      const sent = await send(scene);
+      await expectDelivered(scene, sent);
+      assertEqual(attempts(seat, sent).length, 2, 'attempts of the delivery');
+      expectUnchanged(seat, sent);
+    },
+  );
+}
+
+deliveries.check(
+  'waits',
+  { source: '07 §C9', title: 'does not repeat a delivery before retry_after has passed' },
+  async (context) => {
+    const scene = await open(context);
+    const { service } = scene.seat;
+    const seconds = 6;
+    let count = 0;
+    service.answer('message.deliver', (call) => {
+      count += 1;
+      return count === 1 ? refusal('rate_limited', { retry_after: seconds }) : service.honest(call);
+    });
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    const [first, second] = attempts(scene.seat, sent);
+    const waited = ((second?.at ?? 0) - (first?.at ?? 0)) / 1_000;
+    // A relay may count whole seconds of its clock.
+    assertConforms(waited > seconds - 1.1, `a wait of ${seconds} s, not ${waited.toFixed(1)} s`);
+  },
+);
+
+/** Moves the recipient to a second relay of the kit, by a higher route. */
+async function move({ context, to }: Scene): Promise<RelaySeat> {
+  const other = await context.seat();
+  const connection = await other.connect();
+  const revision = to.route.revision + 1;
+  to.route = await routeTo(to.account, other, { revision });
+  other.service.homes.push(to);
+  await connection.storeRoute(to.route);
+  return other;
+}
+
+deliveries.check(
+  'switches',
+  { source: '07 §C8', title: 'delivers to another relay after a route error, by a higher route' },
+  async (context) => {
+    const scene = await open(context);
+    const { seat } = scene;
+    let other: RelaySeat | undefined;
+    seat.service.answer('message.deliver', async () => {
+      other ??= await move(scene);
+      return refusal('route_stale');
+    });
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    assertConforms(other !== undefined, 'the first relay is asked first');
+    assertEqual(attempts(other, sent).length, 1, 'attempts at the new relay');
+    expectUnchanged(other, sent);
+    assertEqual(attempts(seat, sent).length, 1, 'attempts at the old relay');
+  },
+);
+
+deliveries.check(
+  'stays-after-unknown-outcome',
+  { source: '07 §C8', title: 'asks the relay that may have accepted first, also after a move' },
+  async (context) => {
+    const scene = await open(context);
+    const { seat } = scene;
+    let other: RelaySeat | undefined;
+    seat.service.answer('message.deliver', async () => {
+      if (other !== undefined) return refusal('route_stale');
+      other = await move(scene);
+      return 'reset';
+    });
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    assertConforms(other !== undefined, 'the first relay is asked first');
+    assertEqual(attempts(seat, sent).length, 2, 'attempts at the relay that gave no answer');
+    assertEqual(attempts(other, sent).length, 1, 'attempts at the new relay');
+    const [last, first] = [attempts(seat, sent).at(-1), attempts(other, sent)[0]];
+    assertConforms(
+      (last?.at ?? 0) < (first?.at ?? 0),
+      'the new relay is asked only after the route error of the old one',
+    );
+    expectUnchanged(other, sent);
+  },
+);
+
+deliveries.check(
+  'stays-below',
+  { source: '07 §C8', title: 'never delivers to a relay that only a lower route names' },
+  async (context) => {
+    const scene = await open(context);
+    const { seat, to } = scene;
+    const other = await context.seat();
+    await other.connect();
+    const decoy = await other.home();
+    const route = await routeTo(to.account, other, { revision: to.route.revision - 1 });
+    Object.assign(decoy, { account: to.account, devices: to.devices, route });
+    let count = 0;
+    seat.service.answer('message.deliver', (call) => {
+      count += 1;
+      return count === 1 ? refusal('route_stale') : seat.service.honest(call);
+    });
+    const sent = await send(scene);
+    await expectDelivered(scene, sent);
+    assertEqual(attempts(other, sent).length, 0, 'attempts at the relay of the lower route');
+  },
+);
+
+export const sourceDeliverChecks = deliveries.list;

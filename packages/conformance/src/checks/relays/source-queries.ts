@@ -1,0 +1,391 @@
+/** The relay under test asks a home relay for its clients (07 §C3 to §C7, §C9). */
+import {
+  type ErrorCode,
+  encodeBase64url,
+  type ProfileFields,
+  profileSigningInput,
+} from '@posthouse/protocol';
+import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
+import { unixSeconds } from '../../fixtures/account.ts';
+import { inviteOf } from '../../fixtures/contacts.ts';
+import { pollUntil } from '../../fixtures/poll.ts';
+import { tampered } from '../../fixtures/tampered.ts';
+import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
+import { type HomeAccount, publicProfile, routeTo } from '../../seat/home-account.ts';
+import type { RelayConnection } from '../../seat/relay-connection.ts';
+import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
+import { deviceStateQuery } from '../device-query.ts';
+import { relayChecksOf } from './common.ts';
+
+const profiles = relayChecksOf('source.profile.resolve');
+const states = relayChecksOf('source.device.state.resolve');
+const status = relayChecksOf('source.device.status');
+
+interface Scene {
+  readonly context: TestContext;
+  readonly seat: RelaySeat;
+  readonly connection: RelayConnection;
+  /** At home at the relay under test. */
+  readonly asker: TestAccount;
+  /** At home at the seat; the relay under test has its route. */
+  readonly home: HomeAccount;
+}
+
+async function open(context: TestContext): Promise<Scene> {
+  const seat = await context.seat();
+  const connection = await seat.connect();
+  const home = await seat.home();
+  await connection.storeRoute(home.route);
+  return { context, seat, connection, home, asker: await context.testAccount() };
+}
+
+profiles.check(
+  'forwards',
+  { source: '07 §C7', title: 'asks the home relay and returns its answer unchanged' },
+  async (context) => {
+    const { seat, home, asker } = await open(context);
+    const profile = publicProfile(home.device, { future: { deep: ['kept'] } });
+    home.profile = profile;
+    const result = await context.expectOk(asker.caller, 'profile.resolve', { account: home.id });
+    const expected = { profile, signer_certificate: home.device.certificate };
+    assertEqual(result, expected, 'the answer of the home relay');
+    const calls = seat.service.calls('profile.resolve');
+    assertEqual(calls.length, 1, 'requests to the home relay');
+    assertEqual(calls[0]?.params, { account: home.id }, 'parameters of the request');
+  },
+);
+
+type FaultyAnswer = (scene: Scene, honest: JsonObject) => ReplyToCall | Promise<ReplyToCall>;
+
+const isResult = (reply: ReplyToCall): reply is { result: JsonValue } =>
+  typeof reply === 'object' && 'result' in reply;
+
+/** Makes the seat give an answer made of the honest one. */
+function lie(scene: Scene, method: string, answer: FaultyAnswer): void {
+  const { service } = scene.seat;
+  const answering: Answering = async (call) => {
+    const honest = service.honest(call);
+    return await answer(scene, isResult(honest) ? (honest.result as JsonObject) : {});
+  };
+  service.answer(method, answering);
+}
+
+/** Answers that are none, to any method, and the code that the client gets. */
+const invalidAnswers: Readonly<Record<string, readonly [FaultyAnswer, ErrorCode]>> = {
+  'another-id': [
+    (_scene, result) => ({ frame: JSON.stringify({ jsonrpc: '2.0', id: 'other', result }) }),
+    'bad_gateway',
+  ],
+  'no-json': [() => ({ frame: '{"jsonrpc":"2.0","result":' }), 'bad_gateway'],
+  'no-utf8': [() => ({ frame: new Uint8Array([0x22, 0xff, 0x22]) }), 'bad_gateway'],
+  'null-as-result': [() => ({ result: null }), 'bad_gateway'],
+  'an-empty-result': [() => ({ result: {} }), 'bad_gateway'],
+  'a-null-member': [(_scene, result) => ({ result: { ...result, note: null } }), 'bad_gateway'],
+  'result-and-error': [
+    (_scene, result) => ({ error: { code: -32_010, message: 'not found' }, result }),
+    'bad_gateway',
+  ],
+  'an-unknown-code': [() => ({ error: { code: -32_999, message: 'new' } }), 'bad_gateway'],
+  'a-negative-wait': [() => refusal('rate_limited', { retry_after: -1 }), 'bad_gateway'],
+  'a-wait-as-text': [() => refusal('rate_limited', { retry_after: '1' }), 'bad_gateway'],
+  'a-reset': [() => 'reset', 'temporarily_unavailable'],
+  'no-answer': [() => 'ended', 'temporarily_unavailable'],
+  'target-not-local': [() => refusal('target_not_local'), 'temporarily_unavailable'],
+  'route-stale': [() => refusal('route_stale'), 'temporarily_unavailable'],
+};
+
+for (const [word, [answer, code]] of Object.entries(invalidAnswers)) {
+  profiles.check(
+    `answer-${word}`,
+    { source: '07 §C3, §C4, §C9', title: `an answer with ${word} is ${code} for the client` },
+    async (context) => {
+      const scene = await open(context);
+      lie(scene, 'profile.resolve', answer);
+      const call = { method: 'profile.resolve', params: { account: scene.home.id } };
+      await context.expectError(scene.asker.caller, call, code);
+    },
+  );
+}
+
+/** Signs a profile with any members. */
+function signedProfile({ home }: Scene, members: JsonObject): JsonObject {
+  const { device_signature: _, ...fields } = home.profile;
+  const unsigned = { ...fields, ...members } as unknown as ProfileFields & { $type: string };
+  const input = profileSigningInput(home.account.network, unsigned);
+  return { ...unsigned, device_signature: encodeBase64url(home.device.signer.sign(input)) };
+}
+
+/** Profiles that must not reach a client. */
+const profileLies: Readonly<Record<string, FaultyAnswer>> = {
+  'altered-profile': (_scene, result) => ({
+    result: { ...result, profile: { ...(result.profile as JsonObject), public_discovery: false } },
+  }),
+  'altered-signature': ({ home }, result) => ({
+    result: {
+      ...result,
+      profile: { ...home.profile, device_signature: tampered(home.profile.device_signature) },
+    },
+  }),
+  'another-account': async ({ seat }) => {
+    const other = await seat.home();
+    const profile = other.profile;
+    return { result: { profile, signer_certificate: other.device.certificate } };
+  },
+  'another-device': async ({ home }, result) => {
+    const { certificate } = await home.account.device();
+    return { result: { ...result, signer_certificate: certificate } };
+  },
+  'altered-certificate': ({ home }, result) => {
+    const { certificate } = home.device;
+    const account_signature = tampered(certificate.account_signature);
+    return { result: { ...result, signer_certificate: { ...certificate, account_signature } } };
+  },
+  'another-type': (scene, result) => ({
+    result: { ...result, profile: signedProfile(scene, { $type: 'svc.other' }) },
+  }),
+};
+
+for (const [word, answer] of Object.entries(profileLies)) {
+  profiles.check(
+    `refuses-${word}`,
+    { source: '07 §C1, §C7', title: `an answer with ${word} is bad_gateway for the client` },
+    async (context) => {
+      const scene = await open(context);
+      lie(scene, 'profile.resolve', answer);
+      const call = { method: 'profile.resolve', params: { account: scene.home.id } };
+      await context.expectError(scene.asker.caller, call, 'bad_gateway');
+    },
+  );
+}
+
+profiles.check(
+  'not-found',
+  { source: '07 §C7', title: 'passes the refusal of the home relay on' },
+  async (context) => {
+    const { seat, home, asker } = await open(context);
+    seat.service.answer('profile.resolve', () => refusal('not_found'));
+    const call = { method: 'profile.resolve', params: { account: home.id } };
+    await context.expectError(asker.caller, call, 'not_found');
+  },
+);
+
+profiles.check(
+  'moved',
+  { source: '07 §C4', title: 'asks another relay after a route error, if a higher route names it' },
+  async (context) => {
+    const scene = await open(context);
+    const { seat, home, asker } = scene;
+    const other = await context.seat();
+    await other.connect();
+    seat.service.answer('profile.resolve', () => refusal('route_stale'));
+    const revision = home.route.revision + 1;
+    home.route = await routeTo(home.account, other, { revision });
+    other.service.homes.push(home);
+    const result = await context.expectOk(asker.caller, 'profile.resolve', { account: home.id });
+    assertEqual((result as JsonObject).profile, home.profile, 'the answer of the new home relay');
+  },
+);
+
+profiles.check(
+  'not-moved-back',
+  { source: '07 §C4', title: 'asks no other relay that only a lower route names' },
+  async (context) => {
+    const { seat, home, asker } = await open(context);
+    const other = await context.seat();
+    await other.connect();
+    seat.service.answer('profile.resolve', () => refusal('route_stale'));
+    const old = await other.home();
+    const { account, devices, state, profile } = home;
+    const revision = home.route.revision - 1;
+    const route = await routeTo(account, other, { revision });
+    Object.assign(old, { account, devices, state, profile, route });
+    const call = { method: 'profile.resolve', params: { account: home.id } };
+    await context.expectError(asker.caller, call, 'temporarily_unavailable');
+    assertEqual(other.service.calls('profile.resolve').length, 0, 'requests to the other relay');
+  },
+);
+
+states.check(
+  'unchanged',
+  { source: '07 §C6', title: 'passes a signed query on unchanged, and the answer back' },
+  async (context) => {
+    const { seat, home, asker } = await open(context);
+    const query = deviceStateQuery(asker.device, home.id, inviteOf(home.device));
+    const state = await context.expectOk(asker.caller, 'device.state.resolve', query);
+    assertEqual(state, home.state, 'the answer of the home relay');
+    const [call] = seat.service.calls('device.state.resolve');
+    assertEqual(canonicalJson(call?.params ?? {}), canonicalJson(query), 'the query as passed on');
+  },
+);
+
+states.check(
+  'own-checks',
+  { source: '07 §C6', title: 'refuses a query of another device without asking' },
+  async (context) => {
+    const { seat, home, asker } = await open(context);
+    const other = await context.testAccount();
+    const query = deviceStateQuery(other.device, home.id, inviteOf(home.device));
+    const call = { method: 'device.state.resolve', params: query };
+    await context.expectError(asker.caller, call, 'forbidden');
+    assertEqual(seat.service.calls('device.state.resolve').length, 0, 'requests that were sent');
+  },
+);
+
+/** States that must not reach a client. */
+const stateLies: Readonly<Record<string, FaultyAnswer>> = {
+  'altered-state': (_scene, result) => ({
+    result: { ...result, revision: Number(result.revision) + 1 },
+  }),
+  'altered-signature': ({ home }) => ({
+    result: { ...home.state, account_signature: tampered(home.state.account_signature) },
+  }),
+  'another-account': async ({ seat }) => ({ result: (await seat.home()).state }),
+  'altered-certificate': ({ home }) => {
+    const { certificate } = home.device;
+    const device_signature = tampered(certificate.device_signature);
+    return { result: { ...home.state, certificates: [{ ...certificate, device_signature }] } };
+  },
+  'lower-revision': async ({ home }) => ({
+    result: await home.account.state(home.devices, home.state.revision - 1),
+  }),
+  'another-content-of-the-revision': async ({ home }) => ({
+    result: await home.account.state([], home.state.revision),
+  }),
+};
+
+for (const [word, answer] of Object.entries(stateLies)) {
+  states.check(
+    `refuses-${word}`,
+    { source: '07 §C6', title: `an answer with ${word} is bad_gateway for the client` },
+    async (context) => {
+      const scene = await open(context);
+      const params = { account: scene.home.id };
+      await context.expectOk(scene.asker.caller, 'device.state.resolve', params);
+      lie(scene, 'device.state.resolve', answer);
+      const call = { method: 'device.state.resolve', params };
+      await context.expectError(scene.asker.caller, call, 'bad_gateway');
+    },
+  );
+}
+
+states.check(
+  'higher-revision',
+  { source: '07 §C6', title: 'adopts a state of a higher revision' },
+  async (context) => {
+    const { home, asker } = await open(context);
+    const params = { account: home.id };
+    await context.expectOk(asker.caller, 'device.state.resolve', params);
+    home.devices.push(await home.account.device());
+    home.state = await home.account.state(home.devices, home.state.revision + 1);
+    const state = await context.expectOk(asker.caller, 'device.state.resolve', params);
+    assertEqual(state, home.state, 'the higher state');
+  },
+);
+
+status.check(
+  'signs-in',
+  { source: '07 §C5', title: 'opens a session for a device that its home relay says is active' },
+  async (context) => {
+    const { seat, home } = await open(context);
+    const expiresAt = unixSeconds() + 600;
+    const answer = { status: 'active', expires_at: expiresAt };
+    seat.service.answer('device.status', () => ({ result: answer }));
+    const session = await context.authenticateDevice(context.https(), home.device);
+    assertConforms(
+      session.expires_at <= expiresAt,
+      `a session ends with the device's certificate, not ${session.expires_at - expiresAt} s later`,
+    );
+    const calls = seat.service.calls('device.status');
+    assertEqual(calls.length, 1, 'questions to the home relay');
+    const { account, device_id, ...others } = calls[0]?.params ?? {};
+    assertEqual([account, device_id], [home.id, home.device.id], 'parameters of the question');
+    assertEqual(others, {}, 'further parameters of the question');
+  },
+);
+
+const soon = () => unixSeconds() + 600;
+
+/** Answers by which no session may be opened. */
+const noSession: Readonly<Record<string, Answering>> = {
+  inactive: () => ({ result: { status: 'inactive' } }),
+  'active-without-end': () => ({ result: { status: 'active' } }),
+  'active-and-expired': () => ({ result: { status: 'active', expires_at: unixSeconds() - 10 } }),
+  'inactive-with-end': () => ({ result: { status: 'inactive', expires_at: soon() } }),
+  'another-status': () => ({ result: { status: 'yes', expires_at: soon() } }),
+  'another-id': () => ({
+    frame: JSON.stringify({
+      ...{ jsonrpc: '2.0', id: 'x' },
+      result: { status: 'active', expires_at: soon() },
+    }),
+  }),
+  'route-stale': () => refusal('route_stale'),
+  'internal-error': () => refusal('internal_error'),
+  reset: () => 'reset',
+};
+
+for (const [word, answer] of Object.entries(noSession)) {
+  status.check(
+    `no-session-${word}`,
+    { source: '07 §C5', title: `opens no session after the answer ${word}` },
+    async (context) => {
+      const { seat, home } = await open(context);
+      seat.service.answer('device.status', answer);
+      const caller = context.https();
+      const nonce = await context.challenge(caller, home.id);
+      const proof = context.deviceProof(home.device, nonce);
+      const verified = await caller.call('auth.device.verify', proof);
+      assertConforms(!verified.ok, `no session after the answer ${word}`);
+      if (word === 'inactive') assertEqual(verified.code, 'device_unknown', 'code of the refusal');
+    },
+  );
+}
+
+/** Sends a hint that a device changed. */
+async function hint(connection: RelayConnection, { id, device }: HomeAccount): Promise<void> {
+  const params = { account: id, device_id: device.id };
+  const text = JSON.stringify({ jsonrpc: '2.0', method: 'device.status.changed', params });
+  await connection.notify(text);
+}
+
+status.check(
+  'hint',
+  { source: '07 §C9', title: 'a hint of the home relay ends the use of an earlier answer' },
+  async (context) => {
+    const { seat, home, connection } = await open(context);
+    await context.authenticateDevice(context.https(), home.device);
+    seat.service.answer('device.status', () => ({ result: { status: 'inactive' } }));
+    await hint(connection, home);
+    await pollUntil('no session by the answer from before the hint', async () => {
+      const caller = context.https();
+      const nonce = await context.challenge(caller, home.id);
+      const proof = context.deviceProof(home.device, nonce);
+      const verified = await caller.call('auth.device.verify', proof);
+      return verified.ok ? undefined : true;
+    });
+  },
+);
+
+status.check(
+  'foreign-hint',
+  { source: '07 §C9', title: 'a hint of another relay than the home has no effect' },
+  async (context) => {
+    const { seat, home } = await open(context);
+    const other = await (await context.seat()).connect();
+    await context.authenticateDevice(context.https(), home.device);
+    await context.authenticateDevice(context.https(), home.device);
+    const asked = seat.service.calls('device.status').length;
+    if (asked > 1) throw new NotApplicable('the relay keeps no answers to device.status');
+    await hint(other, home);
+    await other.exchange('{"jsonrpc":"2.0","id":1,"method":"profile.resolve","params":{}}');
+    await context.authenticateDevice(context.https(), home.device);
+    assertEqual(
+      seat.service.calls('device.status').length,
+      asked,
+      'questions after a foreign hint',
+    );
+  },
+);
+
+export const sourceQueryChecks = [...profiles.list, ...states.list, ...status.list];
