@@ -74,7 +74,7 @@ const shortTimes = {
 };
 
 /** A relay with short times for other relays, and the seat of one. */
-export async function startRelayWithSeats(): Promise<TestRelay> {
+async function startRelayWithSeats(): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
   const limits = { ...unlimited, ...unlimitedPeers, ...shortTimes };
   const { target, folder, successes } = stack.use(
