@@ -49,7 +49,7 @@ status.check(
   },
 );
 
-/** Devices that are not current, told apart for nobody. */
+/** Devices that are not current; the answer does not say why. */
 const inactive: Readonly<
   Record<string, (context: TestContext, account: TestAccount) => Promise<string>>
 > = {
