@@ -106,6 +106,11 @@ export class ForeignRelay implements AsyncDisposable {
     await stream.readFrame();
   }
 
+  /** The port it listens on, also while it is stopped. */
+  get port(): number {
+    return this.#port;
+  }
+
   get connection(): PeerConnection<string> {
     if (this.#connection === undefined) throw new Error('the foreign relay is not connected');
     return this.#connection;

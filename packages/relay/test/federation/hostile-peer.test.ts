@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { PeerStream } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -6,7 +8,12 @@ import { servedRelay } from '../support/served-relay.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 
 const relay = servedRelay({
-  limits: { peerHandshakesPerAddress: 1_000, peerHandshakeRate: 1e6, peerHandshakeBurst: 1e6 },
+  limits: {
+    peerHandshakesPerAddress: 1_000,
+    peerHandshakeRate: 1e6,
+    peerHandshakeBurst: 1e6,
+    federationAddressLookupRate: 1_000,
+  },
 });
 const ann = relay.person('ann');
 let foreign: ForeignRelay;
@@ -159,4 +166,50 @@ test('07 §C9: a relay with too many invalid messages is dropped and refused for
   relay.clock.advance(600);
   await foreign.dial();
   expect(await ask()).toMatchObject({ kind: 'invalid' });
+});
+
+describe('07 §B3: a relay that hangs', () => {
+  /** Replaces the foreign relay by a TCP server on its port. */
+  async function replaced(serve: (socket: Socket) => void): Promise<Server> {
+    await foreign.stop();
+    await vi.waitFor(() => {
+      expect(relay.server.context.metrics.value('peers', { state: 'connected' })).toBe(0);
+    }, patience);
+    const server = createServer(serve);
+    server.listen(foreign.port, '127.0.0.1');
+    await once(server, 'listening');
+    return server;
+  }
+
+  test.each([
+    ['before the handshake', ''],
+    ['after it agreed on Noise', '\x13/multistream/1.0.0\n\x07/noise\n'],
+  ])('%s is unreachable after a time limit, for all calls at once', async (_, greeting) => {
+    const accepted = Promise.withResolvers<void>();
+    const sockets = new Set<Socket>();
+    const server = await replaced((socket) => {
+      sockets.add(socket.on('error', () => {}));
+      socket.write(greeting);
+      accepted.resolve();
+    });
+    const answers = [ask(), ask(), ask()];
+    await accepted.promise;
+    relay.clock.advance(30);
+    expect(await Promise.all(answers)).toEqual(answers.map(() => ({ kind: 'unreachable' })));
+    expect(sockets.size).toBe(1);
+    const pause = (client().pausedUntil(foreign.relayId) as number) - relay.clock.now();
+    // One failure, whatever number of calls waited for the dial.
+    expect(pause).toBeLessThanOrEqual(5);
+    for (const socket of sockets) socket.destroy();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('during the handshake of its own dial delays no other relay', async () => {
+    const { peerPort = 0 } = relay.server;
+    const silent = Array.from({ length: 30 }, () => connect(peerPort, '127.0.0.1'));
+    await Promise.all(silent.map((socket) => once(socket, 'connect')));
+    await using other = await ForeignRelay.start(relay, 0x92);
+    expect(other.connection.isOpen).toBe(true);
+    for (const socket of silent) socket.destroy();
+  });
 });
