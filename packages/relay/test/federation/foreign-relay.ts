@@ -111,6 +111,11 @@ export class ForeignRelay implements AsyncDisposable {
     return this.#port;
   }
 
+  /** Number of connections with the relay under test. */
+  get connections(): number {
+    return this.#host?.connections.size ?? 0;
+  }
+
   get connection(): PeerConnection<string> {
     if (this.#connection === undefined) throw new Error('the foreign relay is not connected');
     return this.#connection;

@@ -141,6 +141,18 @@ describe('07 §C9: a relay that cannot be reached', () => {
     expect(await ask()).toMatchObject({ kind: 'invalid' });
   });
 
+  test('is dialled once for all calls that wait', async () => {
+    await foreign.stop();
+    await vi.waitFor(() => {
+      expect(relay.server.context.metrics.value('peers', { state: 'connected' })).toBe(0);
+    }, patience);
+    await foreign.listen();
+    foreign.serveRpc = answering(answer(4_711));
+    const answers = await Promise.all([ask(), ask(), ask()]);
+    expect(answers).toEqual(answers.map(() => expect.objectContaining({ kind: 'invalid' })));
+    expect(foreign.connections).toBe(1);
+  });
+
   test('is stored with its failure in words, which a restart knows', async () => {
     await foreign.stop();
     await vi.waitFor(() => {
