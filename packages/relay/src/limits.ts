@@ -128,9 +128,12 @@ export const RelayLimits = Type.Object({
   routeLookups: limit(32, 'Accounts whose routes are looked up in the network at once.'),
   routeLookupRate: limit(
     5,
-    'Such lookups in a second that one address or one other relay causes, sustained.',
+    'Such lookups in a second that one address, account or other relay causes, sustained.',
   ),
-  routeLookupBurst: limit(100, 'Such lookups that one address or one other relay causes at once.'),
+  routeLookupBurst: limit(
+    100,
+    'Such lookups that one address, account or other relay causes at once.',
+  ),
   rememberedRouteLookups: limit(100_000, 'Accounts whose last lookup is remembered.'),
   blockedRelays: limit(10_000, 'Relays that the operator has blocked.'),
   blockReason: limit(2_048, "Bytes of the operator's reason to block a relay."),

@@ -75,7 +75,10 @@ export async function askHome<N extends RelayMethodName, T>(
   context: RelayContext,
   question: HomeQuestion<N, T>,
 ): Promise<HomeAnswer<T>> {
-  const first = await locate(context, question.account, { now: context.clock.now() });
+  const first = await locate(context, question.account, {
+    now: context.clock.now(),
+    asker: askerOf(question.caller),
+  });
   if (first.kind === 'local') return { kind: 'local' };
   let relayId = homeRelay(first);
   using _query = context.relayQueries.begin(question.caller.account);
@@ -116,7 +119,7 @@ export async function forwardQuery<N extends RelayMethodName>(
 ): Promise<HandlerResult | undefined> {
   const { verify, admit, ...question } = query;
   const now = context.clock.now();
-  const home = await locate(context, query.account, { now });
+  const home = await locate(context, query.account, { now, asker: askerOf(session) });
   if (home.kind === 'local') return undefined;
   homeRelay(home);
   await context.storage.read(async (tx) => {
@@ -132,6 +135,11 @@ export async function forwardQuery<N extends RelayMethodName>(
     },
   });
   return answer.kind === 'local' ? undefined : { result: new JsonText(answer.value) };
+}
+
+/** Returns the key of the account that is charged for route lookups. */
+function askerOf({ account }: { readonly account: string }): string {
+  return `account ${account}`;
 }
 
 /** Determines the home once more; without `refresh` from storage alone. */

@@ -23,8 +23,8 @@ export interface LocateOptions {
   /** Asks the directory even if a fresh answer is known, and even about an account at home here. */
   readonly refresh?: boolean;
   /**
-   * Who causes a lookup, if it has no session: an address or a relay ID. Its lookups are limited
-   * (`routeLookupRate`).
+   * Who causes a lookup: `address …`, `account …` or `relay …`. Its lookups are limited
+   * (`routeLookupRate`); those of this relay's own jobs are not.
    */
   readonly asker?: string;
 }

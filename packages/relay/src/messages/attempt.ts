@@ -47,11 +47,13 @@ export async function attempt(context: RelayContext, delivery: ClaimedDelivery):
 /** Locates the recipient; if the directory refuses for now, the home is unknown. */
 async function locateRecipient(
   context: RelayContext,
-  { recipient, attempts }: Delivery,
+  { sender, recipient, attempts }: Delivery,
   now: number,
 ): Promise<Home> {
   try {
-    return await locate(context, recipient, { now, refresh: attempts > 0 });
+    // One sender must not use up what other relays allow this one to ask (07 §C9).
+    const asker = `account ${sender}`;
+    return await locate(context, recipient, { now, refresh: attempts > 0, asker });
   } catch (error) {
     if (error instanceof ProtocolError) return { kind: 'unknown' };
     throw error;

@@ -87,7 +87,7 @@ async function checkNew(
 ): Promise<Access> {
   const { network, verifier } = context;
   const { from: requester, to: target } = envelope;
-  requireHome(await locate(context, target, { now, asker: peer.relayId }));
+  requireHome(await locate(context, target, { now, asker: `relay ${peer.relayId}` }));
   const signatures = () => deviceCertificateSignatures(network, certificate);
   await verifier.verifyOnce(certificateText, signatures, 'certificate');
   await verifyEnvelope(context, envelope, { certificate, now });

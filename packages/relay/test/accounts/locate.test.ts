@@ -123,6 +123,38 @@ describe('07 §B12: lookups of routes', () => {
     expect(await resolve(new Person(relay, 'late'))).toBe('not_found');
   });
 
+  test('one account causes a limited number of lookups by queries', async () => {
+    await relay.restart({ routeLookupRate: 1, routeLookupBurst: 5, accountBurst: 1_000 });
+    const bob = await relay.register('bob', ['phone']);
+    asked = [];
+    const codes: string[] = [];
+    for (const person of people(7)) {
+      const params = { account: person.account };
+      codes.push(await relay.codeOf('profile.resolve', params, { session: bob.session() }));
+    }
+    expect(codes.slice(5)).toEqual(['rate_limited', 'rate_limited']);
+    expect(asked).toHaveLength(5);
+  });
+
+  test('one sender causes a limited number of lookups by messages', async () => {
+    await relay.restart({ routeLookups: 9, routeLookupRate: 1, routeLookupBurst: 5 });
+    const bob = await relay.register('bob', ['phone']);
+    const eve = await relay.register('eve', ['phone']);
+    asked = [];
+    const send = async (from: Person, to: Person) => {
+      await to.addDevice('phone');
+      const message = from.message(to, { authorization: to.grant(from) });
+      await relay.call('message.send', message, { session: from.session() });
+    };
+    for (const person of people(9)) await send(bob, person);
+    await relay.runJob('messages.delivery');
+    expect(asked).toHaveLength(5);
+    await send(eve, ann);
+    await relay.runJob('messages.delivery');
+    expect(asked.slice(5)).toEqual([ann.account]);
+    expect(await relay.rows('deliveries')).toHaveLength(10);
+  });
+
   test('above the limit of lookups under way a call is refused with retry_after 1', async () => {
     const { release, underWay } = await holdThree();
     await expect(homeOf(ann)).rejects.toMatchObject({

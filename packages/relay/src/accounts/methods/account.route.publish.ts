@@ -41,7 +41,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
       'the registry does not list this relay as active: try another relay',
     );
   }
-  await lookUpUnknown(context, account, now);
+  await lookUpUnknown(context, account, { now, asker: `address ${call.address}` });
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   const published = await storage.write(`account:${account}`, async (tx) => {
@@ -67,11 +67,15 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
  * and the relay that the account leaves is sent it. If nothing is found the account may move all the
  * same (07 §B12).
  */
-async function lookUpUnknown(context: RelayContext, account: string, now: number): Promise<void> {
+async function lookUpUnknown(
+  context: RelayContext,
+  account: string,
+  by: { readonly now: number; readonly asker: string },
+): Promise<void> {
   const known = await context.storage.read((tx) => readRoute(tx, account));
   if (known !== undefined) return;
   try {
-    await locate(context, account, { now, refresh: true });
+    await locate(context, account, { ...by, refresh: true });
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
   }
