@@ -9,7 +9,7 @@ import { hex, type Libp2pAddress } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import { peerConnected, peerDisconnected } from '../observability/peer-events.ts';
 import type { AddressFilter } from './address-filter.ts';
-import type { Eligibility } from './eligibility.ts';
+import type { Eligibility, ExpectedPeer } from './eligibility.ts';
 import { finishStream } from './finish-stream.ts';
 import type { PeerFaults } from './peer-faults.ts';
 import { PeerRefusal } from './peer-refusal.ts';
@@ -46,8 +46,11 @@ export class PeerConnections {
   /** By relay ID, the newest last. Without connections that are closed or were retired. */
   readonly #usable = new Map<string, Connection[]>();
   readonly #dials = new Map<string, Promise<Connection>>();
-  /** Relays that are being dialled, by Peer ID in hex. */
-  readonly #expected = new Map<string, string>();
+  /**
+   * Relays that are being dialled, by Peer ID in hex: more than one if a descriptor binds the Peer
+   * ID of another relay, which must not keep that one from being dialled.
+   */
+  readonly #expected = new Map<string, Set<string>>();
   #host: PeerHost<EligiblePeer> | undefined;
 
   constructor(context: Parts, parts: ConnectionsParts) {
@@ -68,12 +71,16 @@ export class PeerConnections {
    */
   async admit(remote: RemotePeer, signal: AbortSignal): Promise<EligiblePeer> {
     const { eligibility, faults } = this.#parts;
-    const relayId =
-      remote.direction === 'outbound' ? this.#expected.get(hex(remote.peerId)) : undefined;
-    const expected = relayId === undefined ? {} : { relayId, peerId: remote.peerId };
-    const peer = await eligibility.admit(remote, expected, signal);
+    const peer = await eligibility.admit(remote, this.#expectedOf(remote), signal);
     if (!faults.isRefused(peer.relayId)) return peer;
     throw new PeerRefusal('misbehaved', 'the relay sent too many invalid messages');
+  }
+
+  #expectedOf({ direction, peerId }: RemotePeer): ExpectedPeer {
+    if (direction === 'inbound') return {};
+    const [relayId, ...others] = this.#expected.get(hex(peerId)) ?? [];
+    // If several have this Peer ID, the handshake tells which one answers; the dials compare it.
+    return relayId === undefined || others.length > 0 ? { peerId } : { relayId, peerId };
   }
 
   /** Takes over an admitted connection of either direction, from the host. */
@@ -201,13 +208,19 @@ export class PeerConnections {
 
   async #dialPeer(peer: EligiblePeer, signal: AbortSignal): Promise<Connection> {
     const key = hex(peer.peerId);
-    this.#expected.set(key, peer.relayId);
+    const { relayId } = peer;
+    const expected = this.#expected.get(key) ?? new Set();
+    this.#expected.set(key, expected.add(relayId));
     try {
       const connection = await this.#dialAddresses(peer, signal);
+      if (connection.peer.relayId !== relayId) {
+        throw new PeerRefusal('relay_id_expected', 'the relay is not the one that was dialled');
+      }
       await this.#checkProtocols(connection, signal);
       return connection;
     } finally {
-      this.#expected.delete(key);
+      expected.delete(relayId);
+      if (expected.size === 0) this.#expected.delete(key);
     }
   }
 

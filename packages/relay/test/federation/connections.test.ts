@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest';
+import { PeerConnections } from '../../src/federation/connections.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ManualClock } from '../support/clock.ts';
+import { network } from '../support/modules.ts';
+
+const honest = `0x${'11'.repeat(20)}`;
+const hostile = `0x${'22'.repeat(20)}`;
+const peerId = Uint8Array.of(1, 2, 3);
+
+/** The peer whose descriptor a relay has; both bind the Peer ID of the honest relay. */
+const peerOf = (relayId: string) => ({
+  ...{ relayId, peerId, descriptor: { endpoints: [] } },
+  addresses: [{ family: 'ip4', host: '127.0.0.1', port: relayId === honest ? 1 : 2, peerId: '' }],
+});
+
+/** A connection that agrees on each protocol. */
+const connectionWith = (relayId: string) => ({
+  peer: peerOf(relayId),
+  openStream: async () => ({ end: () => {}, reset: () => {}, readFrame: async () => undefined }),
+});
+
+test('07 §B5: a relay that claims the Peer ID of another does not keep it from being dialled', async () => {
+  const clock = new ManualClock();
+  const expected: unknown[] = [];
+  const failed: string[] = [];
+  const hanging = Promise.withResolvers<never>();
+  const hostileDialled = Promise.withResolvers<void>();
+  const stopping = new AbortController();
+  const connections = new PeerConnections(
+    { clock, limits: defaultLimits, metrics: new Metrics(), network, log: {} } as never,
+    {
+      eligibility: {
+        onDrop: () => {},
+        candidate: async (relayId: string) => peerOf(relayId),
+        admit: async (_: unknown, given: { readonly relayId?: string }) => {
+          expected.push(given);
+          // As admission does: the handshake shows the honest relay's descriptor.
+          if (given.relayId === hostile) throw new Error('not the relay that was dialled');
+          return peerOf(honest);
+        },
+      },
+      filter: { resolve: async ({ host }: { host: string }) => [host] },
+      health: { failed: (relayId: string) => failed.push(relayId) },
+      faults: { isRefused: () => false },
+      stopping: stopping.signal,
+    } as never,
+  );
+  connections.use({
+    dial: async ({ port }: { port: number }) => {
+      if (port === 2) {
+        hostileDialled.resolve();
+        return await hanging.promise;
+      }
+      await hostileDialled.promise;
+      const remote = { peerId, descriptor: '', address: '127.0.0.1', direction: 'outbound' };
+      const { relayId } = await connections.admit(remote as never, stopping.signal);
+      return connectionWith(relayId);
+    },
+  } as never);
+  const dialled = connections.dial(honest, stopping.signal);
+  const other = connections.dial(hostile, stopping.signal).catch((error: Error) => error.message);
+  expect((await dialled).peer.relayId).toBe(honest);
+  expect(failed).toEqual([]);
+  expect(expected).toEqual([{ peerId }]);
+  stopping.abort(new Error('the test ends'));
+  expect(await other).toBe('the test ends');
+});
