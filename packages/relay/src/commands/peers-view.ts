@@ -67,7 +67,7 @@ function stateOf(
   if (relay === undefined) return { state: 'unlisted', since: undefined };
   if (relay.status !== 'active') return { state: relay.status, since: relay.updatedAt };
   if (relay.failing !== undefined) return { state: 'failing', since: relay.failing.since };
-  return { state: relay.lastOk === undefined ? 'unknown' : 'reachable', since: undefined };
+  return { state: relay.lastOk === undefined ? 'unknown' : 'reachable', since: relay.okSince };
 }
 
 function hostOf(endpoint: string): string {

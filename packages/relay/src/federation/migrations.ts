@@ -45,4 +45,10 @@ export const federationMigrations: readonly Migration[] = [
       'CREATE INDEX route_keys_by_account ON route_keys (account)',
     ],
   },
+  {
+    id: 603,
+    name: 'since when relays answer',
+    // The first success after the last failure, Unix seconds; null while the relay fails.
+    statements: ['ALTER TABLE relays ADD COLUMN ok_since BIGINT'],
+  },
 ];

@@ -19,6 +19,8 @@ export interface KnownRelay {
   readonly descriptor: string | undefined;
   /** When it last answered; stored at intervals. */
   readonly lastOk: number | undefined;
+  /** When it first answered after its last failure. */
+  readonly okSince: number | undefined;
   /** Present while it does not answer. */
   readonly failing: { readonly since: number; readonly retryAt: number } | undefined;
   /** The last failure in words, also of a relay that answers again. */
@@ -33,6 +35,7 @@ interface KnownRow extends Row {
   peer_id: string | null;
   descriptor: string | null;
   last_ok: number | null;
+  ok_since: number | null;
   failing_since: number | null;
   retry_at: number | null;
   last_error: string | null;
@@ -41,8 +44,8 @@ interface KnownRow extends Row {
 /** Reads the relays that this one knows, without itself; at most `limit`. */
 export async function readKnownRelays(tx: Reader, limit: number): Promise<KnownRelay[]> {
   const rows = await tx.all<KnownRow>(
-    `SELECT relay_id, endpoint, status, updated_at, peer_id, descriptor, last_ok, failing_since,
-        retry_at, last_error
+    `SELECT relay_id, endpoint, status, updated_at, peer_id, descriptor, last_ok, ok_since,
+        failing_since, retry_at, last_error
       FROM relays WHERE relay_id <> ? ORDER BY relay_id LIMIT ?`,
     (await readBoundRelay(tx)) ?? '',
     limit,
@@ -55,6 +58,7 @@ export async function readKnownRelays(tx: Reader, limit: number): Promise<KnownR
     peerId: row.peer_id ?? undefined,
     descriptor: row.descriptor ?? undefined,
     lastOk: row.last_ok ?? undefined,
+    okSince: row.ok_since ?? undefined,
     failing:
       row.failing_since === null
         ? undefined

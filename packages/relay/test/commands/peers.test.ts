@@ -95,7 +95,8 @@ describe('posthouse peers', () => {
     const addresses = ['/ip4/192.0.2.1/tcp/4201', '/dns4/a.example/tcp/4201'];
     const endpoints = ['https://a.example/svc/v1', ...addresses.map((one) => `${one}/p2p/12D3x`)];
     const descriptor = JSON.stringify({ endpoints });
-    await know('a', { peer_id: '12D3x', descriptor, last_ok: at, last_error: 'an old one' });
+    const reached = { last_ok: at, ok_since: at - 60 };
+    await know('a', { peer_id: '12D3x', descriptor, ...reached, last_error: 'an old one' });
     await know('b', { ...failing, retry_at: 9_000_000_000 });
     await know('c');
     await know('d', { status: 'suspended', ...failing, retry_at: 0 });
@@ -112,6 +113,7 @@ describe('posthouse peers', () => {
     expect(await listed()).toEqual([
       {
         ...facts('a', 'reachable'),
+        since: at - 60,
         ...{ peer_id: '12D3x', addresses, last_ok: at, last_error: 'an old one' },
       },
       { ...facts('b', 'failing'), since: at, next_try: 9_000_000_000, ...error },
@@ -123,7 +125,7 @@ describe('posthouse peers', () => {
     expect(errors).toBe('');
     expect(output.split('\n').map((line) => line.replaceAll(/ {2,}/g, '  '))).toEqual([
       'relay  name  state  since  mail  oldest  next try  addresses  last error',
-      `${id('a')}  a.example  reachable  -  0  -  -  ${addresses.join(' ')}`,
+      `${id('a')}  a.example  reachable  2026-05-28T20:25:40Z  0  -  -  ${addresses.join(' ')}`,
       `${id('b')}  b.example  failing  ${atText}  0  -  2255-03-14T16:00:00Z  -  connect ECONNREFUSED`,
       `${id('c')}  c.example  unknown  -  0  -  -  -`,
       `${id('d')}  d.example  suspended  ${atText}  0  -  -  -`,
