@@ -94,6 +94,10 @@ export const RelayLimits = Type.Object({
   deliveryBatch: limit(1_000, 'Queued messages postponed or woken in one transaction.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
   deliveryRetryMost: period(900, 'Seconds until a delivery is tried again, at the most.'),
+  deliveryLease: period(
+    120,
+    'Seconds until a delivery whose process was killed is tried again; an attempt ends before.',
+  ),
   federationRegistryCheck: period(
     60,
     'Seconds a registry record serves to admit a relay (07 §B4).',

@@ -9,11 +9,6 @@ import { type ClaimedDelivery, claimDue } from './queue-store.ts';
 
 export const deliveryJobName = 'messages.delivery';
 
-/**
- * Seconds for which a claimed delivery belongs to one process; after a crash it is due again then.
- */
-const leaseSeconds = 120;
-
 /** Milliseconds between reads of newly due deliveries while slow ones are in flight. */
 const pollInterval = 1_000;
 
@@ -148,7 +143,7 @@ async function claimInLane(
   }
   if (free === 0) return [];
   return await claimDue(tx, {
-    ...{ destination, now, leaseUntil: now + leaseSeconds, batchSize: free },
+    ...{ destination, now, leaseUntil: now + limits.deliveryLease, batchSize: free },
     // Of a paused relay only what ends now.
     deadlineBy: isPaused ? now : Number.MAX_SAFE_INTEGER,
     isHome: async (recipient) => {

@@ -1,8 +1,7 @@
 /** What clients received, and whether it is right: reads timelines through the front door alone. */
 import type { MessageEnvelope } from '@posthouse/protocol';
 import { canonicalJson, type JsonValue } from '@posthouse/protocol/json';
-import type { Person, SendParams } from '../fixtures/person.ts';
-import type { ServedRelay } from '../support/served-relay.ts';
+import type { HomeRelay, Person, SendParams } from '../fixtures/person.ts';
 
 /** A record as `message.timeline.sync` gives it. */
 interface TimelineItem {
@@ -24,7 +23,7 @@ export interface SentMessage {
 
 /** Reads all of an account's timeline at a relay as one of its devices, in small pages. */
 async function readTimeline(
-  relay: ServedRelay,
+  relay: HomeRelay,
   person: Person,
   device = 'phone',
 ): Promise<readonly TimelineItem[]> {
@@ -48,7 +47,7 @@ async function readTimeline(
  */
 export async function differences(
   sent: readonly SentMessage[],
-  homes: ReadonlyMap<Person, readonly ServedRelay[]>,
+  homes: ReadonlyMap<Person, readonly HomeRelay[]>,
 ): Promise<string[]> {
   const found: string[] = [];
   for (const [person, relays] of homes) {

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { DeliveryStatus } from '@posthouse/protocol';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { PartialConfig } from '../../src/config/index.ts';
-import { Person, type SendParams } from '../fixtures/person.ts';
+import { type HomeRelay, Person, type SendParams } from '../fixtures/person.ts';
 import { Cable } from '../support/cable.ts';
 import { freePort } from '../support/ports.ts';
 import { ServedNetwork } from '../support/served-network.ts';
@@ -187,7 +187,7 @@ export async function until(isSo: () => Promise<boolean> | boolean): Promise<voi
 
 /** Sends a message at the sender's home relay. */
 export async function send(
-  home: ServedRelay,
+  home: HomeRelay,
   { from, message, device = 'phone' }: { from: Person; message: SendParams; device?: string },
 ): Promise<DeliveryStatus> {
   const session = from.session(device);
@@ -196,7 +196,7 @@ export async function send(
 
 /** Reads a message's delivery status as its sender. */
 export async function statusOf(
-  home: ServedRelay,
+  home: HomeRelay,
   { from, message }: { from: Person; message: SendParams },
 ): Promise<DeliveryStatus> {
   const { message_id } = message.envelope;
