@@ -2,13 +2,21 @@ import type { PeerClock } from './clock.ts';
 
 interface Waiter {
   readonly bytes: number;
-  readonly owner: object | undefined;
+  /** May be favoured. */
+  readonly owner?: object;
   readonly grant: () => void;
 }
 
-export interface BytePoolOptions {
+/** Room that pools have together. */
+export interface SharedRoom {
   readonly capacity: number;
-  /** Up to which requests are granted; what `tryAdd` takes has the rest as well. */
+  used: number;
+}
+
+export interface BytePoolOptions {
+  /** For what {@link BytePool.tryAdd} takes. */
+  readonly room: SharedRoom;
+  /** Bytes of this pool up to which requests are granted. */
   readonly grantable: number;
   readonly clock: PeerClock;
   /** How long the pool may be full without any bytes given back. */
@@ -18,9 +26,9 @@ export interface BytePoolOptions {
 }
 
 /**
- * The bytes held for one Peer ID in one direction. Requests for more wait in their order. If all
+ * The bytes held for one Peer ID in one direction, of the streams that one side opened. Requests for more wait in their order. If all
  * bytes are held by owners that need more before they can give any back, one of them at a time is
- * favoured: it gets what it asks for until it leaves.
+ * favoured: it gets what it asks for until it gives its bytes back.
  */
 export class BytePool {
   readonly #options: BytePoolOptions;
@@ -43,70 +51,109 @@ export class BytePool {
   }
 
   get isFull(): boolean {
-    return this.#used >= this.#options.capacity || this.#waiters.length > 0;
+    const { room, grantable } = this.#options;
+    const isUsed = this.#used >= grantable && room.used >= room.capacity;
+    return isUsed || this.#waiters.length > 0;
   }
 
   /** Takes bytes that are held already, with or without room. */
   add(bytes: number): void {
-    this.#used += bytes;
+    this.#take(bytes);
     this.#watch();
   }
 
   /** Takes bytes that are held already, if they have room; returns whether they had. */
   tryAdd(bytes: number): boolean {
-    if (this.#used + bytes > this.#options.capacity) return false;
-    this.#used += bytes;
+    const { room } = this.#options;
+    if (bytes > 0 && room.used + bytes > room.capacity) return false;
+    this.#take(bytes);
     return true;
   }
 
   /** Takes bytes if they have room and no earlier request waits; returns whether it did. */
-  tryAcquire(bytes: number, owner?: object): boolean {
-    const favoured = owner !== undefined && owner === this.#favoured;
-    if (!favoured && (this.#waiters.length > 0 || !this.#fits(bytes))) return false;
-    this.#used += bytes;
+  tryAcquire(bytes: number): boolean {
+    if (this.#waiters.length > 0 || !this.#fits(bytes)) return false;
+    this.#take(bytes);
     return true;
   }
 
   /**
    * Waits until so many bytes have room, then takes them. A request for no bytes waits for room.
    *
-   * @param owner if it may be favoured; it then calls {@link leave} at its end
    * @throws the signal's reason when it aborts
    */
-  acquire(bytes: number, signal: AbortSignal, owner?: object): Promise<void> {
-    return this.tryAcquire(bytes, owner) ? Promise.resolve() : this.#wait(bytes, signal, owner);
+  acquire(bytes: number, signal: AbortSignal): Promise<void> {
+    return this.tryAcquire(bytes) ? Promise.resolve() : this.#wait(bytes, signal);
   }
 
-  /** Ends the favour of an owner that needs no more. */
-  leave(owner: object): void {
+  /**
+   * Takes bytes as soon as they have room, or the owner is favoured, and then calls `granted`. The
+   * owner calls {@link unfavour} when it has given its bytes back, and {@link leave} at its end.
+   */
+  request(bytes: number, owner: object, granted: () => void): void {
+    if (owner === this.#favoured) this.#take(bytes);
+    else if (!this.tryAcquire(bytes)) {
+      this.#enqueue({ bytes, owner, grant: granted });
+      return;
+    }
+    granted();
+  }
+
+  /** Removes the requests of an owner that needs no more; what it holds it still has. */
+  withdraw(owner: object): void {
+    const waiting = this.#waiters.filter((one) => one.owner !== owner);
+    if (waiting.length === this.#waiters.length) return;
+    this.#waiters.splice(0, this.#waiters.length, ...waiting);
+    this.#grant();
+  }
+
+  /** Ends the favour of an owner. */
+  unfavour(owner: object): void {
     if (this.#favoured !== owner) return;
     this.#favoured = undefined;
     this.#grant();
   }
 
+  /** Ends requests and favour of an owner. */
+  leave(owner: object): void {
+    this.withdraw(owner);
+    this.unfavour(owner);
+  }
+
   /** Gives bytes back. */
   release(bytes: number): void {
     if (bytes === 0) return;
-    this.#used -= bytes;
+    this.#take(-bytes);
     this.#timer?.[Symbol.dispose]();
     this.#timer = undefined;
     this.#grant();
     this.#watch();
   }
 
+  #take(bytes: number): void {
+    this.#used += bytes;
+    this.#options.room.used += bytes;
+  }
+
   #grant(): void {
     for (let head = this.#waiters[0]; head !== undefined; head = this.#waiters[0]) {
       if (!this.#fits(head.bytes)) {
-        if (this.#favoured !== undefined || head.owner === undefined) return;
+        if (head.owner === undefined || (this.#favoured ?? head.owner) !== head.owner) return;
         this.#favoured = head.owner;
       }
       this.#waiters.shift();
-      this.#used += head.bytes;
+      this.#take(head.bytes);
       head.grant();
     }
   }
 
-  #wait(bytes: number, signal: AbortSignal, owner?: object): Promise<void> {
+  #enqueue(waiter: Waiter): void {
+    this.#waiters.push(waiter);
+    this.#grant();
+    this.#watch();
+  }
+
+  #wait(bytes: number, signal: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal.aborted) {
         reject(signal.reason);
@@ -116,19 +163,17 @@ export class BytePool {
         const at = this.#waiters.indexOf(waiter);
         if (at !== -1) this.#waiters.splice(at, 1);
         reject(signal.reason);
+        this.#grant();
       };
       const waiter = {
         bytes,
-        owner,
         grant: () => {
           signal.removeEventListener('abort', give);
           resolve();
         },
       };
       signal.addEventListener('abort', give, { once: true });
-      this.#waiters.push(waiter);
-      this.#grant();
-      this.#watch();
+      this.#enqueue(waiter);
     });
   }
 

@@ -8,7 +8,7 @@ import { PeerStream, type StreamHost } from './peer-stream.ts';
 import type { SecureChannel } from './secure-channel.ts';
 import { Slots } from './slots.ts';
 import { goAwayCode } from './yamux/frame.ts';
-import { YamuxSession } from './yamux/session.ts';
+import { type SentBytes, YamuxSession } from './yamux/session.ts';
 import type { YamuxStream } from './yamux/stream.ts';
 
 /** What the other side proved in the handshake; its descriptor is not verified yet (07 §B3, §B4). */
@@ -33,10 +33,20 @@ export interface PeerProtocol<P> {
   serve(stream: PeerStream, connection: PeerConnection<P>): Promise<void>;
 }
 
-/** Bytes held for one Peer ID, over all its connections. */
-export interface PeerPools {
+/** Bytes held for the streams of one side. */
+export interface StreamPools {
   readonly inbound: BytePool;
   readonly outbound: BytePool;
+}
+
+/**
+ * Bytes held for one Peer ID, over all its connections: of streams that it opened, and of our own.
+ * With one pool for both, two relays that send each other large requests would wait for each other:
+ * their requests for answers to be read, and their answers for requests to be sent.
+ */
+export interface PeerPools {
+  readonly served: StreamPools;
+  readonly called: StreamPools;
 }
 
 export interface ConnectionOptions<P> {
@@ -65,7 +75,9 @@ export class PeerConnection<P> {
   readonly #options: ConnectionOptions<P>;
   readonly #channel: SecureChannel;
   readonly #session: YamuxSession;
-  readonly #streamHost: StreamHost;
+  /** For streams that the peer opened, and for our own. */
+  readonly #servedHost: StreamHost;
+  readonly #calledHost: StreamHost;
   readonly #resolveClosed: (reason: PeerError) => void;
   /** Aborts with the reason of the end. */
   readonly #gone = new AbortController();
@@ -85,8 +97,7 @@ export class PeerConnection<P> {
   readonly #progress = new Map<YamuxStream, number>();
   #timer: Disposable | undefined;
 
-  /** @param rest bytes that came with the agreement on Yamux */
-  constructor(channel: SecureChannel, rest: Uint8Array, options: ConnectionOptions<P>) {
+  constructor(channel: SecureChannel, options: ConnectionOptions<P>) {
     const { remote, peer, limits, clock, pools } = options;
     this.remote = remote;
     this.peer = peer;
@@ -95,12 +106,12 @@ export class PeerConnection<P> {
     const { promise, resolve } = Promise.withResolvers<PeerError>();
     this.closed = promise;
     this.#resolveClosed = resolve;
-    this.#streamHost = {
-      inbound: pools.inbound,
-      outbound: pools.outbound,
+    const parts = {
       frameBytes: limits.frameBytes,
-      closed: (stream) => this.#streamClosed(stream),
+      closed: (stream: PeerStream) => this.#streamClosed(stream),
     };
+    this.#servedHost = { ...pools.served, ...parts };
+    this.#calledHost = { ...pools.called, ...parts };
     this.#negotiating = new Deadlines(clock, limits.negotiationTime, (one) => one.reset());
     this.#lingering = new Deadlines(clock, limits.lingerTime, (one) => {
       // What is still being sent is watched by the check of stalled streams.
@@ -118,12 +129,20 @@ export class PeerConnection<P> {
       },
     });
     this.#timer = clock.after(limits.pingInterval, () => this.#check());
+  }
+
+  /**
+   * Begins to read; streams are served from now on.
+   *
+   * @param rest bytes that came with the agreement on Yamux
+   */
+  start(rest: Uint8Array): void {
     const events = {
       data: (bytes: Buffer) => this.#receive(bytes),
       drain: () => this.#session.flush(),
       closed: (reason: PeerError) => this.#finish(reason),
     };
-    channel.handOver(events, rest);
+    this.#channel.handOver(events, rest);
   }
 
   /** Whether streams can be opened; if not, another connection is needed. */
@@ -133,7 +152,9 @@ export class PeerConnection<P> {
 
   /** Bytes held for this peer, over all its connections. */
   get heldBytes(): number {
-    return this.#streamHost.inbound.used + this.#streamHost.outbound.used;
+    const { served, called } = this.#options.pools;
+    const pools = [served.inbound, served.outbound, called.inbound, called.outbound];
+    return pools.reduce((sum, pool) => sum + pool.used, 0);
   }
 
   /** Streams of both sides that are open now. */
@@ -154,7 +175,8 @@ export class PeerConnection<P> {
     const slots = this.#slotsOf(protocol);
     if (!slots.tryTake()) await slots.take(this.#orGone(signal));
     try {
-      if (this.#streamHost.outbound.isFull) await this.#room(this.#orGone(signal));
+      const { outbound } = this.#calledHost;
+      if (outbound.isFull) await outbound.acquire(0, this.#orGone(signal));
       return await this.#openWithSlot(protocol, slots, signal);
     } catch (error) {
       slots.give();
@@ -189,13 +211,14 @@ export class PeerConnection<P> {
   }
 
   async #openWithSlot(protocol: string, slots: Slots, signal: AbortSignal): Promise<PeerStream> {
+    signal.throwIfAborted();
     const { limits, clock } = this.#options;
     const yamux = this.#session.open();
     if (this.#session.isExhausted) this.#endWhenIdle('the stream IDs are used up');
     const stream = new PeerStream(
       protocol,
       yamux,
-      this.#streamHost,
+      this.#calledHost,
       new Proposal(protocol, limits),
     );
     const abort = () => stream.reset(signal.reason);
@@ -230,12 +253,6 @@ export class PeerConnection<P> {
     return AbortSignal.any([signal, this.#gone.signal]);
   }
 
-  /** Waits until bytes may be sent to the peer again: new streams would only add to them. */
-  async #room(signal: AbortSignal): Promise<void> {
-    const { outbound } = this.#streamHost;
-    if (outbound.isFull) await outbound.acquire(0, signal);
-  }
-
   // Streams that the peer opens.
 
   #accept(yamux: YamuxStream): boolean {
@@ -247,7 +264,7 @@ export class PeerConnection<P> {
       end: () => yamux.reset(),
       closed: (_, dropped) => {
         this.#negotiating.delete(yamux);
-        this.#streamHost.outbound.release(dropped);
+        this.#servedHost.outbound.release(dropped);
       },
     };
     this.#negotiating.add(yamux);
@@ -255,20 +272,21 @@ export class PeerConnection<P> {
   }
 
   #select(yamux: YamuxStream, selection: Selection, piece: Uint8Array): void {
-    yamux.credit(piece.length);
     try {
       const { reply, agreed } = selection.receive(piece);
+      // What follows the proposal is credited when it is read.
+      yamux.credit(piece.length - (agreed?.rest.length ?? 0));
       const served = agreed === undefined ? 0 : (this.#served.get(agreed.protocol) ?? 0);
       const protocol = this.#options.protocols.get(agreed?.protocol ?? '');
       if (protocol !== undefined && served >= protocol.streams) {
         yamux.reset();
         return;
       }
-      this.#streamHost.outbound.add(reply.length);
+      this.#servedHost.outbound.add(reply.length);
       yamux.send(reply);
       if (agreed === undefined || protocol === undefined) return;
       this.#negotiating.delete(yamux);
-      const stream = new PeerStream(agreed.protocol, yamux, this.#streamHost);
+      const stream = new PeerStream(agreed.protocol, yamux, this.#servedHost);
       this.#served.set(agreed.protocol, served + 1);
       stream.deliver(agreed.rest);
       void this.#serve(stream, protocol);
@@ -288,7 +306,9 @@ export class PeerConnection<P> {
     this.#serving.add(stream);
     this.#afterwards.set(stream, leave);
     try {
-      if (this.#streamHost.outbound.isFull) await this.#room(this.#orGone(stream.signal));
+      const { outbound } = this.#servedHost;
+      // Another answer would only wait.
+      if (outbound.isFull) await outbound.acquire(0, this.#orGone(stream.signal));
       if (!stream.isClosed) await protocol.serve(stream, this);
       stream.end();
     } catch (error) {
@@ -311,13 +331,18 @@ export class PeerConnection<P> {
 
   #output() {
     const channel = this.#channel;
-    const { outbound } = this.#options.pools;
+    const { served, called } = this.#options.pools;
     return {
       get isBlocked() {
         return channel.isBlocked;
       },
-      write: (plaintext: Buffer, bytes: number) =>
-        channel.write(plaintext, bytes === 0 ? undefined : () => outbound.release(bytes)),
+      write: (plaintext: Buffer, { own, peer }: SentBytes) => {
+        const sent = () => {
+          called.outbound.release(own);
+          served.outbound.release(peer);
+        };
+        channel.write(plaintext, own + peer === 0 ? undefined : sent);
+      },
     };
   }
 

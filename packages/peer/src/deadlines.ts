@@ -36,16 +36,16 @@ export class Deadlines<T> {
   }
 
   #expire(): void {
-    this.#timer = undefined;
     const now = this.#clock.monotonic();
     for (const [item, deadline] of this.#items) {
-      if (deadline > now) {
-        this.#timer ??= this.#clock.after(deadline - now, () => this.#expire());
-        return;
-      }
+      if (deadline > now) break;
       this.#items.delete(item);
       this.#expired(item);
     }
+    // Items added by `expired` come after all others.
+    const [next] = this.#items.values();
+    this.#timer =
+      next === undefined ? undefined : this.#clock.after(next - now, () => this.#expire());
   }
 }
 

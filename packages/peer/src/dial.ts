@@ -9,7 +9,7 @@ export interface DialOptions {
   readonly mayDial: (address: string) => boolean;
 }
 
-/** Opens a TCP connection; when the signal aborts, its socket is destroyed. */
+/** Opens a TCP connection; when the signal aborts, also later, its socket is destroyed. */
 export async function dialSocket(options: DialOptions, signal: AbortSignal): Promise<Socket> {
   const { host, port, mayDial } = options;
   if (isIP(host) !== 0 && !mayDial(host)) {
@@ -29,8 +29,6 @@ export async function dialSocket(options: DialOptions, signal: AbortSignal): Pro
     socket.destroy();
     signal.throwIfAborted();
     throw new PeerError('unreachable', (cause as Error).message, { cause });
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }
 

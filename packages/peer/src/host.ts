@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { handshakeSigningInput } from '@posthouse/protocol/federation';
 import { AddressLimits } from './address-limits.ts';
-import { BytePool } from './byte-pool.ts';
+import { BytePool, type SharedRoom } from './byte-pool.ts';
 import { type PeerClock, systemClock } from './clock.ts';
 import {
   type ConnectionOptions,
@@ -120,6 +120,8 @@ export class PeerHost<P> implements AsyncDisposable {
       server.listen({ host: at.host, port: at.port }, resolve);
     });
     server.on('error', (error) => this.#options.observer?.refused?.('', error));
+    if (this.#stopping.signal.aborted) server.close();
+    this.#stopping.signal.throwIfAborted();
     this.#servers.add(server);
     const address = server.address();
     if (address === null || typeof address === 'string') throw new TypeError('no TCP address');
@@ -234,10 +236,12 @@ export class PeerHost<P> implements AsyncDisposable {
       return await this.#within(time, 'no agreement on Yamux', signal, () =>
         agreeOnYamux(socket, { keys: noiseKeys, isDialer, limits }, (channel, rest) => {
           this.#checkRoom(peerId);
-          return this.#enter(remote, (pools) => {
+          const connection = this.#enter(remote, (pools) => {
             const options = { ...this.#connectionOptions, remote, peer, pools };
-            return new PeerConnection(channel, rest, options);
+            return new PeerConnection(channel, options);
           });
+          connection.start(rest);
+          return connection;
         }),
       );
     } catch (error) {
@@ -282,10 +286,11 @@ export class PeerHost<P> implements AsyncDisposable {
 
   #makePools(key: string): PeerPools {
     const { heldBytes, heldTime } = this.#options.limits;
-    const make = (capacity: number, grantable: number, what: string) =>
+    const part = Math.floor(heldBytes / 16);
+    const make = (grantable: number, what: string, room?: SharedRoom) =>
       new BytePool({
-        capacity: Math.floor(heldBytes * capacity),
-        grantable: Math.floor(heldBytes * grantable),
+        grantable: grantable * part,
+        room: room ?? { capacity: grantable * part, used: 0 },
         clock: this.#clock,
         patience: heldTime,
         stuck: () => {
@@ -293,11 +298,15 @@ export class PeerHost<P> implements AsyncDisposable {
           for (const one of [...connections]) one.abort(new PeerError('limit', what));
         },
       });
+    const unread = 'too many bytes of the peer wait to be read';
+    const untaken = 'the peer does not read what it is sent';
+    // By default, two of 16 parts hold the largest frame. Of the eight parts for inbound bytes, credit
+    // takes up to three, the rest is for first windows. Four parts are for frames in each direction
+    // of sending; the last four for the frames of the two streams that are favoured.
+    const room = { capacity: 8 * part, used: 0 };
     return {
-      // Credit leaves room for the first windows of other streams; the last 1/8 is for the frame of
-      // the one stream that is favoured.
-      inbound: make(5 / 8, 3 / 8, 'too many bytes of the peer wait to be read'),
-      outbound: make(2 / 8, 2 / 8, 'the peer does not read what it is sent'),
+      served: { inbound: make(2, unread, room), outbound: make(2, untaken) },
+      called: { inbound: make(1, unread, room), outbound: make(2, untaken) },
     };
   }
 

@@ -24,7 +24,7 @@ export interface PeerLimits {
   readonly negotiatingStreams: number;
   /** Bytes of one frame of RPC and DHT streams (07 §B6, §C2). */
   readonly frameBytes: number;
-  /** Bytes held for one Peer ID: 5/8 inbound unread, 2/8 outbound not taken, 1/8 for one frame. */
+  /** Bytes held for one Peer ID: inbound not handled yet, and outbound not taken. */
   readonly heldBytes: number;
   /** How long requests for more may wait, without any bytes given back, before the connections close. */
   readonly heldTime: number;
@@ -57,7 +57,7 @@ export const defaultPeerLimits: PeerLimits = {
   negotiationBytes: 256,
   negotiationProposals: 8,
   negotiationTime: 10_000,
-  negotiatingStreams: 16,
+  negotiatingStreams: 96,
   frameBytes: 1_048_576,
   heldBytes: 8_388_608,
   heldTime: 30_000,

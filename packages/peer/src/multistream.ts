@@ -40,16 +40,21 @@ class LineReader {
   /** Returns the next line without its line feed; `undefined` if more bytes are needed. */
   next(): string | undefined {
     const prefix = decodeVarint(this.#bytes);
-    if (prefix === 'incomplete') return undefined;
+    if (prefix === 'incomplete') return this.#wait();
     if (prefix === 'invalid' || prefix.value > BigInt(this.#maximum)) {
       throw new PeerError('protocol', 'multistream-select: invalid length of a line');
     }
     const end = prefix.length + Number(prefix.value);
-    if (this.#bytes.length < end) return undefined;
+    if (this.#bytes.length < end) return this.#wait();
     const line = Buffer.from(this.#bytes.subarray(prefix.length, end)).toString('latin1');
     if (!line.endsWith('\n')) throw new PeerError('protocol', 'multistream-select: no line feed');
     this.#bytes = this.#bytes.subarray(end);
     return line.slice(0, -1);
+  }
+
+  /** Part of a line must not keep the large buffer alive that it lies in. */
+  #wait(): undefined {
+    this.#bytes = new Uint8Array(this.#bytes);
   }
 
   /** Returns the bytes after the last line. */

@@ -6,8 +6,8 @@ import type { Proposal } from './multistream.ts';
 import { windowBytes } from './yamux/frame.ts';
 import type { StreamEnd, YamuxStream } from './yamux/stream.ts';
 
-/** What the bookkeeping of one received piece costs, counted with its bytes. */
-const pieceOverhead = 256;
+/** Pieces below this are put together while they wait, so that each costs little but its bytes. */
+const smallPiece = 1_024;
 
 /** What a stream needs of its connection. */
 export interface StreamHost {
@@ -27,9 +27,13 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   readonly #host: StreamHost;
   readonly #yamux: YamuxStream;
   readonly #pieces: Uint8Array[] = [];
-  /** What `#pieces` count in the host's pool, and what frames that were read still count. */
+  /** Where the last piece lies if small ones are put together in it, and how much of it is used. */
+  #gathered: { readonly buffer: Buffer; used: number } | undefined;
+  /** Bytes of `#pieces`, and of frames that were read or begun; both count in the host's pool. */
   #unread = 0;
   #framed = 0;
+  /** Of the piece read last: it may have the beginning of the next frame. */
+  #lastPiece = 0;
   /** Read and not given back as credit; credit given whose bytes have not come, counted too. */
   #uncredited = 0;
   #reserved = 0;
@@ -94,12 +98,13 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
 
   /**
    * Reads the next frame (07 §B6, §C2); `undefined` if the peer ended its side between frames. Its
-   * bytes count for the peer until the stream is closed.
+   * bytes count for the peer until the next call, or until the stream is closed.
    *
    * @throws FrameError for an invalid, oversized or truncated frame; PeerError as `read`
    */
   async readFrame(): Promise<Uint8Array | undefined> {
     this.#frames ??= new FrameReader(this.#host.frameBytes);
+    this.#releaseFrames();
     for (;;) {
       const next = this.#completed?.next();
       if (next !== undefined && next.done !== true) return next.value;
@@ -132,7 +137,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
       this.#checkWritable();
       if (!this.#host.outbound.tryAcquire(part.length)) {
         await this.#host.outbound.acquire(part.length, this.signal);
-        if (this.#closed) this.#host.outbound.release(part.length);
+        if (this.#closed || this.#endedHere) this.#host.outbound.release(part.length);
         this.#checkWritable();
       }
       this.#yamux.send(part);
@@ -173,9 +178,9 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
       this.deliver(piece);
       return;
     }
-    this.#yamux.credit(piece.length);
     try {
       const rest = this.#proposal.receive(piece);
+      this.#yamux.credit(piece.length - (rest?.length ?? 0));
       if (rest === undefined) return;
       this.#proposal = undefined;
       this.#agreed.resolve();
@@ -188,23 +193,38 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   /** Gives bytes to the reader. The connection passes those that followed a peer's proposal. */
   deliver(piece: Uint8Array): void {
     if (piece.length === 0) return;
-    const counted = piece.length + pieceOverhead;
-    const fromReserve = Math.min(this.#reserved, counted);
-    if (!this.#host.inbound.tryAdd(counted - fromReserve)) {
+    const fromReserve = Math.min(this.#reserved, piece.length);
+    if (!this.#host.inbound.tryAdd(piece.length - fromReserve)) {
       this.reset(new PeerError('limit', 'too many bytes of the peer wait to be read'));
       return;
     }
     this.#reserved -= fromReserve;
-    this.#unread += counted;
-    // A small piece must not keep the large buffer alive that it lies in.
-    const owned = piece.length * 2 < piece.buffer.byteLength ? new Uint8Array(piece) : piece;
-    this.#pieces.push(owned);
+    this.#unread += piece.length;
+    this.#keep(piece);
     this.#wakeReader();
+  }
+
+  /** Queues a piece. A small one must not keep the large buffer alive that it lies in. */
+  #keep(piece: Uint8Array): void {
+    const last = this.#pieces.at(-1);
+    if (last === undefined || last.length + piece.length > smallPiece) {
+      this.#gathered = undefined;
+      this.#pieces.push(piece.length * 2 < piece.buffer.byteLength ? new Uint8Array(piece) : piece);
+      return;
+    }
+    if (this.#gathered === undefined) {
+      this.#gathered = { buffer: Buffer.allocUnsafeSlow(smallPiece), used: last.length };
+      this.#gathered.buffer.set(last);
+    }
+    const { buffer, used } = this.#gathered;
+    buffer.set(piece, used);
+    this.#gathered.used += piece.length;
+    this.#pieces[this.#pieces.length - 1] = buffer.subarray(0, this.#gathered.used);
   }
 
   #receiveEnd(): void {
     this.#ended = true;
-    this.#leavePool();
+    this.#releaseReserve();
     if (this.#proposal !== undefined) {
       this.reset(new PeerError('reset', 'the peer ended the stream before it agreed'));
     }
@@ -213,7 +233,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
 
   #finish(how: StreamEnd, dropped: number): void {
     this.#closed = true;
-    this.#leavePool();
+    this.#releaseReserve();
     this.#host.outbound.release(dropped);
     if (how === 'finished') {
       this.#host.inbound.release(this.#framed);
@@ -227,6 +247,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
       this.#controller?.abort(this.#error);
       this.#agreed.reject(this.#error);
     }
+    this.#host.inbound.leave(this);
     this.#wakeReader();
     this.#host.closed(this);
   }
@@ -236,6 +257,15 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     this.#unread = 0;
     this.#framed = 0;
     this.#pieces.length = 0;
+    this.#host.inbound.unfavour(this);
+  }
+
+  /** Gives back what the frames count that were read before: all but the piece read last. */
+  #releaseFrames(): void {
+    const done = Math.max(0, this.#framed - this.#lastPiece);
+    this.#framed -= done;
+    this.#host.inbound.release(done);
+    this.#host.inbound.unfavour(this);
   }
 
   /**
@@ -249,10 +279,14 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
       const piece = this.#pieces.shift();
       if (piece !== undefined) {
         this.#credit(piece.length);
-        const counted = piece.length + pieceOverhead;
-        this.#unread -= counted;
-        if (keep && !this.#closed) this.#framed += counted;
-        else this.#host.inbound.release(counted);
+        this.#unread -= piece.length;
+        if (keep && !this.#closed) {
+          this.#framed += piece.length;
+          this.#lastPiece = piece.length;
+        } else {
+          this.#host.inbound.release(piece.length);
+          this.#host.inbound.unfavour(this);
+        }
         return piece;
       }
       if (this.#ended) return undefined;
@@ -270,23 +304,17 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     const credit = this.#uncredited;
     if (credit < windowBytes / 2 || this.#ended || this.#closed) return;
     this.#uncredited = 0;
-    const give = () => {
-      if (this.#ended || this.#closed) {
-        inbound.release(credit);
-      } else {
-        this.#reserved += credit;
-        this.#yamux.credit(credit);
-      }
-    };
-    if (inbound.tryAcquire(credit, this)) give();
-    else inbound.acquire(credit, this.signal, this).then(give, () => {});
+    inbound.request(credit, this, () => {
+      this.#reserved += credit;
+      this.#yamux.credit(credit);
+    });
   }
 
   /** No more bytes come: what was reserved for them is not needed. */
-  #leavePool(): void {
+  #releaseReserve(): void {
+    this.#host.inbound.withdraw(this);
     this.#host.inbound.release(this.#reserved);
     this.#reserved = 0;
-    this.#host.inbound.leave(this);
   }
 
   #send(bytes: Uint8Array): void {

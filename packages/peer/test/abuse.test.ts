@@ -4,6 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { encodeFrame } from '@posthouse/protocol/federation';
 import { expect, test } from 'vitest';
 import { defaultPeerLimits, type PeerProtocol } from '../src/index.ts';
+import { encodeLines } from '../src/multistream.ts';
 import { frameFlag, windowBytes } from '../src/yamux/frame.ts';
 import { ManualClock } from './support/clock.ts';
 import {
@@ -152,10 +153,10 @@ test('07 §C2: requests that are not read hold at most 8 MiB; those above are re
     );
   }
   const [connection] = listener.connections;
-  await until(() => (connection?.heldBytes ?? 0) > 5 * megabyte - 200_000);
+  await until(() => (connection?.heldBytes ?? 0) > 4 * megabyte - 200_000);
   await until(() => peer.received.includes(Buffer.from('0001000800000077', 'hex')));
   expect(connection?.heldBytes).toBeLessThanOrEqual(8 * megabyte);
-  expect(connection?.streams).toBeGreaterThanOrEqual(26);
+  expect(connection?.streams).toBeGreaterThanOrEqual(20);
   release();
   await until(() => connection?.heldBytes === 0 && seen.now === 0);
   expect(connection?.isOpen).toBe(true);
@@ -223,10 +224,43 @@ test('07 §B2: small pieces hold little more memory than their bytes', async () 
   const filler = dataFrame(99, Buffer.alloc(59_900));
   const before = usedMemory();
   for (let index = 0; index < 1_000; index += 1) peer.send(dataFrame(1, Buffer.of(1)), filler);
-  await until(() => (connection?.heldBytes ?? 0) >= 257_000);
+  await until(() => (connection?.heldBytes ?? 0) >= 1_000);
   // Buffers are freed in the background; if the pieces held theirs, this would be 60 MB for good.
   await until(() => usedMemory() - before < 10 * megabyte);
   expect(connection?.heldBytes).toBeLessThan(262_144);
+  release();
+});
+
+test('07 §B2: streams that have sent a part of a proposal hold little memory', async () => {
+  await using listener = hostOf(1);
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  const [connection] = listener.connections;
+  const filler = dataFrame(999, Buffer.alloc(59_900));
+  const before = usedMemory();
+  for (let index = 0; index < 96; index += 1) {
+    peer.send(dataFrame(1 + 2 * index, Buffer.of(0x13), frameFlag.syn), filler);
+  }
+  await until(() => connection?.streams === 96);
+  // If each stream held the message that its byte lies in, this would be 5.7 MB. Buffers are freed
+  // in the background, so it is tried some times.
+  for (let turn = 0; turn < 100 && usedMemory() - before > 2 * megabyte; turn += 1) await turns(1);
+  expect(usedMemory() - before).toBeLessThan(2 * megabyte);
+});
+
+test('07 §C2: 64 streams that are opened first and agree on their protocol later are served', async () => {
+  const { protocols, seen, release } = waitingProtocol(64);
+  await using listener = hostOf(1, { protocols });
+  const { port } = await listener.listen(anyPort);
+  using peer = await RawPeer.connect(port, target);
+  const ids = Array.from({ length: 64 }, (_, index) => 1 + 2 * index);
+  const empty = Buffer.alloc(0);
+  for (const id of ids) peer.send(dataFrame(id, empty, frameFlag.syn));
+  const proposal = encodeLines('/multistream/1.0.0', echoProtocol);
+  for (const id of ids) peer.send(dataFrame(id, Buffer.from(proposal)));
+  peer.send(Buffer.from('000200010000000000000007', 'hex'));
+  await until(() => peer.received.includes(Buffer.from('000200020000000000000007', 'hex')));
+  expect(seen.now).toBe(64);
   release();
 });
 

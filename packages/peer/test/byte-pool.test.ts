@@ -8,7 +8,13 @@ function poolOf(clock = new ManualClock()) {
   const stuck = () => {
     seen.stuck += 1;
   };
-  const pool = new BytePool({ capacity: 100, grantable: 60, clock, patience: 30_000, stuck });
+  const pool = new BytePool({
+    room: { capacity: 100, used: 0 },
+    grantable: 60,
+    clock,
+    patience: 30_000,
+    stuck,
+  });
   return { pool, seen, clock };
 }
 
@@ -16,7 +22,14 @@ function poolOf(clock = new ManualClock()) {
 function granted(pool: BytePool) {
   const order: string[] = [];
   const ask = (name: string, bytes: number, owner?: object) =>
-    pool.acquire(bytes, forever, owner).then(() => void order.push(name));
+    owner === undefined
+      ? pool.acquire(bytes, forever).then(() => void order.push(name))
+      : new Promise<void>((resolve) => {
+          pool.request(bytes, owner, () => {
+            order.push(name);
+            resolve();
+          });
+        });
   return { order, ask };
 }
 
@@ -47,7 +60,7 @@ test('07 §C2: one owner at a time is granted what it asks for, until it leaves'
   all.push(ask('first again', 30, first));
   await turns(1);
   expect(order).toEqual(['first', 'first again']);
-  pool.leave(first);
+  pool.unfavour(first);
   await Promise.all(all);
   expect(order).toEqual(['first', 'first again', 'second']);
 });
@@ -89,4 +102,47 @@ test('07 §C2: an aborted request leaves the queue', async () => {
   pool.release(5);
   await next;
   expect(order).toEqual(['next']);
+});
+
+test('07 §C2: when an aborted request was the first, the next is granted at once', async () => {
+  const { pool } = poolOf();
+  const { order, ask } = granted(pool);
+  pool.add(30);
+  const controller = new AbortController();
+  const aborted = pool.acquire(50, controller.signal);
+  const next = ask('next', 30);
+  controller.abort(new Error('given up'));
+  await expect(aborted).rejects.toThrow('given up');
+  await next;
+  expect(order).toEqual(['next']);
+});
+
+test('07 §C2: an owner that has left is neither granted its requests nor favoured', async () => {
+  const { pool } = poolOf();
+  const { order, ask } = granted(pool);
+  const [first, gone] = [{}, {}];
+  pool.add(60);
+  const favoured = ask('first', 30, first);
+  void ask('gone', 30, gone);
+  pool.leave(gone);
+  pool.leave(first);
+  await Promise.all([favoured, ask('third', 30, {})]);
+  expect(order).toEqual(['first', 'third']);
+  expect(pool.used).toBe(120);
+});
+
+test('07 §C2: pools with common room take no more than it, each grants its own part', () => {
+  const room = { capacity: 100, used: 0 };
+  const make = () =>
+    new BytePool({ room, grantable: 40, clock: new ManualClock(), patience: 1, stuck() {} });
+  const [one, other] = [make(), make()];
+  expect(one.tryAdd(80)).toBe(true);
+  expect(other.tryAdd(21)).toBe(false);
+  expect(one.tryAcquire(1)).toBe(false);
+  expect(other.tryAcquire(40)).toBe(true);
+  expect(one.tryAdd(1)).toBe(false);
+  expect(one.tryAdd(0)).toBe(true);
+  one.release(80);
+  expect(other.tryAdd(60)).toBe(true);
+  expect([one.used, other.used, room.used]).toEqual([0, 100, 100]);
 });

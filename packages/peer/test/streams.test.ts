@@ -195,6 +195,35 @@ test('07 §C2: as many streams are opened at once as are served; the next one wa
   expect(dialer.connections.size).toBe(0);
 });
 
+test('07 §C2: a signal that aborts as a waiting stream gets its turn ends the call', async () => {
+  await using stack = new AsyncDisposableStack();
+  const { connection } = await connected(stack, () => new Promise(() => {}));
+  const streams = await Promise.all(
+    Array.from({ length: 64 }, () => connection.openStream(echoProtocol, { signal: forever })),
+  );
+  const controller = new AbortController();
+  const waiting = connection.openStream(echoProtocol, { signal: controller.signal });
+  streams[0]?.reset();
+  controller.abort(new Error('given up'));
+  await expect(waiting).rejects.toThrow('given up');
+  expect(connection.streams).toBe(63);
+  connection.close('the test is over');
+});
+
+test('07 §B4: a connection is reported before the streams that came with its agreement', async () => {
+  const order: string[] = [];
+  const { protocols } = protocolOf(async () => void order.push('stream'));
+  await using listener = hostOf(1, {
+    protocols,
+    observer: { admitted: () => order.push('connection') },
+  });
+  const { port } = await listener.listen(anyPort);
+  const first = openingFrame(1, echoProtocol, empty);
+  using _peer = await RawPeer.connect(port, target, 9, first);
+  await until(() => order.length === 2);
+  expect(order).toEqual(['connection', 'stream']);
+});
+
 test('07 §B2: when a host stops, streams under way end first, new ones are refused', async () => {
   await using stack = new AsyncDisposableStack();
   const release = Promise.withResolvers<void>();

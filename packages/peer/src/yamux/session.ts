@@ -21,15 +21,21 @@ const sharedFrameBytes = 16_384;
 /** Highest stream ID. */
 const maxStreamId = 0xffff_ffff;
 
+/** Bytes of data, by the side that opened the stream. */
+export interface SentBytes {
+  own: number;
+  peer: number;
+}
+
 /** The ordered, encrypted bytes below a session. */
 interface SessionOutput {
   /** No write should be made until the owner calls {@link YamuxSession.flush}. */
   readonly isBlocked: boolean;
   /**
    * @param plaintext overwritten after the call
-   * @param streamBytes the part of the plaintext that is data of streams
+   * @param data the part of the plaintext that is data of streams
    */
-  write(plaintext: Buffer, streamBytes: number): void;
+  write(plaintext: Buffer, data: SentBytes): void;
 }
 
 export interface SessionOptions {
@@ -161,7 +167,7 @@ export class YamuxSession implements FrameSink, StreamOutput {
   #writeBatch(): boolean {
     const parts: Uint8Array[] = [];
     let size = 0;
-    let streamBytes = 0;
+    const data: SentBytes = { own: 0, peer: 0 };
     const controls = this.#controls.splice(0, Math.floor(batchBytes / headerBytes));
     parts.push(...controls);
     size += controls.length * headerBytes;
@@ -183,7 +189,7 @@ export class YamuxSession implements FrameSink, StreamOutput {
         length: frame.length,
       });
       size += headerBytes + frame.length;
-      streamBytes += frame.length;
+      data[stream.isOwn ? 'own' : 'peer'] += frame.length;
       if (stream.canSend) this.#ready.add(stream);
     }
     if (size === 0) return false;
@@ -192,7 +198,7 @@ export class YamuxSession implements FrameSink, StreamOutput {
       batch.set(part, offset);
       offset += part.length;
     }
-    this.#options.output.write(batch.subarray(0, size), streamBytes);
+    this.#options.output.write(batch.subarray(0, size), data);
     return true;
   }
 

@@ -41,6 +41,8 @@ export interface OutgoingFrame {
  */
 export class YamuxStream {
   readonly id: number;
+  /** Whether this side opened it. */
+  readonly isOwn: boolean;
   readonly #output: StreamOutput;
   /** Set by the owner at once after the stream was made. */
   events: StreamEvents | undefined;
@@ -58,11 +60,11 @@ export class YamuxStream {
   /** Counts frames sent; a watchdog compares two values of it. */
   progress = 0;
 
-  /** @param opened by this side; otherwise by the peer */
-  constructor(id: number, output: StreamOutput, opened: boolean) {
+  constructor(id: number, output: StreamOutput, isOwn: boolean) {
     this.id = id;
+    this.isOwn = isOwn;
     this.#output = output;
-    this.#firstFlag = opened ? frameFlag.syn : frameFlag.ack;
+    this.#firstFlag = isOwn ? frameFlag.syn : frameFlag.ack;
   }
 
   /** Whether bytes or the end wait for the peer. */

@@ -7,7 +7,7 @@ import { encodeLines } from '../../src/multistream.ts';
 import { agreeOnYamux } from '../../src/muxer.ts';
 import { NoiseHandshake } from '../../src/noise/handshake.ts';
 import { generateNoiseKeys } from '../../src/noise/keys.ts';
-import type { SecureChannel } from '../../src/secure-channel.ts';
+import { SecureChannel } from '../../src/secure-channel.ts';
 import { SocketReader } from '../../src/socket-reader.ts';
 import { encodeHeader, frameFlag, frameType } from '../../src/yamux/frame.ts';
 import { identityOf, testLimits } from './hosts.ts';
@@ -19,6 +19,8 @@ export async function openSocket(port: number, localAddress = '127.0.0.1'): Prom
   await once(socket, 'connect');
   return socket;
 }
+
+const ignoring = { data() {}, drain() {}, closed() {} };
 
 /** An admitted peer that sends any bytes as Yamux, and does only what a test says. */
 export class RawPeer implements Disposable {
@@ -40,8 +42,17 @@ export class RawPeer implements Disposable {
     channel.handOver(events, rest);
   }
 
-  /** Dials a host as the identity with a number. */
-  static async connect(port: number, target: Uint8Array, number = 9): Promise<RawPeer> {
+  /**
+   * Dials a host as the identity with a number.
+   *
+   * @param early Yamux frames sent with the proposal of Yamux
+   */
+  static async connect(
+    port: number,
+    target: Uint8Array,
+    number = 9,
+    early?: Uint8Array,
+  ): Promise<RawPeer> {
     const socket = await openSocket(port);
     const identity = identityOf(number);
     const staticKeys = generateNoiseKeys();
@@ -53,6 +64,12 @@ export class RawPeer implements Disposable {
       limits: testLimits,
     };
     const { keys } = await secureOutbound(socket, own, target);
+    if (early !== undefined) {
+      const agreement = encodeLines('/multistream/1.0.0', '/yamux/1.0.0');
+      const channel = new SecureChannel(socket, keys, ignoring);
+      channel.write(Buffer.concat([agreement, early]));
+      return new RawPeer(channel, new Uint8Array());
+    }
     const options = { keys, isDialer: true, limits: testLimits };
     return agreeOnYamux(socket, options, (channel, rest) => new RawPeer(channel, rest));
   }
