@@ -34,7 +34,7 @@ export interface PeerProtocol<P> {
 }
 
 /** Bytes held for the streams of one side. */
-export interface StreamPools {
+interface StreamPools {
   readonly inbound: BytePool;
   readonly outbound: BytePool;
 }
