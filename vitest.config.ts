@@ -35,7 +35,7 @@ const commonSql = [
   'packages/relay/test/*/methods/**',
   'packages/relay/test/{about,auth,transport}/**',
   'packages/client/test/{content,devices,interrupted}.test.ts',
-  'packages/conformance/test/reversed-answers.test.ts',
+  'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
 ];
 
 /**

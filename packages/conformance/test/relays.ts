@@ -18,6 +18,7 @@ interface TestRelay extends AsyncDisposable {
   readonly target: Target;
   /** Its data folder. */
   readonly folder: string;
+  readonly relay: Relay;
   /** Returns how many calls of a method succeeded. */
   successes(method: string): number;
 }
@@ -44,6 +45,7 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
   return {
     target,
     folder: data.path,
+    relay,
     successes: (method) =>
       metrics.value('calls', { method, transport: 'http', code: 'ok' }) +
       metrics.value('calls', { method, transport: 'websocket', code: 'ok' }),
@@ -74,10 +76,10 @@ const shortTimes = {
 };
 
 /** A relay with short times for other relays, and the seat of one. */
-async function startRelayWithSeats(): Promise<TestRelay> {
+export async function startRelayWithSeats(): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
   const limits = { ...unlimited, ...unlimitedPeers, ...shortTimes };
-  const { target, folder, successes } = stack.use(
+  const { target, folder, relay, successes } = stack.use(
     await startRelay({ host: { groups: true, channels: true }, limits }),
   );
   const authorityFolder = join(folder, 'tls');
@@ -95,7 +97,7 @@ async function startRelayWithSeats(): Promise<TestRelay> {
   );
   const owned = stack.move();
   return {
-    ...{ target: { ...target, seats }, folder, successes },
+    ...{ target: { ...target, seats }, folder, relay, successes },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

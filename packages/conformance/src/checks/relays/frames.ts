@@ -175,7 +175,7 @@ rpc.check(
     const answers = await connection.withStream(connection.protocols.rpc, async (stream) => {
       await stream.write(Buffer.concat([frame, frame]));
       let count = 0;
-      while ((await nextFrame(stream)).kind === 'frame') count += 1;
+      while (count < 2 && (await nextFrame(stream)).kind === 'frame') count += 1;
       return { kind: 'counted', count } as const;
     });
     const count = answers.kind === 'counted' ? answers.count : 0;

@@ -9,6 +9,7 @@ import { handshakeChecks } from './handshake.ts';
 import { homeQueryChecks } from './home-queries.ts';
 import { relayLimitChecks } from './limits.ts';
 import { sourceDeliverChecks } from './source-deliver.ts';
+import { sourceStatusChecks } from './source-device-status.ts';
 import { sourceQueryChecks } from './source-queries.ts';
 
 /** The checks for which the kit is another relay (07). */
@@ -23,6 +24,7 @@ export const relayToRelayChecks = [
   ...homeQueryChecks,
   ...deliverChecks,
   ...relayLimitChecks,
+  ...sourceStatusChecks,
   ...sourceQueryChecks,
   ...sourceDeliverChecks,
 ];

@@ -7,29 +7,22 @@ import { grantedMessage } from '../../fixtures/direct-messages.ts';
 import { pollUntil } from '../../fixtures/poll.ts';
 import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
-import type { RelayConnection } from '../../seat/relay-connection.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
 import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
 import { relayChecksOf } from './common.ts';
+import { openSource, type SourceScene } from './source-scene.ts';
 
 const deliveries = relayChecksOf('source.message.deliver');
 
-interface Scene {
-  readonly context: TestContext;
-  readonly seat: RelaySeat;
-  readonly connection: RelayConnection;
-  /** At home at the relay under test. */
+/** The sender is at home at the relay under test, the recipient at the seat. */
+interface Scene extends Pick<SourceScene, 'context' | 'seat' | 'connection'> {
   readonly from: TestAccount;
-  /** At home at the seat; the relay under test has its route. */
   readonly to: HomeAccount;
 }
 
 async function open(context: TestContext): Promise<Scene> {
-  const seat = await context.seat();
-  const connection = await seat.connect();
-  const to = await seat.home();
-  await connection.storeRoute(to.route);
-  return { context, seat, connection, to, from: await context.testAccount() };
+  const { asker: from, home: to, ...others } = await openSource(context);
+  return { ...others, from, to };
 }
 
 /** Seconds in which a relay must have tried a delivery again. */

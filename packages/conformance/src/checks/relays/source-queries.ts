@@ -1,4 +1,4 @@
-/** The relay under test asks a home relay for its clients (07 §C3 to §C7, §C9). */
+/** The relay under test asks a home relay for its clients (07 §C3, §C4, §C6, §C7, §C9). */
 import {
   type ErrorCode,
   encodeBase64url,
@@ -6,46 +6,23 @@ import {
   profileSigningInput,
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
-import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
-import { unixSeconds } from '../../fixtures/account.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { inviteOf } from '../../fixtures/contacts.ts';
-import { pollUntil } from '../../fixtures/poll.ts';
 import { tampered } from '../../fixtures/tampered.ts';
-import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
-import { type HomeAccount, publicProfile, routeTo } from '../../seat/home-account.ts';
-import type { RelayConnection } from '../../seat/relay-connection.ts';
-import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { publicProfile, routeTo } from '../../seat/home-account.ts';
 import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
 import { deviceStateQuery } from '../device-query.ts';
 import { relayChecksOf } from './common.ts';
+import { openSource, type SourceScene } from './source-scene.ts';
 
 const profiles = relayChecksOf('source.profile.resolve');
 const states = relayChecksOf('source.device.state.resolve');
-const status = relayChecksOf('source.device.status');
-
-interface Scene {
-  readonly context: TestContext;
-  readonly seat: RelaySeat;
-  readonly connection: RelayConnection;
-  /** At home at the relay under test. */
-  readonly asker: TestAccount;
-  /** At home at the seat; the relay under test has its route. */
-  readonly home: HomeAccount;
-}
-
-async function open(context: TestContext): Promise<Scene> {
-  const seat = await context.seat();
-  const connection = await seat.connect();
-  const home = await seat.home();
-  await connection.storeRoute(home.route);
-  return { context, seat, connection, home, asker: await context.testAccount() };
-}
 
 profiles.check(
   'forwards',
   { source: '07 §C7', title: 'asks the home relay and returns its answer unchanged' },
   async (context) => {
-    const { seat, home, asker } = await open(context);
+    const { seat, home, asker } = await openSource(context);
     const profile = publicProfile(home.device, { future: { deep: ['kept'] } });
     home.profile = profile;
     const result = await context.expectOk(asker.caller, 'profile.resolve', { account: home.id });
@@ -57,13 +34,13 @@ profiles.check(
   },
 );
 
-type FaultyAnswer = (scene: Scene, honest: JsonObject) => ReplyToCall | Promise<ReplyToCall>;
+type FaultyAnswer = (scene: SourceScene, honest: JsonObject) => ReplyToCall | Promise<ReplyToCall>;
 
 const isResult = (reply: ReplyToCall): reply is { result: JsonValue } =>
   typeof reply === 'object' && 'result' in reply;
 
 /** Makes the seat give an answer made of the honest one. */
-function lie(scene: Scene, method: string, answer: FaultyAnswer): void {
+function lie(scene: SourceScene, method: string, answer: FaultyAnswer): void {
   const { service } = scene.seat;
   const answering: Answering = async (call) => {
     const honest = service.honest(call);
@@ -101,7 +78,7 @@ for (const [word, [answer, code]] of Object.entries(invalidAnswers)) {
     `answer-${word}`,
     { source: '07 §C3, §C4, §C9', title: `an answer with ${word} is ${code} for the client` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openSource(context);
       lie(scene, 'profile.resolve', answer);
       const call = { method: 'profile.resolve', params: { account: scene.home.id } };
       await context.expectError(scene.asker.caller, call, code);
@@ -110,7 +87,7 @@ for (const [word, [answer, code]] of Object.entries(invalidAnswers)) {
 }
 
 /** Signs a profile with any members. */
-function signedProfile({ home }: Scene, members: JsonObject): JsonObject {
+function signedProfile({ home }: SourceScene, members: JsonObject): JsonObject {
   const { device_signature: _, ...fields } = home.profile;
   const unsigned = { ...fields, ...members } as unknown as ProfileFields & { $type: string };
   const input = profileSigningInput(home.account.network, unsigned);
@@ -152,7 +129,7 @@ for (const [word, answer] of Object.entries(profileLies)) {
     `refuses-${word}`,
     { source: '07 §C1, §C7', title: `an answer with ${word} is bad_gateway for the client` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openSource(context);
       lie(scene, 'profile.resolve', answer);
       const call = { method: 'profile.resolve', params: { account: scene.home.id } };
       await context.expectError(scene.asker.caller, call, 'bad_gateway');
@@ -164,7 +141,7 @@ profiles.check(
   'not-found',
   { source: '07 §C7', title: 'passes the refusal of the home relay on' },
   async (context) => {
-    const { seat, home, asker } = await open(context);
+    const { seat, home, asker } = await openSource(context);
     seat.service.answer('profile.resolve', () => refusal('not_found'));
     const call = { method: 'profile.resolve', params: { account: home.id } };
     await context.expectError(asker.caller, call, 'not_found');
@@ -172,10 +149,30 @@ profiles.check(
 );
 
 profiles.check(
+  'rate-limited',
+  { source: '07 §C9', title: 'passes retry_after of the home relay on, also as Retry-After' },
+  async (context) => {
+    const { seat, home, asker } = await openSource(context);
+    seat.service.answer('profile.resolve', () => refusal('rate_limited', { retry_after: 7 }));
+    const caller = context.https();
+    const { token } = await context.authenticateDevice(caller, asker.device);
+    // The reader of the answer compares Retry-After with the member.
+    const answer = await caller.raw('profile.resolve', {
+      verb: 'GET',
+      path: `${caller.path('profile.resolve')}?account=${home.id}`,
+      headers: { [context.network.sessionHeader]: token },
+    });
+    assertConforms(!answer.ok, 'a refusal of the home relay is one for the client');
+    assertEqual(answer.code, 'rate_limited', 'code of the refusal');
+    assertEqual((answer.data as JsonObject | undefined)?.retry_after, 7, 'the wait');
+  },
+);
+
+profiles.check(
   'moved',
   { source: '07 §C4', title: 'asks another relay after a route error, if a higher route names it' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSource(context);
     const { seat, home, asker } = scene;
     const other = await context.seat();
     await other.connect();
@@ -192,7 +189,7 @@ profiles.check(
   'not-moved-back',
   { source: '07 §C4', title: 'asks no other relay that only a lower route names' },
   async (context) => {
-    const { seat, home, asker } = await open(context);
+    const { seat, home, asker } = await openSource(context);
     const other = await context.seat();
     await other.connect();
     seat.service.answer('profile.resolve', () => refusal('route_stale'));
@@ -211,7 +208,7 @@ states.check(
   'unchanged',
   { source: '07 §C6', title: 'passes a signed query on unchanged, and the answer back' },
   async (context) => {
-    const { seat, home, asker } = await open(context);
+    const { seat, home, asker } = await openSource(context);
     const query = deviceStateQuery(asker.device, home.id, inviteOf(home.device));
     const state = await context.expectOk(asker.caller, 'device.state.resolve', query);
     assertEqual(state, home.state, 'the answer of the home relay');
@@ -224,7 +221,7 @@ states.check(
   'own-checks',
   { source: '07 §C6', title: 'refuses a query of another device without asking' },
   async (context) => {
-    const { seat, home, asker } = await open(context);
+    const { seat, home, asker } = await openSource(context);
     const other = await context.testAccount();
     const query = deviceStateQuery(other.device, home.id, inviteOf(home.device));
     const call = { method: 'device.state.resolve', params: query };
@@ -260,7 +257,7 @@ for (const [word, answer] of Object.entries(stateLies)) {
     `refuses-${word}`,
     { source: '07 §C6', title: `an answer with ${word} is bad_gateway for the client` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openSource(context);
       const params = { account: scene.home.id };
       await context.expectOk(scene.asker.caller, 'device.state.resolve', params);
       lie(scene, 'device.state.resolve', answer);
@@ -274,7 +271,7 @@ states.check(
   'higher-revision',
   { source: '07 §C6', title: 'adopts a state of a higher revision' },
   async (context) => {
-    const { home, asker } = await open(context);
+    const { home, asker } = await openSource(context);
     const params = { account: home.id };
     await context.expectOk(asker.caller, 'device.state.resolve', params);
     home.devices.push(await home.account.device());
@@ -284,108 +281,4 @@ states.check(
   },
 );
 
-status.check(
-  'signs-in',
-  { source: '07 §C5', title: 'opens a session for a device that its home relay says is active' },
-  async (context) => {
-    const { seat, home } = await open(context);
-    const expiresAt = unixSeconds() + 600;
-    const answer = { status: 'active', expires_at: expiresAt };
-    seat.service.answer('device.status', () => ({ result: answer }));
-    const session = await context.authenticateDevice(context.https(), home.device);
-    assertConforms(
-      session.expires_at <= expiresAt,
-      `a session ends with the device's certificate, not ${session.expires_at - expiresAt} s later`,
-    );
-    const calls = seat.service.calls('device.status');
-    assertEqual(calls.length, 1, 'questions to the home relay');
-    const { account, device_id, ...others } = calls[0]?.params ?? {};
-    assertEqual([account, device_id], [home.id, home.device.id], 'parameters of the question');
-    assertEqual(others, {}, 'further parameters of the question');
-  },
-);
-
-const soon = () => unixSeconds() + 600;
-
-/** Answers by which no session may be opened. */
-const noSession: Readonly<Record<string, Answering>> = {
-  inactive: () => ({ result: { status: 'inactive' } }),
-  'active-without-end': () => ({ result: { status: 'active' } }),
-  'active-and-expired': () => ({ result: { status: 'active', expires_at: unixSeconds() - 10 } }),
-  'inactive-with-end': () => ({ result: { status: 'inactive', expires_at: soon() } }),
-  'another-status': () => ({ result: { status: 'yes', expires_at: soon() } }),
-  'another-id': () => ({
-    frame: JSON.stringify({
-      ...{ jsonrpc: '2.0', id: 'x' },
-      result: { status: 'active', expires_at: soon() },
-    }),
-  }),
-  'route-stale': () => refusal('route_stale'),
-  'internal-error': () => refusal('internal_error'),
-  reset: () => 'reset',
-};
-
-for (const [word, answer] of Object.entries(noSession)) {
-  status.check(
-    `no-session-${word}`,
-    { source: '07 §C5', title: `opens no session after the answer ${word}` },
-    async (context) => {
-      const { seat, home } = await open(context);
-      seat.service.answer('device.status', answer);
-      const caller = context.https();
-      const nonce = await context.challenge(caller, home.id);
-      const proof = context.deviceProof(home.device, nonce);
-      const verified = await caller.call('auth.device.verify', proof);
-      assertConforms(!verified.ok, `no session after the answer ${word}`);
-      if (word === 'inactive') assertEqual(verified.code, 'device_unknown', 'code of the refusal');
-    },
-  );
-}
-
-/** Sends a hint that a device changed. */
-async function hint(connection: RelayConnection, { id, device }: HomeAccount): Promise<void> {
-  const params = { account: id, device_id: device.id };
-  const text = JSON.stringify({ jsonrpc: '2.0', method: 'device.status.changed', params });
-  await connection.notify(text);
-}
-
-status.check(
-  'hint',
-  { source: '07 §C9', title: 'a hint of the home relay ends the use of an earlier answer' },
-  async (context) => {
-    const { seat, home, connection } = await open(context);
-    await context.authenticateDevice(context.https(), home.device);
-    seat.service.answer('device.status', () => ({ result: { status: 'inactive' } }));
-    await hint(connection, home);
-    await pollUntil('no session by the answer from before the hint', async () => {
-      const caller = context.https();
-      const nonce = await context.challenge(caller, home.id);
-      const proof = context.deviceProof(home.device, nonce);
-      const verified = await caller.call('auth.device.verify', proof);
-      return verified.ok ? undefined : true;
-    });
-  },
-);
-
-status.check(
-  'foreign-hint',
-  { source: '07 §C9', title: 'a hint of another relay than the home has no effect' },
-  async (context) => {
-    const { seat, home } = await open(context);
-    const other = await (await context.seat()).connect();
-    await context.authenticateDevice(context.https(), home.device);
-    await context.authenticateDevice(context.https(), home.device);
-    const asked = seat.service.calls('device.status').length;
-    if (asked > 1) throw new NotApplicable('the relay keeps no answers to device.status');
-    await hint(other, home);
-    await other.exchange('{"jsonrpc":"2.0","id":1,"method":"profile.resolve","params":{}}');
-    await context.authenticateDevice(context.https(), home.device);
-    assertEqual(
-      seat.service.calls('device.status').length,
-      asked,
-      'questions after a foreign hint',
-    );
-  },
-);
-
-export const sourceQueryChecks = [...profiles.list, ...states.list, ...status.list];
+export const sourceQueryChecks = [...profiles.list, ...states.list];

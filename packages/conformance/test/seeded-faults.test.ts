@@ -1,0 +1,33 @@
+/**
+ * Shows that the kit, as another relay, finds faults: each is switched on alone in a real relay.
+ * `kit.test.ts` shows that the checks pass without them.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { checks, runCheck } from '../src/index.ts';
+import { startRelayWithSeats } from './relays.ts';
+import { openStreamsToFaults, seededFaults } from './seeded-faults.ts';
+
+const parts = new AsyncDisposableStack();
+let tested: Awaited<ReturnType<typeof startRelayWithSeats>>;
+
+beforeAll(async () => {
+  parts.use(openStreamsToFaults());
+  tested = parts.use(await startRelayWithSeats());
+});
+
+afterAll(async () => {
+  await parts.disposeAsync();
+});
+
+for (const { fault, check: id, seed } of seededFaults) {
+  test(`07 §C10: the kit finds a relay that ${fault} [${id}]`, async () => {
+    const check = checks.find((one) => one.id === id);
+    if (check === undefined) throw new Error(`there is no check ${id}`);
+    using _ = seed(tested.relay);
+    const finding = await runCheck(tested.target, check, 'relay');
+    expect(finding).toMatchObject({
+      outcome: 'failed',
+      reason: expect.stringMatching(/^expected: /),
+    });
+  });
+}
