@@ -139,13 +139,9 @@ export class RelayNetwork implements AsyncDisposable {
     return result?.error?.code ?? 'ok';
   }
 
-  /** Repeats a question until the answer is yes, and makes what is to be tried again due. */
+  /** {@link untilInTime} for all relays. */
   async untilInTime(isSo: () => Promise<boolean>): Promise<void> {
-    for (let asked = 1; !(await isSo()); asked += 1) {
-      await setImmediate();
-      // Calls under way have their time: steps are small, and not many.
-      if (asked % 10 === 0) this.advance(6);
-    }
+    await untilInTime(isSo, (seconds) => this.advance(seconds));
   }
 
   /** Breaks the ways to all relays, so that none reaches another. */
@@ -183,6 +179,22 @@ async function reaches({ server, clock }: ServedRelay, to: ServedRelay): Promise
 /** Repeats a question until the answer is yes; the test's time limit ends it. */
 export async function until(isSo: () => Promise<boolean> | boolean): Promise<void> {
   while (!(await isSo())) await setImmediate();
+}
+
+/**
+ * Repeats a question until the answer is yes, and makes what is to be tried again due.
+ *
+ * @param isSo calls a relay, so that calls under way have their time between the small steps
+ * @param advance moves clocks
+ */
+export async function untilInTime(
+  isSo: () => Promise<boolean>,
+  advance: (seconds: number) => void,
+): Promise<void> {
+  for (let asked = 1; !(await isSo()); asked += 1) {
+    await setImmediate();
+    if (asked % 10 === 0) advance(6);
+  }
 }
 
 /** Sends a message at the sender's home relay. */

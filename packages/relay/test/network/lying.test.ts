@@ -1,0 +1,261 @@
+/** Lies of another relay, and what this one and its clients do: the rows of docs/federation.md. */
+
+import { deriveRouteKey } from '@posthouse/protocol/federation';
+import type { JsonObject } from '@posthouse/protocol/json';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Person } from '../fixtures/person.ts';
+import { network } from '../support/in-process-relay.ts';
+import { servedRelay } from '../support/served-relay.ts';
+import { LyingRelay } from './lying-relay.ts';
+import { differences } from './received.ts';
+import { fateOf, send, statusOf, until, untilInTime } from './relay-network.ts';
+
+const relay = servedRelay({
+  limits: {
+    ...{ peerHandshakesPerAddress: 1_000, peerHandshakeRate: 1e6, peerHandshakeBurst: 1e6 },
+    ...{ peerFaults: 1_000, relayRate: 20, relayBurst: 50, deliveryRetryMost: 5 },
+  },
+});
+const ann = relay.person('ann');
+let liar: LyingRelay;
+let liam: Person;
+beforeEach(async () => {
+  liar = await LyingRelay.start(relay);
+  liam = await liar.account('liam');
+});
+afterEach(() => liar[Symbol.asyncDispose]());
+
+const session = () => ann.session();
+/** Asks as ann; `ok` or the code that her client gets. */
+async function codeOf(method: string, params: object = { account: liam.account }) {
+  try {
+    await relay.call(method, params, { session: session() });
+    return 'ok';
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+const profileOf = (person: Person) => ({
+  profile: person.profile(),
+  signer_certificate: person.device().certificate,
+});
+/** Makes it answer a question about its account with a result. */
+const answering = (method: string, result: unknown) => {
+  liar.lies[method] = () => ({ result });
+};
+
+describe('07 §C6, §C7: as home relay of an account, it answers with', () => {
+  test('the truth: a control', async () => {
+    answering('profile.resolve', profileOf(liam));
+    answering('device.state.resolve', await liam.state({ revision: 5 }));
+    expect(await codeOf('profile.resolve')).toBe('ok');
+    expect(await codeOf('device.state.resolve')).toBe('ok');
+  });
+
+  test('forged objects: bad_gateway', async () => {
+    const { profile, signer_certificate } = profileOf(liam);
+    answering('profile.resolve', { profile: { ...profile, nickname: 'Liar' }, signer_certificate });
+    expect(await codeOf('profile.resolve')).toBe('bad_gateway');
+    const state = await liam.state({ revision: 5 });
+    answering('device.state.resolve', { ...state, certificates: [ann.device().certificate] });
+    expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
+  });
+
+  test('genuine objects of another account: bad_gateway', async () => {
+    answering('profile.resolve', profileOf(ann));
+    answering('device.state.resolve', await ann.state());
+    expect(await codeOf('profile.resolve')).toBe('bad_gateway');
+    expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
+  });
+
+  test('an older state than one it showed before, or another of the same revision: bad_gateway', async () => {
+    const older = await liam.state({ revision: 5 });
+    await liam.addDevice('laptop');
+    const newer = await liam.state({ revision: 6 });
+    answering('device.state.resolve', newer);
+    expect(await codeOf('device.state.resolve')).toBe('ok');
+    answering('device.state.resolve', older);
+    expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
+    answering('device.state.resolve', await liam.state({ revision: 6, devices: ['phone'] }));
+    expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
+    answering('device.state.resolve', newer);
+    expect(await codeOf('device.state.resolve')).toBe('ok');
+  });
+
+  test('the answers of two questions exchanged: both are bad_gateway', async () => {
+    const leo = await liar.account('leo');
+    const swapped = new Map([
+      [liam.account, leo],
+      [leo.account, liam],
+    ]);
+    liar.lies['profile.resolve'] = ({ account }) => ({
+      result: profileOf(swapped.get(String(account))!),
+    });
+    const codes = [leo, liam].map(({ account }) => codeOf('profile.resolve', { account }));
+    expect(await Promise.all(codes)).toEqual(['bad_gateway', 'bad_gateway']);
+  });
+
+  test('the id of another request, or a malformed retry_after: bad_gateway', async () => {
+    const result = profileOf(liam);
+    liar.lies['profile.resolve'] = (_, { id }) => ({ id: Number(id) + 1, result });
+    expect(await codeOf('profile.resolve')).toBe('bad_gateway');
+    const error = { code: -32030, message: 'no', data: { retry_after: -1 } };
+    liar.lies['profile.resolve'] = () => ({ error });
+    expect(await codeOf('profile.resolve')).toBe('bad_gateway');
+  });
+
+  test('nothing: the client gets temporarily_unavailable in its time, others are not delayed', async () => {
+    const never = Promise.withResolvers<object>();
+    liar.lies['profile.resolve'] = () => never.promise;
+    const code = codeOf('profile.resolve');
+    await until(() => liar.asked.length > 0);
+    expect(await codeOf('profile.resolve', { account: ann.account })).toBe('not_found');
+    relay.clock.advance(30);
+    expect(await code).toBe('temporarily_unavailable');
+    never.resolve({});
+  });
+});
+
+describe('07 §C5: about a device of its account, it answers with', () => {
+  const signIn = async () => {
+    const answer = await relay.bindDevice(await relay.socket(), liam.device());
+    return answer.error?.code ?? (answer.result as { expires_at: number }).expires_at;
+  };
+
+  test('a certificate that ends late: the session ends when sessions do', async () => {
+    answering('device.status', { status: 'active', expires_at: Number.MAX_SAFE_INTEGER });
+    expect(await signIn()).toBe(relay.clock.now() + 86_400);
+  });
+
+  test('what is none of both, or has ended: no session', async () => {
+    for (const result of [
+      { status: 'active' },
+      { status: 'active', expires_at: relay.clock.now() },
+      { status: 'inactive', expires_at: relay.clock.now() + 60 },
+      { status: 'yes' },
+      null,
+    ]) {
+      answering('device.status', result);
+      expect(await signIn()).toBe(-32_023);
+    }
+  });
+});
+
+describe('07 §B10, §B11: about routes', () => {
+  const relayOf = async ({ account }: Person) => {
+    const { text } = await relay.http().call('account.route.resolve', { account });
+    return (JSON.parse(text) as { relay_id: string }).relay_id;
+  };
+
+  test('a route of an account of this relay that its owner did not sign is not stored', async () => {
+    const forged = { ...(await liar.foreign.route(ann, 9_000)), account_signature: 'A'.repeat(86) };
+    expect(await liar.put(forged)).toBe(false);
+    expect(await relayOf(ann)).toBe(relay.relayId);
+  });
+
+  test('an account that it lost: it may go on to answer, and is not asked', async () => {
+    const old = await liar.foreign.route(liam, 1_000);
+    liar.routes.set(Buffer.from(deriveRouteKey(network, liam.account)).toString('hex'), old);
+    answering('device.status', { status: 'active', expires_at: relay.clock.now() + 60 });
+    // It echoes the new route, and stores nothing.
+    await liam.moveTo(relay);
+    expect(await liar.put(old)).toBe(false);
+    expect(await relayOf(liam)).toBe(relay.relayId);
+    liar.asked.length = 0;
+    await relay.logInDevice(liam);
+    expect(liar.asked).toEqual([]);
+  });
+
+  test('07 §C9: a hint about an account that is not at home there makes no relay ask', async () => {
+    const params = { account: ann.account, device_id: ann.device().deviceId };
+    const { token } = await relay.logInDevice(ann);
+    await liar.notify('device.status.changed', params);
+    expect(liar.asked).toEqual([]);
+    const answer = await relay.http().call('message.timeline.sync', {}, { token });
+    expect(answer.status).toBe(200);
+  });
+});
+
+describe('07 §C8: as target of a message', () => {
+  const sendToLiam = async (lie: (typeof liar.lies)[string]) => {
+    liar.lies['message.deliver'] = lie;
+    const message = ann.message(liam, { authorization: liam.grant(ann) });
+    await send(relay, { from: ann, message });
+    return { from: ann, message };
+  };
+
+  test('results that confirm nothing are no confirmation: it is sent again, unchanged', async () => {
+    const wrong = [
+      {},
+      { status: 'delivering', accepted_at: 1 },
+      null,
+      { status: 'target_accepted' },
+    ];
+    let count = 0;
+    const sent = await sendToLiam(() => ({ result: wrong[count++ % wrong.length] }));
+    const advance = (seconds: number) => {
+      relay.clock.advance(seconds);
+      relay.server.wakeJobs();
+    };
+    await untilInTime(async () => {
+      expect(await statusOf(relay, sent)).toMatchObject({ status: 'delivering' });
+      return liar.asked.length > wrong.length;
+    }, advance);
+    expect(new Set(liar.asked.map(({ params }) => JSON.stringify(params))).size).toBe(1);
+    answering('message.deliver', { status: 'target_accepted', accepted_at: relay.clock.now() });
+    await untilInTime(
+      async () => (await statusOf(relay, sent)).status === 'target_accepted',
+      advance,
+    );
+  });
+
+  test('a code that no chapter knows ends with bad_gateway, its text is cut', async () => {
+    const error = { code: -1, message: `\u0000${'é'.repeat(5_000)}` };
+    const sent = await sendToLiam(() => ({ error }));
+    expect(await fateOf(relay, sent)).toBe('bad_gateway');
+    const status = await statusOf(relay, sent);
+    expect(status.error?.message.length).toBeLessThanOrEqual(512);
+    expect(status.error?.message).not.toContain('\u0000');
+  });
+});
+
+describe('07 §C8: as source of a message', () => {
+  const delivery = (text: string, messageId?: string) => {
+    const options = { authorization: ann.grant(liam), text, ...(messageId && { messageId }) };
+    const message = liam.message(ann, options);
+    return { ...message, signer_certificate: liam.device().certificate };
+  };
+  const deliver = async (params: object) => {
+    const answer = (await liar.ask('message.deliver', params)) as {
+      error?: { code: number };
+      result?: JsonObject;
+    };
+    return answer.error?.code ?? answer.result?.status;
+  };
+
+  test('forged, repeated and changed deliveries: one record of the genuine one', async () => {
+    const genuine = delivery('hello');
+    const envelope = { ...genuine.envelope, created_at: genuine.envelope.created_at + 1 };
+    expect(await deliver({ ...genuine, envelope })).toBe(-32_004);
+    expect(await deliver({ ...genuine, signer_certificate: ann.device().certificate })).toBe(
+      -32_602,
+    );
+    expect(await deliver(genuine)).toBe('target_accepted');
+    expect(await deliver(genuine)).toBe('target_accepted');
+    const changed = delivery('another', genuine.envelope.message_id);
+    expect(await deliver(changed)).toBe(-32_011);
+    const { signer_certificate: _, ...message } = genuine;
+    const sent = [{ from: liam, to: ann, message }];
+    expect(await differences(sent, new Map([[ann, [relay]]]))).toEqual([]);
+  });
+
+  test('07 §C9: a flood is refused with rate_limited; clients are served', async () => {
+    const params = { account: ann.account };
+    const answers = await Promise.all(
+      Array.from({ length: 60 }, () => liar.ask('profile.resolve', params)),
+    );
+    const codes = answers.map((answer) => (answer?.error as JsonObject | undefined)?.code);
+    expect(codes.filter((code) => code === -32_030).length).toBeGreaterThanOrEqual(9);
+    expect(await codeOf('profile.resolve', params)).toBe('not_found');
+  });
+});
