@@ -15,7 +15,7 @@ const relayOnce = [
 
 /** Tests of the client that show how the relay behaves towards a whole client. */
 const clientPerEngine =
-  'packages/client/test/{content,devices,interrupted,move,story,{channels,groups}/story}.test.ts';
+  'packages/client/test/{content,devices,interrupted,move,story,{channels,groups,network}/story}.test.ts';
 
 /**
  * Tests of groups and channels that run once more with callers who are at home at another relay:
