@@ -1,13 +1,13 @@
 import { homeOf } from '../accounts/index.ts';
 import type { Job, RelayContext } from '../context.ts';
 import type { RelayLimits } from '../limits.ts';
-import { deliveryFailed } from '../observability/events.ts';
+import { deliveryFailed, recipientsNotLocated } from '../observability/events.ts';
 import type { Writer } from '../storage/types.ts';
 import { attempt } from './attempt.ts';
 import { type Lane, postponeLane, readLanes, unlocated, wakeLane } from './lane-store.ts';
 import { type ClaimedDelivery, claimDue } from './queue-store.ts';
-
-export const deliveryJobName = 'messages.delivery';
+import { type PausedLane, relocate } from './relocate.ts';
+import { deliveryJobName } from './rules.ts';
 
 /** Milliseconds between reads of newly due deliveries while slow ones are in flight. */
 const pollInterval = 1_000;
@@ -21,11 +21,26 @@ export const deliveryJob: Job = {
   async run(context, signal, onWake) {
     const { clock, storage } = context;
     const running = new Running();
+    /** Recipients that are located again, by the relay that is not reached. */
+    const relocating = new Map<string, Set<string>>();
     let changed = Promise.withResolvers<void>();
     using _wakes = onWake(() => changed.resolve());
     for (;;) {
       if (!signal.aborted) {
-        for (const delivery of await claim(context, running)) {
+        const { claimed, postponed } = await claim(context, running);
+        for (const [destination, recipients] of postponed) {
+          const underWay = relocating.get(destination);
+          if (underWay !== undefined) {
+            for (const recipient of recipients) underWay.add(recipient);
+            continue;
+          }
+          relocating.set(destination, recipients);
+          void relocateSafely(context, { destination, recipients, signal }).finally(() => {
+            relocating.delete(destination);
+            changed.resolve();
+          });
+        }
+        for (const delivery of claimed) {
           running.add(delivery.destination);
           void attemptSafely(context, delivery).finally(() => {
             running.delete(delivery.destination);
@@ -33,7 +48,7 @@ export const deliveryJob: Job = {
           });
         }
       }
-      if (running.size === 0) break;
+      if (running.size === 0 && relocating.size === 0) break;
       using _poll = clock.after(pollInterval, () => changed.resolve());
       await changed.promise;
       changed = Promise.withResolvers<void>();
@@ -69,10 +84,19 @@ function firstDue(lanes: readonly Lane[]): number | undefined {
   return Math.min(...lanes.map(({ nextAttemptAt }) => nextAttemptAt));
 }
 
+/** What one look at the lanes gave. */
+interface Claims {
+  readonly claimed: readonly ClaimedDelivery[];
+  /** Recipients of messages that were postponed without an attempt, by the paused relay. */
+  readonly postponed: ReadonlyMap<string, Set<string>>;
+}
+
+const nothing: Claims = { claimed: [], postponed: new Map() };
+
 /** Claims due deliveries of every lane with free slots; postpones those of paused relays. */
-async function claim(context: RelayContext, running: Running): Promise<readonly ClaimedDelivery[]> {
+async function claim(context: RelayContext, running: Running): Promise<Claims> {
   const { clock, limits, storage } = context;
-  if (running.size >= limits.deliveryConcurrency) return [];
+  if (running.size >= limits.deliveryConcurrency) return nothing;
   const now = clock.now();
   const due = (await storage.read(readLanes))
     .filter(({ nextAttemptAt }) => nextAttemptAt <= now)
@@ -83,14 +107,20 @@ async function claim(context: RelayContext, running: Running): Promise<readonly 
     )
     // Lanes with nothing under way come first when slots are few.
     .sort((a, b) => running.of(a.destination) - running.of(b.destination));
-  if (due.length === 0) return [];
+  if (due.length === 0) return nothing;
   return await storage.write(deliveryJobName, async (tx) => {
     const claimed: ClaimedDelivery[] = [];
-    for (const lane of due) {
-      const free = freeSlots(limits, lane.destination, running, claimed.length);
-      claimed.push(...(await claimInLane(context, tx, { ...lane, now, free })));
+    const postponed = new Map<string, Set<string>>();
+    for (const { destination, pausedUntil } of due) {
+      if (pausedUntil !== undefined) {
+        const batch = { destination, now, batchSize: limits.deliveryBatch };
+        postponed.set(destination, await postponeLane(tx, batch, pausedUntil));
+      }
+      const free = freeSlots(limits, destination, running, claimed.length);
+      const isPaused = pausedUntil !== undefined;
+      claimed.push(...(await claimInLane(context, tx, { destination, isPaused, now, free })));
     }
-    return claimed;
+    return { claimed, postponed };
   });
 }
 
@@ -126,21 +156,17 @@ function freeSlots(
 
 interface DueLane {
   readonly destination: string;
-  readonly pausedUntil: number | undefined;
+  readonly isPaused: boolean;
   readonly now: number;
   /** Deliveries that may start. */
   readonly free: number;
 }
 
 async function claimInLane(
-  { identity, limits }: RelayContext,
+  { identity }: RelayContext,
   tx: Writer,
-  { destination, pausedUntil, now, free }: DueLane,
+  { destination, isPaused, now, free }: DueLane,
 ): Promise<ClaimedDelivery[]> {
-  const isPaused = pausedUntil !== undefined;
-  if (isPaused) {
-    await postponeLane(tx, { destination, now, batchSize: limits.deliveryBatch }, pausedUntil);
-  }
   if (free === 0) return [];
   return await claimDue(tx, {
     ...{ destination, now, leaseUntil: now + limits.deliveryLease, batchSize: free },
@@ -159,6 +185,15 @@ async function attemptSafely(context: RelayContext, delivery: ClaimedDelivery): 
     await attempt(context, delivery);
   } catch (error) {
     deliveryFailed(context, { messageId: delivery.messageId, error });
+  }
+}
+
+/** Locates recipients again; after a fault of this relay, at the end of the lane's next pause. */
+async function relocateSafely(context: RelayContext, lane: PausedLane): Promise<void> {
+  try {
+    await relocate(context, lane);
+  } catch (error) {
+    recipientsNotLocated(context, error);
   }
 }
 

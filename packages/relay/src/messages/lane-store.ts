@@ -43,19 +43,26 @@ export const postponeLaneSql = `UPDATE deliveries
   SET next_attempt_at = CASE WHEN deadline < ? THEN deadline ELSE ? END
   WHERE destination = ? AND next_attempt_at <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
-      WHERE destination = ? AND next_attempt_at <= ? AND deadline > ? LIMIT ?)`;
+      WHERE destination = ? AND next_attempt_at <= ? AND deadline > ? LIMIT ?)
+  RETURNING recipient, target`;
 
 /**
  * Postpones due deliveries of a lane without an attempt, none past its deadline. Deliveries at
- * their deadline stay due. Returns how many were postponed.
+ * their deadline stay due.
+ *
+ * @returns the recipients of those that no relay may have received: they may go to another one
  */
 export async function postponeLane(
   tx: Writer,
   { destination, now, batchSize }: LaneBatch,
   until: number,
-): Promise<number> {
+): Promise<Set<string>> {
   const due = [destination, now, now, batchSize];
-  return await tx.run(postponeLaneSql, until, until, destination, now, ...due);
+  const rows = await tx.all<Row & { recipient: string; target: string | null }>(
+    postponeLaneSql,
+    ...[until, until, destination, now, ...due],
+  );
+  return new Set(rows.filter(({ target }) => target === null).map((row) => row.recipient));
 }
 
 export const wakeLaneSql = `UPDATE deliveries SET next_attempt_at = ?

@@ -2,6 +2,9 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../limits.ts';
 
+/** Name of the job that delivers queued messages; woken when one is due. */
+export const deliveryJobName = 'messages.delivery';
+
 /**
  * Compares a request with the stored result of its logical key (04 section 15.1).
  *

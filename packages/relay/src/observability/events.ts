@@ -124,6 +124,12 @@ export function deliveryFailed(
   log.error({ messageId, err: error }, 'delivery attempt failed');
 }
 
+/** Records that recipients of waiting messages could not be located again. */
+export function recipientsNotLocated({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('delivery_errors');
+  log.error({ err: error }, 'recipients of waiting messages not located');
+}
+
 /** Records that the database server is unreachable; calls wait a moment, then fail. */
 export function storageLost({ log, metrics }: Observed, error: unknown): void {
   metrics.count('storage_lost');

@@ -2,9 +2,9 @@ import { checkAuthorizationUse } from '@posthouse/protocol';
 import { parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
-import { deliveryJobName } from '../delivery.ts';
 import { deliveryStatus } from '../delivery-status.ts';
 import { verifyEnvelope } from '../message-parts.ts';
+import { deliveryJobName } from '../rules.ts';
 import { type CheckedSendRequest, checkCall } from '../send-request.ts';
 import { acceptMessage, findPrior, type Prior, type RecipientPath } from '../send-transaction.ts';
 
