@@ -1,4 +1,5 @@
 /** All SQL of devices whose accounts are at home at other relays (07 §C5, §C9). */
+import { placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { DeviceKey } from './inactive-store.ts';
 import type { Device } from './store.ts';
@@ -154,20 +155,30 @@ export async function deleteRemoteDevices(tx: Writer, account: string): Promise<
 
 /**
  * Takes up to `batchSize` devices that are due: until `leaseUntil` no other process takes them.
+ *
+ * @param claim.without home relays whose devices are not taken
  */
 export async function claimDueDevices(
   tx: Writer,
-  { now, leaseUntil, batchSize }: { now: number; leaseUntil: number; batchSize: number },
+  claim: {
+    readonly now: number;
+    readonly leaseUntil: number;
+    readonly batchSize: number;
+    readonly without: readonly string[];
+  },
 ): Promise<RemoteDevice[]> {
+  const { now, leaseUntil, batchSize, without } = claim;
+  const others = without.length === 0 ? '' : `AND relay_id NOT IN (${placeholders(without)})`;
   const rows = await tx.all<RemoteRow>(
     `UPDATE remote_devices SET next_check_at = ?
       WHERE next_check_at <= ? AND (account, device_id) IN
-        (SELECT account, device_id FROM remote_devices WHERE next_check_at <= ?
+        (SELECT account, device_id FROM remote_devices WHERE next_check_at <= ? ${others}
           ORDER BY next_check_at, account, device_id LIMIT ?)
       RETURNING ${columns}`,
     leaseUntil,
     now,
     now,
+    ...without,
     batchSize,
   );
   return rows.map(toRemoteDevice);

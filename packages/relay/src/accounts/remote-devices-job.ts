@@ -17,40 +17,64 @@ import { remoteDevicesJobName } from './store-route.ts';
 
 /** Devices claimed at once. */
 const batchSize = 64;
+/** Home relays asked at once. */
+const maxLanes = 64;
 /** Seconds after which a claimed device is due again, whatever became of the process. */
 const leaseSeconds = 120;
+/** Seconds for the devices of one claim; those that a slow relay leaves over are claimed again. */
+const laneSeconds = 60;
+/** Milliseconds between reads of newly due devices while slow relays are asked. */
+const pollInterval = 1_000;
 
 /**
  * Asks home relays again for the devices that use this relay: at once after a hint, when their
- * certificate ends, and every day (07 §C9, 05 §7.3). Without an answer nothing ends. A device that
- * has neither a session nor access to a group is not asked for, and forgotten a day later.
+ * certificate ends, and every day (07 §C9, 05 §7.3). Without an answer nothing ends. A relay that
+ * does not answer delays the devices of its own accounts only. A device that has neither a session
+ * nor access to a group is not asked for, and forgotten a day later.
  */
 export const remoteDevicesJob: Job = {
   name: remoteDevicesJobName,
-  async run(context, signal) {
-    const { storage } = context;
-    while (!signal.aborted) {
-      const due = await claim(context);
-      if (due.length === 0) break;
-      // A relay that does not answer delays the devices of its own accounts only.
-      const lanes = Map.groupBy(due, ({ relayId }) => relayId);
-      const outcomes = await Promise.allSettled(
-        [...lanes.values()].map((devices) => checkDevices(context, devices, signal)),
-      );
-      const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
+  async run(context, signal, onWake) {
+    const { clock, storage } = context;
+    const lanes = new Set<string>();
+    const failures: unknown[] = [];
+    let changed = Promise.withResolvers<void>();
+    using _wakes = onWake(() => changed.resolve());
+    for (;;) {
+      const isOver = signal.aborted || failures.length > 0;
+      const due = isOver ? [] : await claim(context, lanes);
+      for (const [relayId, devices] of Map.groupBy(due, (device) => device.relayId)) {
+        lanes.add(relayId);
+        void checkDevices(context, devices, signal)
+          .catch((error: unknown) => failures.push(error))
+          .finally(() => {
+            lanes.delete(relayId);
+            changed.resolve();
+          });
+      }
+      // One relay may have taken the whole batch.
+      if (due.length > 0) continue;
+      if (lanes.size === 0) break;
+      using _poll = clock.after(pollInterval, () => changed.resolve());
+      await changed.promise;
+      changed = Promise.withResolvers<void>();
     }
+    if (failures.length > 0) throw failures[0];
     return await storage.read(nextDeviceCheck);
   },
 };
 
-async function claim({ clock, storage }: RelayContext): Promise<RemoteDevice[]> {
+/** Claims due devices of relays that are not being asked. */
+async function claim(
+  { clock, storage }: RelayContext,
+  lanes: ReadonlySet<string>,
+): Promise<RemoteDevice[]> {
+  if (lanes.size >= maxLanes) return [];
   const now = clock.now();
   const next = await storage.read(nextDeviceCheck);
   if (next === undefined || next > now) return [];
-  return await storage.write(remoteDevicesJobName, (tx) =>
-    claimDueDevices(tx, { now, leaseUntil: now + leaseSeconds, batchSize }),
-  );
+  const claims = { now, leaseUntil: now + leaseSeconds, batchSize, without: [...lanes] };
+  return await storage.write(remoteDevicesJobName, (tx) => claimDueDevices(tx, claims));
 }
 
 /** Checks the devices of one relay, one after another. */
@@ -59,9 +83,11 @@ async function checkDevices(
   devices: readonly RemoteDevice[],
   signal: AbortSignal,
 ): Promise<void> {
+  const { clock } = context;
+  const started = clock.monotonic();
   let isReachable = true;
   for (const device of devices) {
-    if (signal.aborted) return;
+    if (signal.aborted || clock.monotonic() - started >= laneSeconds * 1_000) return;
     if (await forgetUnused(context, device)) continue;
     try {
       if (isReachable) await checkDevice(context, device);

@@ -328,6 +328,43 @@ describe('07 §C9: devices that use this relay are asked for again', () => {
   });
 });
 
+test('07 §C9: more devices of a hanging relay than a batch delay those of no other', async () => {
+  const bob = await Person.register(third, 'bob');
+  await signIn(host, ann);
+  await signIn(host, bob);
+  const now = host.clock.now();
+  await host.context.storage.write('test', async (tx) => {
+    await tx.run('UPDATE remote_devices SET next_check_at = ?', now);
+    await tx.run(
+      'UPDATE remote_devices SET next_check_at = ? WHERE account = ?',
+      now - 2,
+      ann.account,
+    );
+    for (let copy = 0; copy < 70; copy += 1) {
+      await tx.run(
+        `INSERT INTO remote_devices (account, device_id, relay_id, certificate_id, certificate,
+            status, expires_at, confirmed_at, stale, generation, failures, next_check_at)
+          SELECT account, ?, relay_id, certificate_id, certificate, status, expires_at,
+            confirmed_at, stale, generation, failures, ? FROM remote_devices
+          WHERE device_id = ?`,
+        ...[`copy ${copy}`, now - 1, phone().device_id],
+      );
+    }
+  });
+  const asked = Promise.withResolvers<void>();
+  const hanging = Promise.withResolvers<RelayAnswer>();
+  wired.intercept = async ({ to }, forward) => {
+    if (to === home.relayId) return await hanging.promise;
+    asked.resolve();
+    return await forward();
+  };
+  const running = host.runJob(jobName);
+  await asked.promise;
+  hanging.resolve({ kind: 'unknown' });
+  await running;
+  expect(await row()).toMatchObject({ failures: 1 });
+});
+
 describe('07 §C9: relays that asked for a device here are sent hints', () => {
   const hints = () => wired.calls.filter(({ method }) => method === 'device.status.changed');
   const sendHints = () => home.runJob('accounts.status-hints');
