@@ -163,7 +163,7 @@ interface DueLane {
 }
 
 async function claimInLane(
-  { identity }: RelayContext,
+  { identity, limits }: RelayContext,
   tx: Writer,
   { destination, isPaused, now, free }: DueLane,
 ): Promise<ClaimedDelivery[]> {
