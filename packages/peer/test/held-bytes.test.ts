@@ -1,6 +1,7 @@
 /** What is held for one peer stays bounded, and no honest use of streams comes to a standstill. */
 import { expect, test } from 'vitest';
 import type { PeerConnection, PeerProtocol } from '../src/index.ts';
+import { encodeHeader, frameFlag, frameType, windowBytes } from '../src/yamux/frame.ts';
 import {
   anyPort,
   echoProtocol,
@@ -124,7 +125,7 @@ test('07 §C2: a write that waits when its stream is ended holds nothing', async
 
 test('07 §B2: bytes that follow a proposal are given back as credit once', async () => {
   const read = Promise.withResolvers<void>();
-  const sizes = [60_000, 65_000, 65_000, 65_000];
+  const sizes = [60_000, 65_000, 65_000];
   const total = sizes.reduce((sum, size) => sum + size);
   const protocol: PeerProtocol<string> = {
     streams: 64,
@@ -150,6 +151,52 @@ test('07 §B2: bytes that follow a proposal are given back as credit once', asyn
     for (let at = peer.received.indexOf(head); at !== -1; at = peer.received.indexOf(head, at + 1))
       credit += peer.received.readUInt32BE(at + 8);
   }
-  expect(credit).toBeGreaterThanOrEqual(total / 2);
+  expect(credit).toBeGreaterThanOrEqual(windowBytes / 2);
   expect(credit).toBeLessThanOrEqual(total + 64);
+});
+
+/** Numbers that look random and are the same in each run. */
+function* numbers(seed: number): Generator<number, never> {
+  for (let state = seed; ; ) {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    yield state >>> 8;
+  }
+}
+
+test('07 §B2: after any frames of an admitted peer, nothing is held and nothing is served', async () => {
+  await using listener = hostOf(1, { limits: { ...testLimits, controlFrames: 100_000 } });
+  const { port } = await listener.listen(anyPort);
+  await using other = hostOf(9);
+  const peerId = target;
+  const watch = await other.dial({ host: '127.0.0.1', port, peerId, signal: forever });
+  const [seen] = listener.connections;
+  const random = numbers(4_711);
+  const pick = <T>(values: readonly T[]) => values[random.next().value % values.length] as T;
+  for (let round = 0; round < 60; round += 1) {
+    using peer = await RawPeer.connect(port, target);
+    for (let count = 0; count < 200; count += 1) {
+      const streamId = 1 + 2 * (random.next().value % 12);
+      const flags = pick([0, 0, 0, 0, 1, 2, frameFlag.fin, frameFlag.rst, 5, 9, 12]);
+      const size = pick([0, 1, 7, 300, 20_000]);
+      const payload = Buffer.alloc(size, pick([1, 5, 0x13, 0x80]));
+      peer.send(
+        pick([
+          () => openingFrame(streamId, echoProtocol, payload),
+          () => openingFrame(streamId, echoProtocol, Buffer.of(1, 7)),
+          () => openingFrame(streamId, '/ipfs/ping/1.0.0', payload),
+          () => dataFrame(streamId, payload, flags),
+          () => dataFrame(streamId, Buffer.of(3, 1, 2, 3)),
+          () => encodeHeader({ type: frameType.windowUpdate, flags, streamId, length: size }),
+          () => encodeHeader({ type: frameType.ping, flags, streamId: 0, length: size }),
+        ])(),
+      );
+      if (count % 40 === 0) await turns(1);
+    }
+    await turns(5);
+  }
+  await until(() => listener.connections.size === 1);
+  await until(() => seen?.heldBytes === 0);
+  expect(seen?.streams).toBe(0);
+  await call(watch, 300_000);
+  expect(seen?.heldBytes).toBe(0);
 });
