@@ -1,9 +1,9 @@
 /** The beginning of a connection: /noise is agreed, then the handshake with descriptors (07 §B3). */
 import type { Socket } from 'node:net';
 import {
-  decodeHandshakePayload,
   decodePeerKey,
   encodeHandshakePayload,
+  type HandshakePayload,
   handshakeSigningInput,
 } from '@posthouse/protocol/federation';
 import { PeerError } from './errors.ts';
@@ -28,6 +28,8 @@ export interface OwnSide {
   /** The peer key's signature of the static key. */
   readonly signature: Uint8Array;
   readonly descriptor: () => string | Promise<string>;
+  /** Decodes the other side's payload; throws for one without a descriptor (07 §B3). */
+  readonly decodePayload: (payload: Uint8Array) => HandshakePayload;
   readonly limits: PeerLimits;
 }
 
@@ -61,7 +63,7 @@ export async function secureOutbound(
   const noise = new NoiseHandshake({ role: 'initiator', staticKeys: own.staticKeys });
   try {
     writeMessage(socket, noise.write(noPayload));
-    const remote = identify(noise.read(await readMessage(reader)), noise.remoteStatic);
+    const remote = identify(own, noise.read(await readMessage(reader)), noise.remoteStatic);
     if (isEqual(remote.peerId, own.identity.peerId)) {
       throw new PeerError('own_peer', 'the address leads to this relay itself');
     }
@@ -91,7 +93,7 @@ export async function secureInbound(socket: Socket, own: OwnSide): Promise<Secur
   try {
     noise.read(await readMessage(reader));
     writeMessage(socket, noise.write(await payloadOf(own)));
-    const remote = identify(noise.read(await readMessage(reader)), noise.remoteStatic);
+    const remote = identify(own, noise.read(await readMessage(reader)), noise.remoteStatic);
     if (isEqual(remote.peerId, own.identity.peerId)) {
       throw new PeerError('own_peer', 'this relay dialled itself');
     }
@@ -112,11 +114,12 @@ async function payloadOf({ identity, signature, descriptor }: OwnSide): Promise<
 
 /** Verifies a payload: one parse for key, signature and descriptor (07 §B3). */
 function identify(
+  { decodePayload }: OwnSide,
   payload: Uint8Array,
   noiseKey: Uint8Array,
 ): { peerId: Uint8Array; descriptor: string } {
   try {
-    const { identityKey, identitySignature, descriptor } = decodeHandshakePayload(payload);
+    const { identityKey, identitySignature, descriptor } = decodePayload(payload);
     const key = decodePeerKey(identityKey);
     if (!verifyPeerSignature(key, handshakeSigningInput(noiseKey), identitySignature)) {
       throw new PeerError('protocol', 'identity_sig does not verify');

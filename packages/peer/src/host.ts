@@ -1,5 +1,5 @@
 import { createServer, type Server, type Socket } from 'node:net';
-import { handshakeSigningInput } from '@posthouse/protocol/federation';
+import { decodeHandshakePayload, handshakeSigningInput } from '@posthouse/protocol/federation';
 import { AddressLimits } from './address-limits.ts';
 import { BytePool, type SharedRoom } from './byte-pool.ts';
 import { type PeerClock, systemClock } from './clock.ts';
@@ -101,7 +101,8 @@ export class PeerHost<P> implements AsyncDisposable {
     const { identity, descriptor, limits } = options;
     const staticKeys = generateNoiseKeys();
     const signature = identity.sign(handshakeSigningInput(staticKeys.publicKey));
-    this.#own = { identity, staticKeys, signature, descriptor, limits };
+    const decodePayload = decodeHandshakePayload;
+    this.#own = { identity, staticKeys, signature, descriptor, decodePayload, limits };
     this.#protocols = this.#withStandardProtocols();
     this.#addresses = new AddressLimits(limits, this.#clock);
   }

@@ -8,6 +8,7 @@ import { yamux } from '@libp2p/yamux';
 import { multiaddr } from '@multiformats/multiaddr';
 import { encodeFrame, FrameReader } from '@posthouse/protocol/federation';
 import { createLibp2p } from 'libp2p';
+import { descriptorExtension } from './descriptor-extension.ts';
 
 /** The part of the stock codec that tests replace. */
 interface PayloadCodec {
@@ -29,15 +30,7 @@ export function setDescriptor(descriptor: string | undefined): void {
   NoiseHandshakePayload.encode = (payload) =>
     descriptor === undefined
       ? stockEncode(payload)
-      : Buffer.concat([stockEncode(payload), extensionsWith(descriptor)]);
-}
-
-/** Field 4 with field 1025; lengths below 128 bytes. */
-function extensionsWith(descriptor: string): Uint8Array {
-  const text = Buffer.from(descriptor);
-  if (text.length > 100) throw new TypeError('a short descriptor is enough here');
-  const extension = Buffer.concat([Buffer.of(0x8a, 0x40, text.length), text]);
-  return Buffer.concat([Buffer.of(0x22, extension.length), extension]);
+      : Buffer.concat([stockEncode(payload), descriptorExtension(descriptor)]);
 }
 
 export type KeyKind = 'Ed25519' | 'secp256k1' | 'RSA';

@@ -1,6 +1,10 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { encodeHandshakePayload, handshakeSigningInput } from '@posthouse/protocol/federation';
+import {
+  decodeHandshakePayload,
+  encodeHandshakePayload,
+  handshakeSigningInput,
+} from '@posthouse/protocol/federation';
 import { type OwnSide, secureOutbound } from '../../src/handshake.ts';
 import type { PeerIdentity } from '../../src/index.ts';
 import { encodeLines } from '../../src/multistream.ts';
@@ -61,6 +65,7 @@ export class RawPeer implements Disposable {
       staticKeys,
       signature: identity.sign(handshakeSigningInput(staticKeys.publicKey)),
       descriptor: () => '{"relay":"raw"}',
+      decodePayload: decodeHandshakePayload,
       limits: testLimits,
     };
     const { keys } = await secureOutbound(socket, own, target);
