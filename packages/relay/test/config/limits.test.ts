@@ -14,8 +14,8 @@ describe('limits that do not fit each other', () => {
     ['pageBytes', { pageBytes: 262_144 + 16_384 }, { pageBytes: 262_144 + 16_384 - 1 }],
     ['channelPostBytes', { channelPostBytes: 65_536 }, { channelPostBytes: 65_535 }],
     ['keyBoxBytes', { keyBoxBytes: 765_952 }, { keyBoxBytes: 765_953 }],
-    ['deliveriesPerRelay', { deliveriesPerRelay: 64 }, { deliveriesPerRelay: 65 }],
-    ['deliveryLookups', { deliveryLookups: 64 }, { deliveryLookups: 65 }],
+    ['deliveriesPerRelay', { deliveriesPerRelay: 256 }, { deliveriesPerRelay: 257 }],
+    ['deliveryLookups', { deliveryLookups: 256 }, { deliveryLookups: 257 }],
     ['deliveryRetryFirst', { deliveryRetryFirst: 900 }, { deliveryRetryFirst: 901 }],
     ['federationRegistryCheck', { federationRegistryCheck: 600 }, { federationRegistryCheck: 601 }],
     [

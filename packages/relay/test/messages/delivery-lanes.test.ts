@@ -113,7 +113,7 @@ describe('04 §16: a relay that hangs', () => {
     answers.set(x, () => hanging.promise);
     await copy(await send(ben), 999);
     const run = runDue();
-    await expect.poll(() => asked).toHaveLength(4);
+    await expect.poll(() => asked).toHaveLength(32);
     const toEve = await send(eve);
     await expect.poll(() => statusOf(toEve)).toMatchObject({ status: 'target_accepted' });
     expect(asked).toEqual([x, x, x, x, y]);
