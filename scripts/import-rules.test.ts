@@ -83,6 +83,7 @@ const good = [
   sample('peer/src/e-good.ts', '{ a }', '@posthouse/protocol/federation'),
   sample('peer/test/e.ts', '{ a }', 'libp2p'),
   sample('relay/src/federation/e.ts', '{ a }', '@posthouse/peer'),
+  sample('conformance/src/seat/e.ts', '{ a }', '@posthouse/peer/raw'),
   sample('client/src/node.ts', '{ a }', '@posthouse/protocol/node'),
   sample('client/src/courier/files.ts', '{ a }', 'node:fs'),
   sample('client/test/c.ts', '{ a }', '@posthouse/relay'),

@@ -55,6 +55,7 @@ const command = new Command('posthouse-conformance')
       return;
     }
     if (options.byMethod === true) throw new Error('--by-method needs --list');
+    checkSeatOptions(options);
     const client = await targetOf(options);
     await using seats = await seatsOf(client, options);
     const target = seats === undefined ? client : { ...client, seats };
@@ -67,22 +68,22 @@ function secondsOf(text: string): number {
   throw new InvalidArgumentError('a number of seconds is expected.');
 }
 
+/** @throws Error if an option of a relay's seat lacks another one */
+function checkSeatOptions({ listen, certificate, key, registryRefresh }: Options): void {
+  if (listen === undefined) {
+    if (certificate === undefined && key === undefined && registryRefresh === undefined) return;
+    throw new Error('--certificate, --key and --registry-refresh need --listen');
+  }
+  if (certificate !== undefined && key !== undefined) return;
+  throw new Error('--listen needs --certificate and --key: relays fetch descriptors over HTTPS');
+}
+
 /** Takes the seat of a relay; `undefined` if the options do not ask for it. */
 async function seatsOf(
   { network }: Target,
   { registry, listen, certificate, key, registryRefresh }: Options,
 ): Promise<RelaySeats | undefined> {
-  if (listen === undefined) {
-    if (certificate === undefined && key === undefined && registryRefresh === undefined) {
-      return undefined;
-    }
-    throw new Error('--certificate, --key and --registry-refresh need --listen');
-  }
-  if (certificate === undefined || key === undefined || registry === undefined) {
-    throw new Error(
-      '--listen needs --certificate and --key: the relay fetches descriptors by HTTPS',
-    );
-  }
+  if (!listen || !certificate || !key || !registry) return undefined;
   return await RelaySeats.open({
     ...{ network, registry, host: listen },
     certificate: await readFile(certificate, 'utf8'),
@@ -110,7 +111,13 @@ async function targetOf({ relay, registry, ca, service }: Options): Promise<Targ
 async function report(target: Target, { only, json }: Options): Promise<boolean> {
   const begun = Date.now();
   const findings: Finding[] = [];
-  for await (const finding of runChecks(target, checks, { ...(only && { only }) })) {
+  const interrupted = new AbortController();
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    // The relays of the check under way still leave the registry; a second signal ends at once.
+    process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
+  }
+  const { signal } = interrupted;
+  for await (const finding of runChecks(target, checks, { signal, ...(only && { only }) })) {
     findings.push(finding);
     console.log(json === true ? JSON.stringify(finding) : findingLine(finding));
   }

@@ -2,6 +2,10 @@
  * Runs the kit against a real relay: every check passes. `reversed-answers.test.ts` shows that every
  * check can fail.
  */
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
@@ -60,6 +64,28 @@ test('checks that would wait for days are not applicable, with the reason', asyn
     const reason = expect.stringMatching(/ for 10080 min here; a check waits 10 s at most$/);
     expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
   }
+});
+
+test('without a relay of the kit, checks of chapter 07 are not applicable, with the reason', async () => {
+  for (const finding of await findings(relays.defaults.target, ['peer.admission/'])) {
+    const reason = expect.stringMatching(/: --listen, --certificate and --key are missing$/);
+    expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
+  }
+});
+
+test('the command is another relay, and leaves the registry as it was', async () => {
+  const { folder, target } = relays.withSeats;
+  const registry = join(folder, 'registry.json');
+  const before = JSON.parse(readFileSync(registry, 'utf8'));
+  const certificate = join(folder, 'kit', 'tls', 'server');
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    new URL('../src/main.ts', import.meta.url).pathname,
+    ...['--relay', target.baseUrl, '--registry', registry, '--ca', join(folder, 'tls', 'ca.pem')],
+    ...['--listen', '127.0.0.1', '--certificate', `${certificate}.pem`],
+    ...['--key', `${certificate}.key`, '--only', 'peer.admission/listed', 'peer.dial/reaches'],
+  ]);
+  expect(stdout).toMatch(/^2 passed, 0 failed in \d+ s$/m);
+  expect(JSON.parse(readFileSync(registry, 'utf8'))).toEqual(before);
 });
 
 async function findings(target: Target, only: readonly string[]): Promise<Finding[]> {

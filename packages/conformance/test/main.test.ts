@@ -9,6 +9,8 @@ import { checks } from '../src/index.ts';
 const main = new URL('../src/main.ts', import.meta.url).pathname;
 const nowhere = 'https://127.0.0.1:1/svc/v1';
 
+const target = ['--relay', nowhere, '--registry', '/none/there'];
+
 let folder: string;
 let registry: string;
 
@@ -46,6 +48,14 @@ test('--list --by-method counts all checks', () => {
 
 test.each([
   [[], /^--relay and --registry are missing: they name the relay to check$/],
+  [
+    [...target, '--certificate', main],
+    /^--certificate, --key and --registry-refresh need --listen$/,
+  ],
+  [
+    [...target, '--listen', '127.0.0.1', '--key', main],
+    /^--listen needs --certificate and --key: /,
+  ],
   [['--by-method'], /^--by-method needs --list$/],
   [['--list', '--only', 'group.', 'nothing'], /^no check has an id that starts with nothing$/],
   [['--colour'], /^error: unknown option '--colour'$/],

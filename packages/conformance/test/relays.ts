@@ -106,12 +106,12 @@ export async function startRelayWithSeats(): Promise<TestRelay> {
 export class TestRelays implements AsyncDisposable {
   readonly defaults: TestRelay;
   readonly #shortPeriods: TestRelay;
-  readonly #withSeats: TestRelay;
+  readonly withSeats: TestRelay;
 
   private constructor(defaults: TestRelay, shortPeriods: TestRelay, withSeats: TestRelay) {
     this.defaults = defaults;
     this.#shortPeriods = shortPeriods;
-    this.#withSeats = withSeats;
+    this.withSeats = withSeats;
   }
 
   static async start(): Promise<TestRelays> {
@@ -124,13 +124,13 @@ export class TestRelays implements AsyncDisposable {
 
   /** Returns the relay on which a check can be made. */
   targetFor({ transports, waitsForPeriod }: Check): Target {
-    if (transports.includes('relay')) return this.#withSeats.target;
+    if (transports.includes('relay')) return this.withSeats.target;
     return (waitsForPeriod === true ? this.#shortPeriods : this.defaults).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.defaults[Symbol.asyncDispose]();
     await this.#shortPeriods[Symbol.asyncDispose]();
-    await this.#withSeats[Symbol.asyncDispose]();
+    await this.withSeats[Symbol.asyncDispose]();
   }
 }
