@@ -18,6 +18,8 @@ const tag = { integer: 0x02, bitString: 0x03, oid: 0x06, sequence: 0x30 } as con
 /** Object identifiers: rsaEncryption, id-ecPublicKey. */
 const rsaEncryption = fromHex('2a864886f70d010101');
 const ecPublicKey = fromHex('2a8648ce3d0201');
+/** P-256, P-384 and P-521. Verification on other curves takes up to a hundred times as long. */
+const curves = ['2a8648ce3d030107', '2b81040022', '2b81040023'].map(fromHex);
 
 /**
  * Checks an RSA key: SubjectPublicKeyInfo, a modulus of 2,048 to 8,192 bits, an odd exponent.
@@ -25,7 +27,7 @@ const ecPublicKey = fromHex('2a8648ce3d0201');
  * @throws ProtocolError `bad_request`
  */
 export function checkRsaKey(der: Uint8Array): void {
-  const inner = new DerReader(publicKeyBits(der, rsaEncryption));
+  const inner = new DerReader(publicKeyInfo(der, rsaEncryption).bits);
   const key = new DerReader(inner.last(tag.sequence));
   const modulus = unsignedInteger(key.next(tag.integer));
   const exponent = unsignedInteger(key.last(tag.integer));
@@ -42,24 +44,30 @@ export function checkRsaKey(der: Uint8Array): void {
 }
 
 /**
- * Checks the structure of an ECDSA key: SubjectPublicKeyInfo of an elliptic curve. Whether curve and
- * point are valid is decided when a signature is verified.
+ * Checks the structure of an ECDSA key: SubjectPublicKeyInfo of a named curve of NIST. Whether the
+ * point is valid is decided when a signature is verified.
  *
  * @throws ProtocolError `bad_request`
  */
 export function checkEcdsaKey(der: Uint8Array): void {
   if (der.length > ecdsaBytes) throw malformed('a shorter key');
-  if (publicKeyBits(der, ecPublicKey).length < 2) throw malformed('a point');
+  const { parameters, bits } = publicKeyInfo(der, ecPublicKey);
+  const curve = new DerReader(parameters).last(tag.oid);
+  if (!curves.some((one) => equalBytes(one, curve))) throw malformed('P-256, P-384 or P-521');
+  if (bits.length < 2) throw malformed('a point');
 }
 
-/** Returns the contents of the key's bit string, after the identifier of the algorithm. */
-function publicKeyBits(der: Uint8Array, algorithm: Uint8Array): Uint8Array {
+/** Returns the parameters of the algorithm, and the contents of the key's bit string. */
+function publicKeyInfo(
+  der: Uint8Array,
+  algorithm: Uint8Array,
+): { parameters: Uint8Array; bits: Uint8Array } {
   const info = new DerReader(new DerReader(der).last(tag.sequence));
   const identifier = new DerReader(info.next(tag.sequence));
   if (!equalBytes(identifier.next(tag.oid), algorithm)) throw malformed('a key of its type');
   const bits = info.last(tag.bitString);
   if (bits[0] !== 0) throw malformed('a bit string of whole bytes');
-  return bits.subarray(1);
+  return { parameters: identifier.rest(), bits: bits.subarray(1) };
 }
 
 /** Returns a positive integer without the zero byte that DER may put before it. */
@@ -95,6 +103,11 @@ class DerReader {
     const contents = this.next(expected);
     if (this.#at !== this.#bytes.length) throw malformed('nothing after the key');
     return contents;
+  }
+
+  /** Returns the bytes after the elements that were read. */
+  rest(): Uint8Array {
+    return this.#bytes.subarray(this.#at);
   }
 
   /** Lengths up to 65,535, in their shortest form. */

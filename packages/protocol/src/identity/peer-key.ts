@@ -23,7 +23,8 @@ export interface PeerKey {
   readonly type: (typeof peerKeyTypes)[number];
   /**
    * By type: Ed25519 32 bytes; secp256k1 the compressed point, 33 bytes; RSA and ECDSA a
-   * SubjectPublicKeyInfo in DER, an RSA modulus having 2,048 to 8,192 bits.
+   * SubjectPublicKeyInfo in DER, with an RSA modulus of 2,048 to 8,192 bits, or of curve P-256,
+   * P-384 or P-521.
    */
   readonly data: Uint8Array;
 }

@@ -59,6 +59,13 @@ const encodings = {
 } as const satisfies Record<PeerKey['type'], string>;
 
 const every = Object.entries(encodings) as [PeerKey['type'], string][];
+const ecdsaOn = (namedCurve: string) => {
+  const data = spki('ec', { namedCurve });
+  return hex(concatBytes(fromHex('080312'), varintOf(data.length), data));
+};
+const varintOf = (length: number) =>
+  length < 0x80 ? Uint8Array.of(length) : Uint8Array.of((length & 0x7f) | 0x80, length >> 7);
+
 const head = { rsa: '0800', ed25519: '0801', secp256k1: '0802', ecdsa: '0803' } as const;
 const ed25519 = fromHex(encodings.ed25519);
 
@@ -116,6 +123,8 @@ describe('07 §B2: keys of peers', () => {
     [`08021221${'04'.repeat(33)}`, 'a secp256k1 point that is not compressed'],
     [`08021220${'02'.repeat(32)}`, 'a secp256k1 point of 32 bytes'],
     [`${encodings.ed25519}00`, 'a byte after the last field'],
+    [ecdsaOn('sect571r1'), 'an ECDSA key on a curve that is slow to verify'],
+    [ecdsaOn('secp256k1'), 'an ECDSA key on a curve that is not of NIST'],
     [encodings.ecdsa.replace('0803', '0800'), 'an ECDSA key called RSA'],
     [encodings.rsa.replace('0800', '0803'), 'an RSA key called ECDSA'],
   ])('%s is no key: %s', (text) => {
