@@ -206,6 +206,10 @@ export const RelayLimits = Type.Object({
   relayStreamBurst: limit(2_000, 'Streams of relay RPC of one other relay at once.'),
   relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
   relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
+  relayRequestsAtOnce: limit(
+    8,
+    'Requests of one other relay under way at once, or whose answers it does not read.',
+  ),
   relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
   relayCallTimeout: timer(30_000, 'Milliseconds another relay has to answer (07 §C2).'),
   peerAddresses: limit(8, 'Addresses of one other relay that are dialled.'),

@@ -8,23 +8,32 @@ import { RateLimiter } from '../../dispatch/rate-limiter.ts';
 import type { RelayDispatcher } from '../../dispatch/relay-dispatcher.ts';
 import type { PeerFaults } from '../peer-faults.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
+import { RequestSlots } from './request-slots.ts';
 
 /** Serves requests and notifications of other relays. */
 export class RpcServer {
-  readonly #dispatcher: RelayDispatcher;
-  readonly #faults: PeerFaults;
+  readonly #dispatcher: Pick<RelayDispatcher, 'answer'>;
+  readonly #faults: Pick<PeerFaults, 'add'>;
   readonly #streams: RateLimiter;
   readonly #bytes: RateLimiter;
+  readonly #slots: RequestSlots;
 
   constructor(
     { clock, limits }: Pick<RelayContext, 'clock' | 'limits'>,
-    { dispatcher, faults }: { readonly dispatcher: RelayDispatcher; readonly faults: PeerFaults },
+    {
+      dispatcher,
+      faults,
+    }: {
+      readonly dispatcher: Pick<RelayDispatcher, 'answer'>;
+      readonly faults: Pick<PeerFaults, 'add'>;
+    },
   ) {
     this.#dispatcher = dispatcher;
     this.#faults = faults;
     const { relayStreamRate, relayStreamBurst, relayBytes, relayBytesBurst } = limits;
     this.#streams = new RateLimiter({ rate: relayStreamRate, burst: relayStreamBurst, clock });
     this.#bytes = new RateLimiter({ rate: relayBytes, burst: relayBytesBurst, clock });
+    this.#slots = new RequestSlots(limits.relayRequestsAtOnce);
   }
 
   /** Serves one stream; a stream above a quota, or without a readable frame, is reset. */
@@ -37,6 +46,9 @@ export class RpcServer {
       // A stream without a request: the peer tries whether this relay has the protocol.
       if (frame === undefined) return;
       if (this.#bytes.spend(relayId, frame.length) > 0) return stream.reset();
+      // The wire counts the request until its stream is closed, but no answer that waits here to be
+      // written.
+      using _slot = await this.#slots.take(relayId, stream.signal);
       const reply = await this.#dispatcher.answer(frame, peer);
       if (reply.kind === 'reset') throw new FrameError('invalid');
       if (reply.kind === 'answer') await stream.writeFrame(utf8(reply.text));
