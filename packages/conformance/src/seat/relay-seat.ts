@@ -116,6 +116,11 @@ export class RelaySeat implements AsyncDisposable {
     this.served = JSON.stringify(await this.descriptor());
   }
 
+  /** Number of open connections with the relay under test. */
+  get connections(): number {
+    return this.#hosts.reduce((sum, { connections }) => sum + connections.size, 0);
+  }
+
   /** The address for relays, with the Peer ID of the key. */
   get peerAddress(): string {
     const { host } = this.#parts;

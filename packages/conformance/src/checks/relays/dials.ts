@@ -4,6 +4,7 @@ import { ed25519Identity } from '@posthouse/peer';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
+import { pollUntil } from '../../fixtures/poll.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import type { TestContext } from '../../fixtures/test-context.ts';
 import type { HomeAccount } from '../../seat/home-account.ts';
@@ -115,6 +116,8 @@ async function expectUnanswered({ context, seat, home }: Scene): Promise<void> {
   const call = { method: 'profile.resolve', params: { account: home.id } };
   await context.expectError(caller, call, 'temporarily_unavailable');
   assertEqual(seat.service.received.length, 0, 'requests that were sent');
+  const isClosed = async () => (seat.connections === 0 ? true : undefined);
+  await pollUntil('the connection is closed', isClosed, { seconds: 10 });
 }
 
 export const dialChecks = dials.list;
