@@ -133,6 +133,30 @@ export class PeerConnections {
   }
 
   /**
+   * Opens a stream of the same protocol after a connection was lost during a request, over another
+   * connection that is open, perhaps to another process of that relay.
+   *
+   * @returns `undefined` if the connection is open, so that only its stream failed, or there is no other
+   */
+  async openInstead(
+    lost: Connection,
+    protocol: string,
+    signal: AbortSignal,
+  ): Promise<OpenedStream | undefined> {
+    if (lost.isOpen) return undefined;
+    const { relayId } = lost.peer;
+    for (;;) {
+      const connection = this.#newest(relayId);
+      if (connection === undefined || signal.aborted) return undefined;
+      try {
+        return { stream: await connection.openStream(protocol, { signal }), connection };
+      } catch {
+        if (!signal.aborted) this.retire(connection);
+      }
+    }
+  }
+
+  /**
    * Dials a relay, unless a dial is under way, which all callers share then.
    *
    * @throws Error of the last address; the signal's reason

@@ -1,3 +1,4 @@
+import type { PeerStream } from '@posthouse/peer';
 import type { FinalRoute } from '@posthouse/protocol';
 import { utf8 } from '@posthouse/protocol';
 import {
@@ -122,21 +123,31 @@ export class DhtRoutes implements RouteDirectory {
 
   /** @throws FrameError, ProtocolError for an invalid answer; the error of the connection */
   async #exchange(relayId: string, { request, signal }: Ask): Promise<KadMessage> {
-    const { clock, limits, network } = this.#context;
-    const protocol = dhtProtocol(network);
-    const { stream } = await this.#parts.connections.openStream(relayId, protocol, signal);
-    try {
-      await stream.writeFrame(encodeKadMessage(request));
-      const frame = await stream.readFrame();
-      if (frame === undefined) throw new Error('the stream ended without an answer');
-      const reply = decodeKadMessage(frame, { peers: 0, addresses: 0 });
-      checkKadReply(request, reply);
-      finishStream(stream, clock, limits.peerLinger);
-      return reply;
-    } catch (error) {
-      stream.reset();
-      throw error;
+    const { connections } = this.#parts;
+    const protocol = dhtProtocol(this.#context.network);
+    let opened = await connections.openStream(relayId, protocol, signal);
+    for (;;) {
+      try {
+        return await this.#exchangeOn(opened.stream, request);
+      } catch (error) {
+        opened.stream.reset();
+        // Every request may be repeated, so the end of one process of that relay delays no lookup.
+        const other = await connections.openInstead(opened.connection, protocol, signal);
+        if (other === undefined) throw error;
+        opened = other;
+      }
     }
+  }
+
+  async #exchangeOn(stream: PeerStream, request: KadRequest): Promise<KadMessage> {
+    const { clock, limits } = this.#context;
+    await stream.writeFrame(encodeKadMessage(request));
+    const frame = await stream.readFrame();
+    if (frame === undefined) throw new Error('the stream ended without an answer');
+    const reply = decodeKadMessage(frame, { peers: 0, addresses: 0 });
+    checkKadReply(request, reply);
+    finishStream(stream, clock, limits.peerLinger);
+    return reply;
   }
 }
 

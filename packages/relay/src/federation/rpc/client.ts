@@ -136,9 +136,14 @@ export class RpcClient implements RelayClient {
         return { kind: 'invalid', why: error.message };
       }
       if (stopping.aborted) return { kind: 'unknown' };
-      health.failed(relayId, limit.isOver ? 'did not answer in time' : wordsOf(error));
-      // Another connection, perhaps to another process of that relay, may answer.
+      // Every request may be repeated (07 §C4, §C8), so the end of one process delays no call.
+      const protocol = rpcProtocol(this.#context.network);
+      const other = await connections.openInstead(connection, protocol, limit.signal);
+      if (other !== undefined) return await this.#exchange(other, { id, request, limit });
       if (limit.isOver) connections.retire(connection);
+      // Another process of that relay may answer the next call in time.
+      if (limit.isOver && connections.isConnected(relayId)) return { kind: 'unknown' };
+      health.failed(relayId, limit.isOver ? 'did not answer in time' : wordsOf(error));
       return { kind: 'unknown' };
     }
   }
