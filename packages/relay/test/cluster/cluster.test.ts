@@ -57,7 +57,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
       .flatMap(({ phones }) => phones)
       .filter(({ transport }) => transport !== undefined)
       .map((phone) => parts.use(new Member(phone, ground)));
-    load = parts.use(new Load(members, Object.values(people), chance));
+    load = parts.use(new Load(members, Object.values(people), { chance }));
   }, 60_000);
 
   afterAll(async () => {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadTarget, type Target } from '@posthouse/conformance';
+import type { PartialConfig } from '../../src/config/index.ts';
 import { TestNats } from '../support/nats.ts';
 import { freePort } from '../support/ports.ts';
 import { TestPostgres } from '../support/postgres.ts';
@@ -20,6 +21,10 @@ export class Cluster implements AsyncDisposable {
   readonly postgres: TestPostgres;
   readonly nats: TestNats;
   readonly balancer: Balancer;
+  /** Of connections of other relays. */
+  readonly peers: Balancer;
+  /** The folder of all processes; with the registry file and the authority of certificates. */
+  readonly folder: string;
   readonly target: Target;
   /** Warnings and errors that the relays logged. */
   readonly warnings: readonly string[];
@@ -35,14 +40,16 @@ export class Cluster implements AsyncDisposable {
     this.target = running.target;
     this.warnings = running.warnings;
     this.balancer = running.balancer;
+    this.peers = running.peers;
+    this.folder = running.folder;
     this.#config = running.config;
     this.#warnings = running.warnings;
     this.#relays = running.relays;
   }
 
-  static async start({ processes }: { readonly processes: number }): Promise<Cluster> {
+  static async start(options: ClusterOptions): Promise<Cluster> {
     await using parts = new AsyncDisposableStack();
-    const running = await startParts(parts, processes);
+    const running = await startParts(parts, options);
     const { folder, balancer } = running;
     const target = await loadTarget({
       relay: `https://127.0.0.1:${balancer.port}/svc/v1`,
@@ -71,6 +78,7 @@ export class Cluster implements AsyncDisposable {
     const relay = await startRelay(this.#config, { index, warnings: this.#warnings });
     this.#relays[index] = relay;
     this.balancer.backends = this.ports;
+    this.peers.backends = this.#relays.map(({ peerPort }) => peerPort);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -79,22 +87,32 @@ export class Cluster implements AsyncDisposable {
   }
 }
 
+export interface ClusterOptions {
+  readonly processes: number;
+  readonly limits?: PartialConfig['limits'];
+}
+
 interface Running {
   readonly folder: string;
   readonly postgres: TestPostgres;
   readonly nats: TestNats;
   readonly balancer: Balancer;
+  readonly peers: Balancer;
   readonly config: string;
   readonly warnings: string[];
   readonly relays: RelayProcess[];
 }
 
-async function startParts(parts: AsyncDisposableStack, processes: number): Promise<Running> {
+async function startParts(
+  parts: AsyncDisposableStack,
+  { processes, limits = {} }: ClusterOptions,
+): Promise<Running> {
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-cluster-'));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const [postgres, nats, balancer] = await Promise.all([
+  const [postgres, nats, balancer, peers] = await Promise.all([
     TestPostgres.start({ durable: true }).then((server) => parts.use(server)),
     TestNats.start().then((server) => parts.use(server)),
+    Balancer.start().then((server) => parts.use(server)),
     Balancer.start().then((server) => parts.use(server)),
   ]);
   const config = join(folder, 'config.json');
@@ -104,10 +122,11 @@ async function startParts(parts: AsyncDisposableStack, processes: number): Promi
     log: 'warn',
     public: {
       https: [`https://127.0.0.1:${balancer.port}/svc/v1`],
-      peer: '/ip4/127.0.0.1/tcp/4201',
+      peer: `/ip4/127.0.0.1/tcp/${peers.port}`,
     },
     storage: { engine: 'postgres', url: await postgres.createDatabase() },
     bus: { nats: nats.url },
+    limits,
   };
   writeFileSync(config, JSON.stringify(settings));
   const warnings: string[] = [];
@@ -117,13 +136,14 @@ async function startParts(parts: AsyncDisposableStack, processes: number): Promi
     relays.push(parts.use(await startRelay(config, { index, warnings })));
   }
   balancer.backends = relays.map(({ port }) => port);
-  return { folder, postgres, nats, balancer, config, warnings, relays };
+  peers.backends = relays.map(({ peerPort }) => peerPort);
+  return { folder, postgres, nats, balancer, peers, config, warnings, relays };
 }
 
 async function startRelay(
   config: string,
   { index, warnings }: { readonly index: number; readonly warnings: string[] },
 ): Promise<RelayProcess> {
-  const options = { config, port: await freePort() };
+  const options = { config, port: await freePort(), peerPort: await freePort() };
   return await RelayProcess.start(options, (line) => void warnings.push(`${index}: ${line}`));
 }

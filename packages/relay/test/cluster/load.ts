@@ -16,6 +16,7 @@ const refusedOneIn = 25;
 export class Load implements AsyncDisposable {
   readonly #people: readonly Person[];
   readonly #chance: () => number;
+  readonly #refused: boolean;
   readonly #senders: Promise<void>[];
   readonly #ending = new AbortController();
   #gate = Promise.withResolvers<void>();
@@ -23,9 +24,18 @@ export class Load implements AsyncDisposable {
   #underWay = 0;
   #idle = Promise.withResolvers<void>();
 
-  constructor(members: readonly Member[], people: readonly Person[], chance: () => number) {
+  /**
+   * @param options.refused whether some messages lack permission, which the sender is told at once if
+   *   both are at home at one relay
+   */
+  constructor(
+    members: readonly Member[],
+    people: readonly Person[],
+    { chance, refused = true }: { readonly chance: () => number; readonly refused?: boolean },
+  ) {
     this.#people = people;
     this.#chance = chance;
+    this.#refused = refused;
     this.#gate.resolve();
     this.#senders = members.map((member) => this.#send(member));
   }
@@ -75,7 +85,7 @@ export class Load implements AsyncDisposable {
     const to = others[Math.floor(this.#chance() * others.length)] as Person;
     const lot = Math.floor(this.#chance() * refusedOneIn);
     const letter = writeLetter(member.phone, to, {
-      ungranted: lot === 0,
+      ungranted: lot === 0 && this.#refused,
       ...(lot === 1 && last !== undefined && { messageId: last }),
     });
     const outcome = await member.send(letter);

@@ -14,31 +14,40 @@ export interface RelayProcessOptions {
   readonly config: string;
   /** Port on 127.0.0.1 to listen on; 0 takes any. */
   readonly port: number;
+  /** Port on 127.0.0.1 to listen on for other relays; by default any. */
+  readonly peerPort?: number | undefined;
 }
 
 export class RelayProcess implements AsyncDisposable {
   /** HTTPS base address that clients are told. */
   readonly base: string;
   readonly port: number;
+  /** 0 if the system chose one. */
+  readonly peerPort: number;
   readonly #child: ChildProcess;
   readonly #ended: Promise<unknown>;
 
-  private constructor(child: ChildProcess, facts: { base: string; port: number }) {
+  private constructor(
+    child: ChildProcess,
+    facts: Pick<RelayProcess, 'base' | 'port' | 'peerPort'>,
+  ) {
     this.#child = child;
     this.#ended = once(child, 'exit');
     this.base = facts.base;
     this.port = facts.port;
+    this.peerPort = facts.peerPort;
   }
 
   /** Starts one and waits until it answers calls. What it says otherwise goes to `hear`. */
   static async start(
-    { config, port }: RelayProcessOptions,
+    { config, port, peerPort = 0 }: RelayProcessOptions,
     hear: (line: string) => void,
   ): Promise<RelayProcess> {
+    const env = { ...bareEnvironment(), POSTHOUSE_FEDERATION_LISTEN: `127.0.0.1:${peerPort}` };
     const child = spawn(
       process.execPath,
       [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
-      { stdio: ['ignore', 'pipe', 'pipe'], env: bareEnvironment() },
+      { stdio: ['ignore', 'pipe', 'pipe'], env },
     );
     // Nothing outlives this process, however it ends.
     const end = () => void child.kill('SIGKILL');
@@ -49,7 +58,7 @@ export class RelayProcess implements AsyncDisposable {
     createInterface({ input: child.stdout }).once('line', resolve);
     child.once('exit', (code) => reject(new Error(`the relay ended with ${code}, never ready`)));
     const [, base = ''] = (await promise).split(' ');
-    return new RelayProcess(child, { base, port });
+    return new RelayProcess(child, { base, port, peerPort });
   }
 
   get pid(): number {

@@ -37,6 +37,13 @@ const limits = { ...defaultPeerLimits, handshakesPerAddress: 1_000, handshakeBur
 
 type Serve = (stream: PeerStream) => Promise<void>;
 
+interface ForeignRelayOptions {
+  /** What its keys are made of. */
+  readonly byte?: number;
+  /** Registry file of the relay under test; by default the one in its data folder. */
+  readonly registry?: string;
+}
+
 export class ForeignRelay implements AsyncDisposable {
   readonly signer: AccountSigner;
   readonly relayId: string;
@@ -49,16 +56,19 @@ export class ForeignRelay implements AsyncDisposable {
   #port = 0;
   #connection: PeerConnection<string> | undefined;
 
-  private constructor(relay: ServedRelay, byte: number) {
+  readonly #registry: string;
+
+  private constructor(relay: ServedRelay, { byte, registry }: ForeignRelayOptions) {
     this.#relay = relay;
-    this.#seed = new Uint8Array(32).fill(byte);
+    this.#registry = registry ?? join(relay.data, 'registry.json');
+    this.#seed = new Uint8Array(32).fill(byte ?? 0x91);
     this.signer = accountSigner(network, this.#seed);
     this.relayId = deriveRelayId(network, this.signer.publicKey);
   }
 
   /** Enters a relay into the registry, and connects it with the relay under test. */
-  static async start(relay: ServedRelay, byte = 0x91): Promise<ForeignRelay> {
-    const foreign = new ForeignRelay(relay, byte);
+  static async start(relay: ServedRelay, options: ForeignRelayOptions = {}): Promise<ForeignRelay> {
+    const foreign = new ForeignRelay(relay, options);
     await foreign.list();
     await foreign.listen();
     await foreign.dial();
@@ -67,7 +77,7 @@ export class ForeignRelay implements AsyncDisposable {
 
   /** Writes its record into the registry file. */
   async list(status: RelayEntry['status'] = 'active'): Promise<void> {
-    await enterRelay(network, join(this.#relay.data, 'registry.json'), {
+    await enterRelay(network, this.#registry, {
       relay_id: this.relayId,
       endpoint: 'https://127.0.0.1:1/svc/v1',
       status,
@@ -95,8 +105,9 @@ export class ForeignRelay implements AsyncDisposable {
     this.#port = (await this.#host.listen({ host: '127.0.0.1', port: this.#port })).port;
   }
 
-  async dial(): Promise<void> {
-    const { peerPort: port = 0, context } = this.#relay.server;
+  /** Connects with the relay under test, or with another process of it, for calls from now on. */
+  async dial(relay: ServedRelay = this.#relay): Promise<void> {
+    const { peerPort: port = 0, context } = relay.server;
     const peerId = parsePeerId(context.identity.peerId) as Uint8Array;
     const signal = AbortSignal.timeout(20_000);
     this.#connection = await this.#host?.dial({ host: '127.0.0.1', port, peerId, signal });

@@ -220,7 +220,7 @@ describe('07 §B3: a relay that hangs', () => {
     const { peerPort = 0 } = relay.server;
     const silent = Array.from({ length: 30 }, () => connect(peerPort, '127.0.0.1'));
     await Promise.all(silent.map((socket) => once(socket, 'connect')));
-    await using other = await ForeignRelay.start(relay, 0x92);
+    await using other = await ForeignRelay.start(relay, { byte: 0x92 });
     expect(other.connection.isOpen).toBe(true);
     for (const socket of silent) socket.destroy();
   });

@@ -121,7 +121,7 @@ describe('07 §B7: FIND_NODE and GET_VALUE', () => {
   });
 
   test('an answer names other eligible peers with their addresses, and not the asking one', async () => {
-    await using other = await ForeignRelay.start(relay, 0x92);
+    await using other = await ForeignRelay.start(relay, { byte: 0x92 });
     const own = parsePeerId(relay.server.context.identity.peerId) as Uint8Array;
     const found = await foreign.askDht({ type: kadTypes.findNode, key: own });
     expect(found?.closerPeers).toHaveLength(1);
@@ -217,7 +217,7 @@ describe('07 §B7, §B10, §B11: PUT_VALUE', () => {
   });
 
   test('a route of a relay that is not in the registry is not accepted', async () => {
-    await using other = await ForeignRelay.start(relay, 0x92);
+    await using other = await ForeignRelay.start(relay, { byte: 0x92 });
     const bob = new Person(relay, 'bob');
     const route = await other.route(bob, 7);
     await other.list('disabled');

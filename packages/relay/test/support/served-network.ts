@@ -11,7 +11,7 @@ import { ServedRelay } from './served-relay.ts';
 export const patience = { timeout: 20_000, interval: 5 };
 
 /** Connections of loopback all have one address. */
-const generous = {
+export const generousPeers = {
   peerHandshakesPerAddress: 1_000,
   peerHandshakeRate: 1e6,
   peerHandshakeBurst: 1e6,
@@ -60,7 +60,7 @@ export class ServedNetwork implements AsyncDisposable {
         registry,
         tls: { authority },
         federation: { ca, ...federation },
-        limits: { ...generous, ...limits },
+        limits: { ...generousPeers, ...limits },
         ...others,
       };
       relays.push(parts.use(await ServedRelay.start(settings)));

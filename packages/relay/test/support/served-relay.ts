@@ -110,6 +110,11 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     return this.server.relayId;
   }
 
+  /** The port at which this process listens for clients itself. */
+  get port(): number {
+    return this.#port;
+  }
+
   /** The data folder. */
   get data(): string {
     if (this.#data === undefined) throw new Error('the relay is stopped');
@@ -135,6 +140,11 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
   /** Stops and starts on the same data and port. */
   async restart(): Promise<void> {
     await this.stop();
+    await this.resume();
+  }
+
+  /** Starts after {@link stop}, on the same data and port. */
+  async resume(): Promise<void> {
     await this.#start();
   }
 
