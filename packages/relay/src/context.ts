@@ -95,6 +95,8 @@ export type Home =
  * by revision and conflict (03 section 3.4).
  */
 export interface RouteDirectory {
+  /** Whether there is another relay that could know a route. */
+  readonly hasRelays: boolean;
   /** Finds the account's verified, unexpired final routes: none, one, or several that differ. */
   resolveRemote(account: string): Promise<readonly FinalRoute[]>;
   /**

@@ -107,6 +107,7 @@ export const RelayLimits = Type.Object({
     'Seconds between refreshes of the registry; no relay is admitted by an older answer (07 §B5).',
   ),
   federationRegistryRetry: period(30, 'Seconds until a failed refresh is repeated, at first.'),
+  federationRegistryTimeout: timer(10_000, 'Milliseconds to read the registry.'),
   federationRegistryRelays: limit(10_000, 'Relays of the registry that are used.'),
   federationUnknownRelay: period(
     60,
@@ -114,7 +115,11 @@ export const RelayLimits = Type.Object({
   ),
   federationUnknownRelays: limit(10_000, 'Relays remembered as not listed in the registry.'),
   federationLookupRate: limit(10, 'Registry reads in a second that unknown relays cause.'),
-  federationAddressLookupRate: limit(1, 'Such registry reads in a second that one address causes.'),
+  federationAddressLookupRate: limit(
+    1,
+    'Such registry reads in a second that one address causes, sustained.',
+  ),
+  federationAddressLookupBurst: limit(5, 'Such registry reads that one address causes at once.'),
   federationDescriptorBytes: limit(16_384, "Bytes of another relay's descriptor (07 §A8)."),
   federationDescriptorTimeout: timer(10_000, 'Milliseconds to fetch a descriptor over HTTPS.'),
   federationDescriptorFetches: limit(16, 'Descriptors fetched at once.'),

@@ -27,11 +27,14 @@ const batchSize = 8;
 export const ownRoutesJob: Job = {
   name: ownRoutesJobName,
   async run(context, signal) {
-    const { clock, identity, limits, storage } = context;
+    const { clock, identity, limits, routeDirectory, storage } = context;
     await announce(context, signal);
-    const retryAt = (await check(context, signal)) ? 0 : clock.now() + limits.remoteRetryFirst;
+    // Alone, there is no relay to ask.
+    const isAlone = !routeDirectory.hasRelays;
+    const isComplete = isAlone || (await check(context, signal));
+    const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
     const next = await storage.read(async (tx) => {
-      const checkedAt = await earliestCheck(tx, identity.relayId);
+      const checkedAt = isAlone ? undefined : await earliestCheck(tx, identity.relayId);
       const checkAt = checkedAt === undefined ? Infinity : checkedAt + limits.ownRouteCheck;
       return Math.min(Math.max(checkAt, retryAt), (await nextAnnouncement(tx)) ?? Infinity);
     });

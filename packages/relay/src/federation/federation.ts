@@ -55,16 +55,24 @@ export class Federation implements AsyncDisposable {
   #client: RelayClient = noRelayClient;
   #jobs: readonly Job[] = [];
 
-  readonly routeDirectory: RouteDirectory = {
-    resolveRemote: (account) => this.#routes.resolveRemote(account),
-    replicate: (route, leaving) => this.#routes.replicate(route, leaving),
-  };
+  readonly routeDirectory: RouteDirectory;
 
   readonly relayClient: RelayClient = {
     call: (relayId, method, params) => this.#client.call(relayId, method, params),
     notify: (relayId, name, params) => this.#client.notify(relayId, name, params),
     pausedUntil: (relayId) => this.#client.pausedUntil(relayId),
   };
+
+  constructor() {
+    const routes = () => this.#routes;
+    this.routeDirectory = {
+      get hasRelays() {
+        return routes().hasRelays;
+      },
+      resolveRemote: (account) => routes().resolveRemote(account),
+      replicate: (route, leaving) => routes().replicate(route, leaving),
+    };
+  }
 
   get jobs(): readonly Job[] {
     return this.#jobs;

@@ -3,6 +3,7 @@ import type { RelayClient, RouteDirectory } from '../context.ts';
 
 /** Finds no route; there is no other relay that could store one. */
 export const noRoutes: RouteDirectory = {
+  hasRelays: false,
   resolveRemote: () => Promise.resolve([]),
   replicate: (_route, leaving) =>
     Promise.resolve({ isEnough: true, reachedLeaving: leaving === undefined }),

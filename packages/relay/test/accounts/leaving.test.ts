@@ -104,6 +104,22 @@ describe('07 §B12: a relay that an account leaves', () => {
     expect(lookups).toHaveLength(2);
   });
 
+  test('a relay without others asks for none of its accounts, and writes nothing', async () => {
+    wired.advance(50_000);
+    old.hasRelays = false;
+    await old.restart();
+    const before = await old.dump();
+    let asked = 0;
+    old.routes = () => {
+      asked += 1;
+      return [];
+    };
+    expect(await old.runJob(jobName)).toBeUndefined();
+    expect(asked).toBe(0);
+    expect(await old.dump()).toEqual(before);
+    old.hasRelays = true;
+  });
+
   test('a lookup that fails is repeated, and delays no other account', async () => {
     const bob = await Person.register(old, 'bob');
     old.clock.advance(50_000);
@@ -160,6 +176,21 @@ describe('07 §B12: a relay that an account leaves', () => {
       deviceIds: [deviceId],
     });
     expect(await signInCode(old, ann)).toBe('ok');
+  });
+
+  test('07 §C6: a state older than one that was seen is not published at another relay', async () => {
+    const ben = await Person.register(next, 'ben', ['phone']);
+    await ann.publishProfile({ public_discovery: true });
+    const older = await ann.state();
+    ann.devices.delete('laptop');
+    await ann.publishState();
+    const params = { account: ann.account };
+    const seen = { session: ben.session() };
+    expect(await next.codeOf('device.state.resolve', params, seen)).toBe('ok');
+    const session = { session: ann.accountSession() };
+    expect(await next.codeOf('device.state.publish', older, session)).toBe('stale_state');
+    expect(await next.rows('staged_states')).toEqual([]);
+    expect(await next.codeOf('device.state.publish', await ann.state(), session)).toBe('ok');
   });
 
   test('a route that is observed again gives no job work', async () => {

@@ -37,7 +37,7 @@ export class AdmissionWorld implements AsyncDisposable {
   #running: { context: RelayContext; storage: Storage; admission: Admission } | undefined;
 
   constructor(limits: Partial<RelayLimits>, allowPrivate: boolean) {
-    this.#limits = { ...defaultLimits, ...limits };
+    this.#limits = { ...defaultLimits, federationAddressLookupBurst: 1, ...limits };
     this.#allowPrivate = allowPrivate;
   }
 

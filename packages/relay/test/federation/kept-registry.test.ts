@@ -52,6 +52,21 @@ beforeEach(() => {
   metrics = new Metrics();
 });
 
+test('07 §A6: a registry that hangs is as one that cannot be read', async () => {
+  const registry = kept();
+  const never = new Promise<never>(() => {});
+  source.getRelay = () => never;
+  source.listRelays = async function* () {
+    yield await never;
+  };
+  const current = registry.current(id('1'));
+  const refreshed = registry.refresh();
+  clock.advance(10);
+  await expect(current).rejects.toMatchObject({ check: 'registry_unavailable' });
+  expect(await refreshed).toBe(false);
+  expect(metrics.value('registry_lost')).toBe(1);
+});
+
 describe('07 §B4: the current record', () => {
   test('is read once a minute, also by many at once', async () => {
     source.entries = [entry('1')];
@@ -254,8 +269,18 @@ describe('strangers do not drive registry reads', () => {
     expect(await registry.current(id('1'))).toEqual(entry('1'));
   });
 
-  test('one address causes one read in a second, all together ten', async () => {
+  test('relays that start at one address come in together', async () => {
     const registry = kept();
+    source.entries = [...'12345'].map((digit) => entry(digit));
+    for (const relay of source.entries) {
+      expect(await registry.current(relay.relay_id, stranger)).toEqual(relay);
+    }
+    const more = registry.current(id('6'), stranger);
+    await expect(more).rejects.toMatchObject({ check: 'registry_busy' });
+  });
+
+  test('one address causes one read in a second, all together ten', async () => {
+    const registry = kept({ federationAddressLookupBurst: 1 });
     await registry.current(id('1'), stranger);
     await expect(registry.current(id('2'), stranger)).rejects.toMatchObject({
       check: 'registry_busy',

@@ -52,6 +52,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   /** Sends a route to other relays; says which of them stored it. */
   replicate: (route: FinalRoute, leaving: string | undefined) => Promise<Replication> = stored;
   pausedUntil: (relayId: string) => number | undefined = () => undefined;
+  /** Whether there are other relays to ask for routes; read at each start. */
+  hasRelays = true;
   /** Whether the registry names this relay as active. */
   isActive = true;
   /** What happens, once, while the next call waits for its signatures. */
@@ -246,6 +248,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         limits: this.#limits,
         verifier: this.#verifier(),
         routeDirectory: {
+          hasRelays: this.hasRelays,
           resolveRemote: async (account) => await this.routes(account),
           replicate: (route, leaving) => this.replicate(route, leaving),
         },

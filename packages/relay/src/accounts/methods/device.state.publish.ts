@@ -1,13 +1,15 @@
 import { checkDeviceState, deviceStateSignatures, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
+import { digest } from '../../digest.ts';
 import type { Call } from '../../dispatch/call.ts';
 import type { Handler, HandlerResult, ResultValue } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, confirmDevice, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { homeOf } from '../home.ts';
-import { isRepeatedState } from '../rules.ts';
+import { isRepeatedState, isSeenState } from '../rules.ts';
+import { readSeenState } from '../seen-store.ts';
 import {
   type Device,
   readStaged,
@@ -83,6 +85,9 @@ async function stage(
   const { limits } = context;
   // A state from the time the account was at home here must have a lower revision.
   isRepeatedState(state, await readState(tx, account));
+  // So must one that another relay answered: a removed device must not come back (07 §C6).
+  const answered = { revision: state.revision, digest: digest(state.text) };
+  isSeenState(answered, await readSeenState(tx, account));
   const staged = await readStaged(tx, account, now);
   if (staged !== undefined && isRepeatedState(state, staged)) {
     return { status: 'staged', staged_until: staged.stagedUntil };

@@ -51,6 +51,10 @@ export class DhtRoutes implements RouteDirectory {
     this.#paused = new BoundedMap(context.limits.federationRegistryRelays);
   }
 
+  get hasRelays(): boolean {
+    return this.#parts.relays().length > 0;
+  }
+
   async resolveRemote(account: string): Promise<readonly FinalRoute[]> {
     const { network, clock, limits } = this.#context;
     const key = deriveRouteKey(network, account);

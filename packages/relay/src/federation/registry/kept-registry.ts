@@ -5,6 +5,7 @@ import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
 import { registryLost, registryRead, registryRestored } from '../../observability/events.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
+import { timeLimit, unlessAborted } from '../time-limit.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
 
@@ -55,14 +56,17 @@ export class KeptRegistry {
     this.#parts = parts;
     const { limits, clock } = parts;
     this.#single = new BoundedMap(limits.federationUnknownRelays);
-    const perAddress = limits.federationAddressLookupRate;
     this.#strangers = {
       all: new RateLimiter({
         rate: limits.federationLookupRate,
         burst: limits.federationLookupRate,
         clock,
       }),
-      byAddress: new RateLimiter({ rate: perAddress, burst: perAddress, clock }),
+      byAddress: new RateLimiter({
+        rate: limits.federationAddressLookupRate,
+        burst: Math.max(limits.federationAddressLookupBurst, limits.federationAddressLookupRate),
+        clock,
+      }),
     };
   }
 
@@ -85,7 +89,7 @@ export class KeptRegistry {
     const entries = new Map<string, RelayEntry>();
     const repeated = new Set<string>();
     let isComplete = true;
-    try {
+    const list = async () => {
       for await (const entry of this.#registry.listRelays()) {
         if (!isValid(entry)) continue;
         const { relay_id: relayId } = entry;
@@ -96,6 +100,9 @@ export class KeptRegistry {
         }
         entries.set(relayId, entry);
       }
+    };
+    try {
+      await this.#inTime(list());
     } catch (error) {
       this.#lost(error);
       return false;
@@ -224,7 +231,7 @@ export class KeptRegistry {
   async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
     const readAt = this.#parts.clock.now();
     try {
-      const entry = await this.#registry.getRelay(relayId);
+      const entry = await this.#inTime(this.#registry.getRelay(relayId));
       if (entry !== undefined) {
         checkRelayEntry(entry);
         if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
@@ -236,6 +243,13 @@ export class KeptRegistry {
       registryRead(this.#parts, { kind: 'one', outcome: 'error' });
       throw error;
     }
+  }
+
+  /** @throws Error if the registry takes too long: what it answers later has no effect */
+  async #inTime<T>(reading: Promise<T>): Promise<T> {
+    const { clock, limits } = this.#parts;
+    using limit = timeLimit(clock, limits.federationRegistryTimeout);
+    return await unlessAborted(limit.signal, reading);
   }
 
   #lost(error: unknown): void {
