@@ -163,6 +163,10 @@ export const RelayLimits = Type.Object({
     86_400,
     'Seconds a device of another relay is remembered without session and group access.',
   ),
+  askedDevices: limit(
+    16,
+    'Devices of one account at home elsewhere that wait for the first answer about them.',
+  ),
   remoteRetryFirst: period(30, 'Seconds until another relay is asked again, at first.'),
   remoteRetryMost: period(900, 'Seconds until another relay is asked again, at the most.'),
   statusWatchers: limit(64, 'Relays that are sent hints of one device (07 §C9).'),

@@ -3,7 +3,12 @@ import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import { askHome } from './ask-home.ts';
 import { locate } from './home.ts';
-import { type RemoteDevice, readRemoteDevice, writeRemoteDevice } from './remote-device-store.ts';
+import {
+  countAsked,
+  type RemoteDevice,
+  readRemoteDevice,
+  writeRemoteDevice,
+} from './remote-device-store.ts';
 import { type DeviceAnswer, isUsable, type PresentedDevice } from './remote-devices.ts';
 import { homeRelay } from './rules.ts';
 
@@ -13,7 +18,8 @@ import { homeRelay } from './rules.ts';
  *
  * @param options.asker as for {@link locate}
  * @returns `undefined` if the account is at home here
- * @throws ProtocolError of {@link askHome}
+ * @throws ProtocolError of {@link askHome}; `rate_limited` if too many devices of the account wait
+ *   for a first answer
  */
 export async function confirmRemoteDevice(
   context: RelayContext,
@@ -46,6 +52,12 @@ async function beginQuestion(
   return await storage.write(`account:${account}`, async (tx) => {
     const known = await readRemoteDevice(tx, presented);
     if (known !== undefined) return known;
+    if ((await countAsked(tx, account)) >= limits.askedDevices) {
+      const data = { retry_after: 1 };
+      throw new ProtocolError('rate_limited', 'too many devices of the account are asked for', {
+        data,
+      });
+    }
     const now = clock.now();
     const device: RemoteDevice = {
       ...{ account, deviceId, relayId, certificateId, certificate },

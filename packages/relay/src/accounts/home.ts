@@ -123,6 +123,11 @@ export async function readUsableRoute(
   return known === undefined || known.conflict || now >= known.expiresAt ? undefined : known.text;
 }
 
+/** Tells whether a route of the account was ever verified here, which is stored for good. */
+export async function isAccountKnown(tx: Reader, account: string): Promise<boolean> {
+  return (await readKnownHome(tx, account)) !== undefined;
+}
+
 /** Makes the stored form of a verified final route. */
 export function knownRoute(network: Network, route: FinalRoute): KnownRoute {
   return {

@@ -40,7 +40,7 @@ export {
   requireCallingDevice,
   type Signer,
 } from './devices.ts';
-export { homeOf, locate, observeRoute, readUsableRoute } from './home.ts';
+export { homeOf, isAccountKnown, locate, observeRoute, readUsableRoute } from './home.ts';
 export {
   type DeviceKey,
   isMarkedInactive,

@@ -54,6 +54,15 @@ export async function readRemoteDevice(
   return row === undefined ? undefined : toRemoteDevice(row);
 }
 
+/** Counts the devices of an account whose home relay has not answered yet. */
+export async function countAsked(tx: Reader, account: string): Promise<number> {
+  const row = await tx.get<{ asked: number }>(
+    `SELECT COUNT(*) AS asked FROM remote_devices WHERE account = ? AND status = 'asked'`,
+    account,
+  );
+  return Number(row?.asked);
+}
+
 /** Reads the devices of an account at home elsewhere. */
 export async function readRemoteDevices(tx: Reader, account: string): Promise<RemoteDevice[]> {
   const rows = await tx.all<RemoteRow>(

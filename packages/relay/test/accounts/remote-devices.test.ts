@@ -136,6 +136,18 @@ describe('02 §9.3, 07 §C5: signing in away from home', () => {
     expect(await host.rows('auth_sessions')).toEqual([]);
   });
 
+  test('an account leaves a limited number of devices without an answer', async () => {
+    await host.restart({ askedDevices: 2 });
+    const names = ['d1', 'd2', 'd3'];
+    for (const name of names) await ann.addDevice(name);
+    answerWith({ kind: 'unknown' });
+    const codes: string[] = [];
+    for (const name of names) codes.push(await signInCode(host, ann, name));
+    const away = 'temporarily_unavailable';
+    expect(codes).toEqual([away, away, 'rate_limited']);
+    expect(await host.rows('remote_devices')).toHaveLength(2);
+  });
+
   test('a hint during the question makes its answer useless, and another follows', async () => {
     let count = 0;
     wired.intercept = async ({ method }, forward) => {

@@ -1,5 +1,6 @@
 import { type FinalRoute, utf8 } from '@posthouse/protocol';
 import {
+  decodeKadMessage,
   deriveRouteKey,
   encodeKadMessage,
   type KadMessage,
@@ -234,6 +235,39 @@ describe('07 §B7, §B10, §B11: PUT_VALUE', () => {
     expect(faults('dht_message')).toBe(0);
     relay.clock.advance(1);
     expect((await put(route))?.record).toBeDefined();
+  });
+
+  test('a relay makes a limited number of accounts known by its answers', async () => {
+    const people = ['b', 'c', 'd', 'e'].map((name) => new Person(relay, name));
+    const routes = await Promise.all(people.map((person) => foreign.route(person, 7)));
+    foreign.serveDht = async (stream) => {
+      const frame = await stream.readFrame();
+      if (frame === undefined) return;
+      const { type, key: asked = new Uint8Array() } = decodeKadMessage(frame, {
+        peers: 0,
+        addresses: 0,
+      });
+      const index = people.findIndex((person) => Buffer.compare(key(person), asked) === 0);
+      const value = utf8(canonicalJson(routes[index] as FinalRoute));
+      await stream.writeFrame(
+        encodeKadMessage({ type, key: asked, record: { key: asked, value } }),
+      );
+    };
+    const codes: string[] = [];
+    for (const { account } of people) {
+      const answer = relay.call('account.route.resolve', { account });
+      codes.push(
+        await answer.then(
+          () => 'ok',
+          () => 'refused',
+        ),
+      );
+    }
+    expect(codes).toEqual(['ok', 'ok', 'ok', 'refused']);
+    const rows = await relay.server.context.storage.read((tx) =>
+      tx.all('SELECT account FROM account_routes WHERE relay_id = ?', foreign.relayId),
+    );
+    expect(rows).toHaveLength(3);
   });
 
   test('more new accounts than a relay may store in a day reset; known ones do not', async () => {

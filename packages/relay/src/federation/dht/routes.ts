@@ -22,6 +22,7 @@ import { dhtProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
 import { timeLimit } from '../time-limit.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
+import { NewAccounts } from './new-accounts.ts';
 import { storeKeys } from './route-keys.ts';
 import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
 
@@ -44,11 +45,13 @@ export class DhtRoutes implements RouteDirectory {
   readonly #parts: DhtRoutesParts;
   /** Monotonic milliseconds until which a relay is not asked, after an invalid or no answer. */
   readonly #paused: BoundedMap<string, number>;
+  readonly #newAccounts: NewAccounts;
 
   constructor(context: RelayContext, parts: DhtRoutesParts) {
     this.#context = context;
     this.#parts = parts;
     this.#paused = new BoundedMap(context.limits.federationRegistryRelays);
+    this.#newAccounts = new NewAccounts(context);
   }
 
   get hasRelays(): boolean {
@@ -91,6 +94,7 @@ export class DhtRoutes implements RouteDirectory {
     try {
       const { key, value } = record;
       const route = readRouteRecord(this.#context, { key, value });
+      if (!(await this.#newAccounts.admit(relayId, route.account))) return undefined;
       await verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
       return route;
     } catch (error) {

@@ -20,6 +20,7 @@ import { PeerRefusal } from '../peer-refusal.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
 import { closerPeers } from './closer-peers.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
+import { NewAccounts } from './new-accounts.ts';
 import { readKeyAccount, storeKeys } from './route-keys.ts';
 import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
 
@@ -28,8 +29,6 @@ class OverQuota extends Error {}
 
 type PutRequest = Extract<KadRequest, { type: 0 }>;
 
-const secondsOfDay = 86_400;
-
 /** Serves requests of the relay DHT. */
 export class DhtServer {
   readonly #context: RelayContext;
@@ -37,7 +36,7 @@ export class DhtServer {
   readonly #faults: PeerFaults;
   readonly #requests: RateLimiter;
   readonly #puts: RateLimiter;
-  readonly #newAccounts: RateLimiter;
+  readonly #newAccounts: NewAccounts;
 
   constructor(
     context: RelayContext,
@@ -47,11 +46,10 @@ export class DhtServer {
     this.#eligibility = eligibility;
     this.#faults = faults;
     const { clock, limits } = context;
-    const { dhtRate, dhtBurst, dhtPutRate, dhtPutBurst, dhtNewAccounts } = limits;
+    const { dhtRate, dhtBurst, dhtPutRate, dhtPutBurst } = limits;
     this.#requests = new RateLimiter({ rate: dhtRate, burst: dhtBurst, clock });
     this.#puts = new RateLimiter({ rate: dhtPutRate, burst: dhtPutBurst, clock });
-    const perSecond = dhtNewAccounts / secondsOfDay;
-    this.#newAccounts = new RateLimiter({ rate: perSecond, burst: dhtNewAccounts, clock });
+    this.#newAccounts = new NewAccounts(context);
   }
 
   /**
@@ -122,12 +120,12 @@ export class DhtServer {
     const { network, registryStatus, storage } = this.#context;
     if (this.#puts.take(relayId) > 0) throw new OverQuota();
     const route = readRouteRecord(this.#context, request.record);
-    const isKnown = await storage.read(async (tx) => await readKeyAccount(tx, request.key));
-    if (isKnown === undefined && this.#newAccounts.take(relayId) > 0) throw new OverQuota();
+    if (!(await this.#newAccounts.admit(relayId, route.account))) throw new OverQuota();
     if (!(await registryStatus.isActive())) return false;
     if (!(await this.#isVerified(route, relayId))) return false;
     const outcome = await observeRoute(this.#context, route);
-    if (isKnown === undefined) {
+    const key = await storage.read(async (tx) => await readKeyAccount(tx, request.key));
+    if (key === undefined) {
       await storage.write(`account:${route.account}`, (tx) =>
         storeKeys(tx, network, [route.account]),
       );
