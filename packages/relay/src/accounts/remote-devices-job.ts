@@ -42,6 +42,8 @@ export const remoteDevicesJob: Job = {
     using _wakes = onWake(() => changed.resolve());
     for (;;) {
       const isOver = signal.aborted || failures.length > 0;
+      // A relay that is done during the claim may have devices that are due again.
+      const isLast = lanes.size === 0;
       const due = isOver ? [] : await claim(context, lanes);
       for (const [relayId, devices] of Map.groupBy(due, (device) => device.relayId)) {
         lanes.add(relayId);
@@ -54,7 +56,7 @@ export const remoteDevicesJob: Job = {
       }
       // One relay may have taken the whole batch.
       if (due.length > 0) continue;
-      if (lanes.size === 0) break;
+      if (isLast) break;
       using _poll = clock.after(pollInterval, () => changed.resolve());
       await changed.promise;
       changed = Promise.withResolvers<void>();
