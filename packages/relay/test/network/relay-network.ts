@@ -52,22 +52,19 @@ export class RelayNetwork implements AsyncDisposable {
       Object.fromEntries(names.map((name, index) => [name, values[index]])) as Record<RelayName, T>;
     this.#cables = byName(cables);
     const served = await ServedNetwork.start(names.length, (index) => {
-      const {
-        public: addresses,
-        federation,
-        ...others
-      } = this.#settings(names[index] as RelayName);
+      const own = this.#settings(names[index] as RelayName);
+      const { public: addresses, federation, limits, ...others } = own;
       return {
         ...others,
+        // A relay that was cut off is asked for routes again soon after it is back.
+        limits: { dhtPause: 1, ...limits },
         public: { peer: `/ip4/127.0.0.1/tcp/${cables[index]?.port}`, ...addresses },
         federation: { listen: `127.0.0.1:${ports[index]}`, ...federation },
       };
     });
     this.#parts.use(served);
     this.#relays = byName(served.relays);
-    for (const relay of served.relays) {
-      for (const other of served.relays) if (other !== relay) await reaches(relay, other);
-    }
+    await this.#reachEachOther();
   }
 
   get a(): ServedRelay {
@@ -152,9 +149,23 @@ export class RelayNetwork implements AsyncDisposable {
   /** Restores all ways, and waits until the relays have reached each other again. */
   async heal(): Promise<void> {
     for (const cable of Object.values(this.cables)) cable.restore();
+    await this.#reachEachOther();
+  }
+
+  /** Waits until each relay gets answers of the others; pauses pass for all, whose clocks agree. */
+  async #reachEachOther(): Promise<void> {
     const all = Object.values(this.relays);
-    for (const relay of all) {
-      for (const other of all) if (other !== relay) await reaches(relay, other);
+    for (const { server, clock } of all) {
+      const { relayClient } = server.context;
+      for (const to of all) {
+        if (to.relayId === server.relayId) continue;
+        await until(async () => {
+          const pause = relayClient.pausedUntil(to.relayId);
+          if (pause !== undefined) this.advance(Math.max(0, pause - clock.now()));
+          const answer = await relayClient.call(to.relayId, 'profile.resolve', { account: 'none' });
+          return answer.kind === 'refused';
+        });
+      }
     }
   }
 
@@ -163,17 +174,6 @@ export class RelayNetwork implements AsyncDisposable {
     for (const cable of Object.values(this.cables)) cable.restore();
     await this.#parts.disposeAsync();
   }
-}
-
-/** Waits until a relay gets answers of another one; each attempt is one after a pause has passed. */
-async function reaches({ server, clock }: ServedRelay, to: ServedRelay): Promise<void> {
-  const { relayClient } = server.context;
-  await until(async () => {
-    const pause = relayClient.pausedUntil(to.relayId);
-    if (pause !== undefined) clock.advance(pause - clock.now());
-    const answer = await relayClient.call(to.relayId, 'profile.resolve', { account: 'none' });
-    return answer.kind === 'refused';
-  });
 }
 
 /** Repeats a question until the answer is yes; the test's time limit ends it. */
