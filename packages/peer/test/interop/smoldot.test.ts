@@ -1,18 +1,9 @@
 /** smoldot as a further opinion: an implementation in Rust, which dials only and has no descriptor. */
 import { expect, test, vi } from 'vitest';
-import { identifyProtocol } from '../../src/identify.ts';
-import type { PeerConnection, PeerProtocol } from '../../src/index.ts';
+import type { PeerProtocol } from '../../src/index.ts';
 import { pingProtocol, servePing } from '../../src/ping.ts';
-import { anyPort, echoProtocol, forever, hostOf } from '../support/hosts.ts';
+import { anyPort, echoProtocol, hostOf } from '../support/hosts.ts';
 import { acceptWithoutDescriptor, startSmoldot } from '../support/smoldot.ts';
-
-/** Asks it to identify itself, on a stream that this side opens. */
-async function identify(connection: PeerConnection<undefined>): Promise<string> {
-  const stream = await connection.openStream(identifyProtocol, { signal: forever });
-  stream.end();
-  const answer = await stream.readFrame();
-  return Buffer.from(answer ?? []).toString('latin1');
-}
 
 test('07 §B2: it agrees on Noise and Yamux, is answered na and pings, and stays', async () => {
   let pings = 0;
@@ -34,9 +25,6 @@ test('07 §B2: it agrees on Noise and Yamux, is answered na and pings, and stays
   await smoldot.logged('gossip-open-error', 'ProtocolNotAvailable');
   await smoldot.logged('pong');
   await smoldot.until(() => pings === 4);
-
-  const answer = await smoldot.waitFor(identify(connection));
-  expect(answer).toContain('smoldot');
   expect(connection.isOpen).toBe(true);
 });
 

@@ -23,8 +23,6 @@ export interface SmoldotNode extends AsyncDisposable {
   logged(...parts: readonly string[]): Promise<void>;
   /** Waits for a condition, while its time passes. */
   until(condition: () => boolean): Promise<void>;
-  /** Waits for work that needs it, while its time passes. */
-  waitFor<T>(work: Promise<T>): Promise<T>;
 }
 
 /** Milliseconds that pass in each turn of the event loop. */
@@ -57,18 +55,8 @@ export async function startSmoldot(number: number, port: number): Promise<Smoldo
       await turns(1);
     }
   };
-  const waitFor = async <T>(work: Promise<T>) => {
-    let isSettled = false;
-    const settled = () => {
-      isSettled = true;
-    };
-    work.then(settled, settled);
-    await until(() => isSettled);
-    return await work;
-  };
   return {
     until,
-    waitFor,
     logged: (...parts) =>
       until(() => lines.some((line) => parts.every((part) => line.includes(part)))),
     async [Symbol.asyncDispose]() {
