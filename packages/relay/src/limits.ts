@@ -216,8 +216,8 @@ export const RelayLimits = Type.Object({
   relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
   relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
   relayRequestsAtOnce: limit(
-    8,
-    'Requests of one other relay under way at once, or whose answers it does not read.',
+    32,
+    'Requests of one other relay under way at once, or whose answers (at most 128 KiB) it does not read.',
   ),
   relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
   relayCallTimeout: timer(30_000, 'Milliseconds another relay has to answer (07 §C2).'),

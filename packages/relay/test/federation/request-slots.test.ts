@@ -58,7 +58,10 @@ beforeEach(async () => {
       return reply(text);
     },
   };
-  const context = { clock: new ManualClock(), limits: defaultLimits };
+  const context = {
+    clock: new ManualClock(),
+    limits: { ...defaultLimits, relayRequestsAtOnce: 8 },
+  };
   const rpc = new RpcServer(context, { dispatcher, faults: { add: () => {} } });
   server = hostOf(1, async (stream, connection) => {
     const readFrame = stream.readFrame.bind(stream);
