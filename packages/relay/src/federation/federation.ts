@@ -102,6 +102,8 @@ export class Federation implements AsyncDisposable {
     const dispatcher = new RelayDispatcher(context, handlers);
     const rpc = new RpcServer(context, { dispatcher, faults });
     const dht = new DhtServer(context, { eligibility, faults });
+    const relays = () => eligibility.candidates();
+    const routes = new DhtRoutes(context, { ...shared, connections, relays });
     const host = this.#parts.use(
       new PeerHost<EligiblePeer>({
         identity: options.peer,
@@ -119,7 +121,10 @@ export class Federation implements AsyncDisposable {
         mayDial: (address) => filter.isAllowed(address),
         clock,
         observer: {
-          admitted: (connection) => connections.opened(connection),
+          admitted: (connection) => {
+            connections.opened(connection);
+            routes.resume(connection.peer.relayId);
+          },
           refused: (address, error) => {
             const reason = error instanceof PeerError ? error.code : 'check';
             peerConnectionRefused(context, { address, reason, error });
@@ -134,8 +139,7 @@ export class Federation implements AsyncDisposable {
     );
     connections.use(host);
     this.#client = new RpcClient(context, { connections, health, faults, stopping });
-    const relays = () => eligibility.candidates();
-    this.#routes = new DhtRoutes(context, { ...shared, connections, relays });
+    this.#routes = routes;
     this.#jobs = [
       ...admission.jobs,
       peersJob({ eligibility, connections, health, stopping }),

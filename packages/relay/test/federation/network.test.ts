@@ -66,6 +66,22 @@ test('07 §B7: a route is found at the relay that has it, by relays that never s
   }
 });
 
+test('07 §B6: a relay that could not be asked is asked again as soon as it is back', async () => {
+  await using network = await ServedNetwork.start(2);
+  const [a, b] = network.pair;
+  const { account } = await b.register('bob');
+  const lookUp = () => a.call('account.route.resolve', { account });
+  await b.stop();
+  await expect(lookUp()).rejects.toMatchObject({ code: 'not_found' });
+  await b.restart();
+  await network.connected();
+  // Past the time for which a missing route is remembered, within the pause after a failed question.
+  const { routeNotFound, dhtPause } = a.server.context.limits;
+  expect(routeNotFound + 1).toBeLessThan(dhtPause);
+  a.clock.advance(routeNotFound + 1);
+  expect(await lookUp()).toMatchObject({ account, relay_id: b.relayId });
+});
+
 test('07 §C8: a message travels to the recipient on another relay, and its status back', async () => {
   await using network = await ServedNetwork.start(2);
   const [a, b] = network.pair;

@@ -53,11 +53,9 @@ export class RelayNetwork implements AsyncDisposable {
     this.#cables = byName(cables);
     const served = await ServedNetwork.start(names.length, (index) => {
       const own = this.#settings(names[index] as RelayName);
-      const { public: addresses, federation, limits, ...others } = own;
+      const { public: addresses, federation, ...others } = own;
       return {
         ...others,
-        // A relay that was cut off is asked for routes again soon after it is back.
-        limits: { dhtPause: 1, ...limits },
         public: { peer: `/ip4/127.0.0.1/tcp/${cables[index]?.port}`, ...addresses },
         federation: { listen: `127.0.0.1:${ports[index]}`, ...federation },
       };

@@ -58,6 +58,11 @@ export class DhtRoutes implements RouteDirectory {
     return this.#parts.relays().length > 0;
   }
 
+  /** Ends the pause of a relay that has connected again. */
+  resume(relayId: string): void {
+    this.#paused.delete(relayId);
+  }
+
   async resolveRemote(account: string): Promise<readonly FinalRoute[]> {
     const { network, clock, limits } = this.#context;
     const key = deriveRouteKey(network, account);
