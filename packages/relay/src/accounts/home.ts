@@ -40,10 +40,10 @@ export async function locate(
   account: string,
   { now, refresh = false, asker }: LocateOptions,
 ): Promise<Home> {
-  const { storage, identity, routeLookups } = context;
+  const { storage, identity, routeDirectory, routeLookups } = context;
   const stored = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   const serves = stored.kind === 'local' || routeLookups.isFresh(account, stored);
-  if (serves && !refresh) return stored;
+  if ((serves && !refresh) || !routeDirectory.hasRelays) return stored;
   try {
     return await routeLookups.run(account, { asker, lookUp: () => lookUp(context, account) });
   } catch (error) {

@@ -104,6 +104,17 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.addressBytesBurst': 1_073_741_824,
   'limits.stagedStates': 1_000_000,
   'limits.connectionsPerAddress': 20_000,
+  'limits.routeLookupRate': 10_000,
+  'limits.routeLookupBurst': 100_000,
+  'limits.relayQueryRate': 10_000,
+  'limits.relayQueryBurst': 100_000,
+  'limits.relayQueryNewAccounts': 1_000_000,
+  'limits.federationLookupRate': 1_000,
+  'limits.federationAddressLookupRate': 1_000,
+  'limits.federationAddressLookupBurst': 1_000,
+  'limits.peerHandshakesPerAddress': 64,
+  'limits.peerHandshakeRate': 1_000,
+  'limits.peerHandshakeBurst': 10_000,
 };
 
 /** Reads `dev` before all other settings, because it changes their defaults. */

@@ -25,22 +25,20 @@ export async function storeHealth(tx: Writer, batch: readonly StoredHealth[]): P
   await forEach(batch, ({ relayId, failing, lastOk }) =>
     tx.run(
       `UPDATE relays SET last_ok = COALESCE(?, last_ok), failing_since = ?, failures = ?,
-          retry_at = ?, last_error = COALESCE(?, last_error), ok_since = ${okSinceSql(failing)}
+          retry_at = ?, last_error = COALESCE(?, last_error),
+          ok_since = CASE WHEN ? = 1 THEN NULL ELSE COALESCE(ok_since, ?) END
         WHERE relay_id = ?`,
       lastOk ?? null,
       failing?.since ?? null,
       failing?.failures ?? 0,
       failing?.retryAt ?? null,
       failing?.error ?? null,
-      ...(failing === undefined ? [lastOk ?? null] : []),
+      // The first success after a failure stays.
+      failing === undefined ? 0 : 1,
+      lastOk ?? null,
       relayId,
     ),
   );
-}
-
-/** The first success after a failure stays. */
-function okSinceSql(failing: Failing | undefined): string {
-  return failing === undefined ? 'COALESCE(ok_since, ?)' : 'NULL';
 }
 
 interface FailingRow extends Row {
