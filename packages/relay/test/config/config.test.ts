@@ -124,6 +124,17 @@ describe('layers', () => {
         addressBytesBurst: 1_073_741_824,
         stagedStates: 1_000_000,
         connectionsPerAddress: 20_000,
+        routeLookupRate: 10_000,
+        routeLookupBurst: 100_000,
+        relayQueryRate: 10_000,
+        relayQueryBurst: 100_000,
+        relayQueryNewAccounts: 1_000_000,
+        federationLookupRate: 1_000,
+        federationAddressLookupRate: 1_000,
+        federationAddressLookupBurst: 1_000,
+        peerHandshakesPerAddress: 64,
+        peerHandshakeRate: 1_000,
+        peerHandshakeBurst: 10_000,
       },
     });
   });
