@@ -34,6 +34,7 @@ const severalProcesses = 'packages/relay/test/nats/**';
 const commonSql = [
   'packages/relay/test/*/methods/**',
   'packages/relay/test/{about,auth,transport}/**',
+  'packages/relay/test/commands/{block,peers-network}.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',
   'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
 ];
