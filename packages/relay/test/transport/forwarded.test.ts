@@ -33,6 +33,7 @@ beforeAll(async () => {
   const routes = await home.rows('account_routes');
   context.routeDirectory = {
     ...context.routeDirectory,
+    hasRelays: true,
     resolveRemote: async () => routes.map(({ route }) => parseJson(route as string) as never),
   };
   context.relayClient = { ...context.relayClient, call: callHome };
