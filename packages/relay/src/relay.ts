@@ -9,7 +9,7 @@ import { configuredDescriptor, hostedCapabilities } from './about/configured-des
 import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { LimitedRouteLookups } from './accounts/index.ts';
 import { systemClock } from './clock.ts';
-import { certificateHosts, listenAddress, publicAddresses } from './config/addresses.ts';
+import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
 import type { Clock, RelayContext } from './context.ts';
@@ -57,8 +57,7 @@ import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
 import { openStorage } from './storage/open.ts';
 import type { Storage, StorageFaults } from './storage/types.ts';
-import { devCertificate } from './tls/dev-ca.ts';
-import { readCertificate } from './tls/files.ts';
+import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ClientAddresses } from './transport/client-addresses.ts';
 import { createHttp, type Http } from './transport/http.ts';
@@ -383,20 +382,4 @@ async function stopServing(
 ): Promise<void> {
   using _grace = clock.after(limits.stopGrace, terminate);
   await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
-}
-
-interface TlsFiles {
-  readonly cert: string;
-  readonly key: string;
-}
-
-/** Reads the certificate; its validity is in real time, whatever clock the relay uses. */
-async function tlsFiles(config: RelayConfig): Promise<TlsFiles> {
-  const { mode, certificate, key, authority } = config.tls;
-  if (mode === 'dev') {
-    return devCertificate(config.data, certificateHosts(config), systemClock.now(), {
-      authorityFolder: authority,
-    });
-  }
-  return readCertificate(certificate, key);
 }
