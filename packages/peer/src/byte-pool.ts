@@ -190,3 +190,19 @@ export class BytePool {
     });
   }
 }
+
+/** Bytes held for the streams of one side. */
+interface StreamPools {
+  readonly inbound: BytePool;
+  readonly outbound: BytePool;
+}
+
+/**
+ * Bytes held for one Peer ID, over all its connections: of streams that it opened, and of our own.
+ * With one pool for both, two relays that send each other large requests would wait for each other:
+ * their requests for answers to be read, and their answers for requests to be sent.
+ */
+export interface PeerPools {
+  readonly served: StreamPools;
+  readonly called: StreamPools;
+}

@@ -1,4 +1,4 @@
-import type { BytePool } from './byte-pool.ts';
+import type { PeerPools } from './byte-pool.ts';
 import type { PeerClock } from './clock.ts';
 import { Deadlines, rejectOnAbort } from './deadlines.ts';
 import { PeerError } from './errors.ts';
@@ -31,22 +31,6 @@ export interface PeerProtocol<P> {
    * reset.
    */
   serve(stream: PeerStream, connection: PeerConnection<P>): Promise<void>;
-}
-
-/** Bytes held for the streams of one side. */
-interface StreamPools {
-  readonly inbound: BytePool;
-  readonly outbound: BytePool;
-}
-
-/**
- * Bytes held for one Peer ID, over all its connections: of streams that it opened, and of our own.
- * With one pool for both, two relays that send each other large requests would wait for each other:
- * their requests for answers to be read, and their answers for requests to be sent.
- */
-export interface PeerPools {
-  readonly served: StreamPools;
-  readonly called: StreamPools;
 }
 
 export interface ConnectionOptions<P> {

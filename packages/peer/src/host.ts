@@ -1,12 +1,11 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { decodeHandshakePayload, handshakeSigningInput } from '@posthouse/protocol/federation';
 import { AddressLimits } from './address-limits.ts';
-import { BytePool, type SharedRoom } from './byte-pool.ts';
+import { BytePool, type PeerPools, type SharedRoom } from './byte-pool.ts';
 import { type PeerClock, systemClock } from './clock.ts';
 import {
   type ConnectionOptions,
   PeerConnection,
-  type PeerPools,
   type PeerProtocol,
   type RemotePeer,
 } from './connection.ts';
