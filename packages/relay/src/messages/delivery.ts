@@ -24,8 +24,15 @@ export const deliveryJob: Job = {
     /** Recipients that are located again, by the relay that is not reached. */
     const relocating = new Map<string, Set<string>>();
     let changed = Promise.withResolvers<void>();
-    using _wakes = onWake(() => changed.resolve());
+    let isChanged = false;
+    const noteChange = () => {
+      isChanged = true;
+      changed.resolve();
+    };
+    using _wakes = onWake(noteChange);
     for (;;) {
+      isChanged = false;
+      changed = Promise.withResolvers<void>();
       if (!signal.aborted) {
         const { claimed, postponed } = await claim(context, running);
         for (const [destination, recipients] of postponed) {
@@ -37,21 +44,22 @@ export const deliveryJob: Job = {
           relocating.set(destination, recipients);
           void relocateSafely(context, { destination, recipients, signal }).finally(() => {
             relocating.delete(destination);
-            changed.resolve();
+            noteChange();
           });
         }
         for (const delivery of claimed) {
           running.add(delivery.destination);
           void attemptSafely(context, delivery).finally(() => {
             running.delete(delivery.destination);
-            changed.resolve();
+            noteChange();
           });
         }
       }
+      // What ended while the lanes were read may have made another delivery due.
+      if (isChanged) continue;
       if (running.size === 0 && relocating.size === 0) break;
-      using _poll = clock.after(pollInterval, () => changed.resolve());
+      using _poll = clock.after(pollInterval, noteChange);
       await changed.promise;
-      changed = Promise.withResolvers<void>();
     }
     return firstDue(await storage.read(readLanes));
   },

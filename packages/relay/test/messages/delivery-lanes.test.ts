@@ -1,5 +1,5 @@
 import { accountSigner, cosignRoute, deriveRelayId, type FinalRoute } from '@posthouse/protocol';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { RelayAnswer } from '../../src/context.ts';
 import { wakeDestination } from '../../src/messages/index.ts';
 import { Person } from '../fixtures/person.ts';
@@ -156,6 +156,26 @@ describe('04 §16: a relay that hangs', () => {
     await run;
     expect(asked).toEqual([y, x]);
   });
+});
+
+test('04 §16: a recipient located while the job reads its queue gets the message in that run', async () => {
+  const found = Promise.withResolvers<FinalRoute[]>();
+  relay.routes = () => found.promise;
+  await send(ben);
+  const run = runDue();
+  await expect.poll(async () => Number((await queue())[0]?.wake_after)).toBeGreaterThan(0);
+  const { storage } = relay.context;
+  const read = storage.read.bind(storage);
+  vi.spyOn(storage, 'read').mockImplementationOnce(async (work) => {
+    const lanes = await read(work);
+    found.resolve([routes.get(ben.account) as FinalRoute]);
+    await expect.poll(async () => (await queue())[0]?.destination).toBe(x);
+    return lanes;
+  });
+  relay.context.jobs.wake(job);
+  await run;
+  expect(asked).toEqual([x]);
+  expect(await queue()).toEqual([]);
 });
 
 describe('07 §C8: a relay to which no request is sent for a while', () => {
