@@ -6,7 +6,7 @@ import { defineConfig } from 'vitest/config';
 const relayOnce = [
   'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
   'packages/relay/test/{cluster,move,postgres}/**',
-  'packages/relay/test/federation/{address-filter,descriptor-fetch,kept-registry,registry,request-slots}.test.ts',
+  'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-routes,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/{dev,main},dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/transport/addresses.test.ts',

@@ -135,6 +135,14 @@ export const RelayLimits = Type.Object({
   routeCache: period(600, 'Seconds a route of another relay serves until it is looked up again.'),
   routeNotFound: period(30, 'Seconds until an account without a usable route is looked up again.'),
   routeLookups: limit(32, 'Accounts whose routes are looked up in the network at once.'),
+  routeLookupsWithoutSession: limit(
+    16,
+    'Such lookups under way at once that callers without a device session and other relays cause.',
+  ),
+  routeLookupsEach: limit(
+    16,
+    'Such lookups under way at once that one address, account or other relay causes.',
+  ),
   routeLookupRate: limit(
     5,
     'Such lookups in a second that one address, account or other relay causes, sustained.',
@@ -244,6 +252,7 @@ export const RelayLimits = Type.Object({
   dhtCloserPeers: limit(20, 'Peers that an answer of the DHT names.'),
   dhtRelays: limit(64, 'Other relays asked for a route.'),
   dhtLookupTimeout: timer(10_000, 'Milliseconds to find a route.'),
+  dhtQuestionTimeout: timer(3_000, 'Milliseconds each of these relays has to answer.'),
   dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
   addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
   addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
@@ -358,6 +367,11 @@ function federationRules(relay: RelayLimits): Rule[] {
     [relay.remoteRetryFirst <= relay.remoteRetryMost, 'remoteRetryFirst: at most remoteRetryMost'],
     [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
     [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
+    [
+      relay.routeLookupsWithoutSession <= relay.routeLookups,
+      'routeLookupsWithoutSession: at most routeLookups',
+    ],
+    [relay.routeLookupsEach <= relay.routeLookups, 'routeLookupsEach: at most routeLookups'],
   ];
 }
 
@@ -372,6 +386,10 @@ function peerRules(relay: RelayLimits): Rule[] {
     ],
     [relay.dhtBurst >= relay.dhtRate, 'dhtBurst: at least dhtRate'],
     [relay.dhtPutBurst >= relay.dhtPutRate, 'dhtPutBurst: at least dhtPutRate'],
+    [
+      relay.dhtQuestionTimeout <= relay.dhtLookupTimeout,
+      'dhtQuestionTimeout: at most dhtLookupTimeout',
+    ],
     [relay.peerRetryFirst <= relay.peerRetryMost, 'peerRetryFirst: at most peerRetryMost'],
     [relay.peersConnected <= relay.peerConnections, 'peersConnected: at most peerConnections'],
     [

@@ -11,16 +11,23 @@ interface PastLookup {
   readonly hasFound: boolean;
 }
 
+/** A lookup that has not ended. */
+interface Lookup {
+  readonly asker: string | undefined;
+  readonly home: Promise<Home>;
+}
+
 /**
- * Limits the questions to the route directory: one per account at a time, some at once in all, some
- * per second for each asker, and none while the answer to an earlier one still serves (07 §B12).
+ * Limits the questions to the route directory: one per account at a time, some at once in all, for
+ * each asker, and for all askers without a session, some per second for each asker, and none while
+ * the answer to an earlier one still serves (07 §B12).
  * Held in the memory of one process; what a lookup found is stored for all.
  */
 export class LimitedRouteLookups implements RouteLookups {
   readonly startedAt: number;
   readonly #clock: Clock;
   readonly #limits: RelayLimits;
-  readonly #underWay = new Map<string, Promise<Home>>();
+  readonly #underWay = new Map<string, Lookup>();
   readonly #past: BoundedMap<string, PastLookup>;
   readonly #askers: RateLimiter;
 
@@ -54,19 +61,30 @@ export class LimitedRouteLookups implements RouteLookups {
   ): Promise<Home> {
     const { asker, lookUp } = options;
     const joined = this.#underWay.get(account);
-    if (joined !== undefined) return await joined;
-    if (this.#underWay.size >= this.#limits.routeLookups) {
+    if (joined !== undefined) return await joined.home;
+    if (!this.#hasRoom(asker)) {
       const data = { retry_after: 1 };
       throw new ProtocolError('rate_limited', 'too many accounts are looked up', { data });
     }
     if (asker !== undefined) takeFrom(this.#askers, asker);
-    const running = this.#remember(account, lookUp);
-    this.#underWay.set(account, running);
+    const home = this.#remember(account, lookUp);
+    this.#underWay.set(account, { asker, home });
     try {
-      return await running;
+      return await home;
     } finally {
       this.#underWay.delete(account);
     }
+  }
+
+  /** Some places are left for sessions and jobs: others would take all while a relay is slow. */
+  #hasRoom(asker: string | undefined): boolean {
+    const { routeLookups, routeLookupsEach, routeLookupsWithoutSession } = this.#limits;
+    if (this.#underWay.size >= routeLookups) return false;
+    if (asker === undefined) return true;
+    const askers = [...this.#underWay.values()].map((lookup) => lookup.asker);
+    if (askers.filter((other) => other === asker).length >= routeLookupsEach) return false;
+    const others = askers.filter((other) => other !== undefined && !hasSession(other));
+    return hasSession(asker) || others.length < routeLookupsWithoutSession;
   }
 
   async #remember(account: string, lookUp: () => Promise<RouteLookup>): Promise<Home> {
@@ -74,4 +92,9 @@ export class LimitedRouteLookups implements RouteLookups {
     this.#past.set(account, { at: this.#clock.monotonic(), hasFound });
     return home;
   }
+}
+
+/** Tells whether an asker is an account with a device session, not an address or a relay. */
+function hasSession(asker: string): boolean {
+  return asker.startsWith('account ');
 }

@@ -51,6 +51,7 @@ const catalogue = {
   relay_health_errors: ['counter', 'Times the health of relays could not be stored.'],
   dht_requests: ['counter', 'DHT requests to other relays, by type and outcome.'],
   dht_served: ['counter', 'DHT requests of other relays, by type and outcome.'],
+  dht_relays_left_out: ['counter', 'Times more relays became active than are asked for a route.'],
   dht_records_refused: ['counter', 'Routes of other relays that did not verify.'],
   descriptor_fetches: ['counter', 'Descriptors of other relays fetched, by outcome.'],
   no_peer_listener: ['counter', 'Starts without a listener for other relays.'],

@@ -116,6 +116,15 @@ export function dhtAsked(
   metrics.count('dht_requests', { type: request.type, outcome: request.outcome });
 }
 
+/** Records that more relays are active than are asked for a route: some routes may not be found. */
+export function relaysLeftOut(
+  { log, metrics }: Observed,
+  relays: { readonly active: number; readonly asked: number },
+): void {
+  metrics.count('dht_relays_left_out');
+  log.warn(relays, 'not all active relays are asked for routes: raise limits.dhtRelays');
+}
+
 /** Records a route of another relay that did not verify, and is not used. */
 export function routeRecordRefused(
   { log, metrics }: Observed,

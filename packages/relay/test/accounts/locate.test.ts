@@ -166,6 +166,53 @@ describe('07 §B12: lookups of routes', () => {
     expect(await homeOf(ann)).toEqual({ kind: 'unknown' });
   });
 
+  test('callers without a session and other relays leave places for sessions and jobs', async () => {
+    await relay.restart({ routeLookups: 4, routeLookupsWithoutSession: 2, routeLookupsEach: 2 });
+    const answered = Promise.withResolvers<FinalRoute[]>();
+    relay.routes = (account) => {
+      asked.push(account);
+      return answered.promise;
+    };
+    const strangers = people(6);
+    const look = (index: number, asker?: string) =>
+      locate(relay.context, (strangers[index] as Person).account, {
+        ...{ now: relay.clock.now(), ...(asker && { asker }) },
+      }).then(
+        () => 'ok',
+        (error: { code: string }) => error.code,
+      );
+    const first = [look(0, 'address 192.0.2.1'), look(1, 'relay 0x01')];
+    await expect.poll(() => asked).toHaveLength(2);
+    expect(await look(2, 'address 192.0.2.2')).toBe('rate_limited');
+    expect(await look(2, 'relay 0x02')).toBe('rate_limited');
+    const second = [look(2, 'account ann'), look(3)];
+    await expect.poll(() => asked).toHaveLength(4);
+    expect(await look(4)).toBe('rate_limited');
+    answered.resolve([]);
+    expect(await Promise.all([...first, ...second])).toEqual(['ok', 'ok', 'ok', 'ok']);
+    expect(await look(4, 'address 192.0.2.1')).toBe('ok');
+  });
+
+  test('one account does not take the places of others', async () => {
+    await relay.restart({ routeLookups: 4, routeLookupsWithoutSession: 2, routeLookupsEach: 2 });
+    const answered = Promise.withResolvers<FinalRoute[]>();
+    relay.routes = (account) => {
+      asked.push(account);
+      return answered.promise;
+    };
+    const look = (index: number, asker: string) =>
+      locate(relay.context, (people(4)[index] as Person).account, {
+        ...{ now: relay.clock.now(), asker },
+      });
+    const first = [look(0, 'account ann'), look(1, 'account ann')];
+    await expect.poll(() => asked).toHaveLength(2);
+    await expect(look(2, 'account ann')).rejects.toMatchObject({ code: 'rate_limited' });
+    const other = look(3, 'account bob');
+    await expect.poll(() => asked).toHaveLength(3);
+    answered.resolve([]);
+    expect(await Promise.all([...first, other])).toHaveLength(3);
+  });
+
   test('a known route elsewhere serves while no lookup may begin', async () => {
     known = [await elsewhere(ann)];
     await resolve();

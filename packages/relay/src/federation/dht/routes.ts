@@ -13,14 +13,14 @@ import {
 import { canonicalJson } from '@posthouse/protocol/json';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayContext, Replication, RouteDirectory } from '../../context.ts';
-import { dhtAsked, routeRecordRefused } from '../../observability/peer-events.ts';
+import { dhtAsked, relaysLeftOut, routeRecordRefused } from '../../observability/peer-events.ts';
 import type { PeerConnections } from '../connections.ts';
 import type { Eligibility } from '../eligibility.ts';
 import { finishStream } from '../finish-stream.ts';
 import type { PeerFaults } from '../peer-faults.ts';
 import { dhtProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
-import { timeLimit } from '../time-limit.ts';
+import { timeLimit, unlessAborted } from '../time-limit.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
 import { storeKeys } from './route-keys.ts';
@@ -46,6 +46,8 @@ export class DhtRoutes implements RouteDirectory {
   /** Monotonic milliseconds until which a relay is not asked, after an invalid or no answer. */
   readonly #paused: BoundedMap<string, number>;
   readonly #newAccounts: NewAccounts;
+  /** Whether the last lookup asked fewer relays than are active. */
+  #leavesOut = false;
 
   constructor(context: RelayContext, parts: DhtRoutesParts) {
     this.#context = context;
@@ -68,11 +70,32 @@ export class DhtRoutes implements RouteDirectory {
     const key = deriveRouteKey(network, account);
     using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
     const request: KadRequest = { type: kadTypes.getValue, key };
-    const relays = this.#parts.relays().slice(0, limits.dhtRelays);
+    // A higher route may be anywhere, so an answer counts when all have answered or had their time.
     const found = await Promise.all(
-      relays.map((relayId) => this.#find(relayId, { request, signal: limit.signal })),
+      this.#relaysToAsk().map((relayId) => this.#find(relayId, { request, signal: limit.signal })),
     );
     return distinct(found.filter((route) => route !== undefined));
+  }
+
+  /** Chooses the relays to ask: connected ones first, failing ones last, each group by its ID. */
+  #relaysToAsk(): readonly string[] {
+    const { dhtRelays } = this.#context.limits;
+    const relays = this.#parts.relays();
+    const isTooMany = relays.length > dhtRelays;
+    if (isTooMany && !this.#leavesOut) {
+      relaysLeftOut(this.#context, { active: relays.length, asked: dhtRelays });
+    }
+    this.#leavesOut = isTooMany;
+    if (!isTooMany) return relays;
+    const { connections, health } = this.#parts;
+    const order = relays.map((relayId) => {
+      if (connections.isConnected(relayId)) return `0 ${relayId}`;
+      return `${health.isFailing(relayId) ? 2 : 1} ${relayId}`;
+    });
+    return order
+      .sort()
+      .slice(0, dhtRelays)
+      .map((key) => key.slice(2));
   }
 
   async replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication> {
@@ -91,16 +114,20 @@ export class DhtRoutes implements RouteDirectory {
     return { isEnough: true, reachedLeaving };
   }
 
-  /** Asks one relay for a route and verifies its record. */
+  /** Asks one relay for a route, for a limited time, and verifies its record. */
   async #find(relayId: string, ask: Ask): Promise<FinalRoute | undefined> {
+    const { clock, limits } = this.#context;
     const { eligibility, faults } = this.#parts;
-    const record = (await this.#ask(relayId, ask))?.record;
+    using limit = timeLimit(clock, limits.dhtQuestionTimeout, ask.signal);
+    const record = (await this.#ask(relayId, { ...ask, signal: limit.signal }))?.record;
     if (record?.key === undefined || record.value === undefined) return undefined;
     try {
       const { key, value } = record;
       const route = readRouteRecord(this.#context, { key, value });
       if (!(await this.#newAccounts.admit(relayId, route.account))) return undefined;
-      await verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
+      const verified = verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
+      // The descriptor of the relay that it names may have to be fetched.
+      await unlessAborted(ask.signal, verified);
       return route;
     } catch (error) {
       routeRecordRefused(this.#context, { relay: relayId, error });
