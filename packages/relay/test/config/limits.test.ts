@@ -29,6 +29,13 @@ describe('limits that do not fit each other', () => {
       { federationDescriptorPause: 21_600 },
       { federationDescriptorPause: 21_601 },
     ],
+    [
+      'routeLookupsWithoutSession',
+      { routeLookupsWithoutSession: 32 },
+      { routeLookupsWithoutSession: 33 },
+    ],
+    ['routeLookupsEach', { routeLookupsEach: 32 }, { routeLookupsEach: 33 }],
+    ['dhtQuestionTimeout', { dhtQuestionTimeout: 10_000 }, { dhtQuestionTimeout: 10_001 }],
     ['pageSize', { pageSize: 500 }, { pageSize: 501 }],
     ['httpBodyBytes', { httpBodyBytes: 1_048_576 }, { httpBodyBytes: 1_048_575 }],
     ['sendBufferBytes', { sendBufferBytes: 1_048_576 }, { sendBufferBytes: 1_048_575 }],
