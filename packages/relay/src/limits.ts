@@ -245,6 +245,8 @@ export const RelayLimits = Type.Object({
   peerFaultPause: period(600, 'Seconds a relay with too many invalid messages is refused.'),
   dhtRate: limit(100, 'DHT requests of one other relay in a second, sustained.'),
   dhtBurst: limit(1_000, 'DHT requests of one other relay at once.'),
+  dhtBytes: limit(262_144, 'Bytes of DHT requests of one other relay in a second, sustained.'),
+  dhtBytesBurst: limit(8_388_608, 'Bytes of DHT requests of one other relay at once.'),
   dhtPutRate: limit(20, 'Routes that one other relay stores here in a second, sustained.'),
   dhtPutBurst: limit(200, 'Routes that one other relay stores here at once.'),
   dhtNewAccounts: limit(10_000, 'New accounts whose routes one other relay stores here in a day.'),
@@ -385,6 +387,11 @@ function peerRules(relay: RelayLimits): Rule[] {
       `relayBytesBurst: one request must fit, at least ${limits.dhtMessageBytes}`,
     ],
     [relay.dhtBurst >= relay.dhtRate, 'dhtBurst: at least dhtRate'],
+    [relay.dhtBytesBurst >= relay.dhtBytes, 'dhtBytesBurst: at least dhtBytes'],
+    [
+      relay.dhtBytesBurst >= limits.dhtMessageBytes,
+      `dhtBytesBurst: one request must fit, at least ${limits.dhtMessageBytes}`,
+    ],
     [relay.dhtPutBurst >= relay.dhtPutRate, 'dhtPutBurst: at least dhtPutRate'],
     [
       relay.dhtQuestionTimeout <= relay.dhtLookupTimeout,

@@ -35,6 +35,7 @@ export {
   deriveRouteKey,
   dhtDistance,
   dhtPosition,
+  positionDistance,
 } from './keyspace.ts';
 export { Lookup, type LookupBounds } from './lookup.ts';
 export {

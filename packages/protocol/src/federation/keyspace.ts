@@ -36,6 +36,18 @@ export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array
 }
 
 /**
+ * Computes the distance between two positions, 32 bytes, big-endian. If many peers are compared with
+ * one lookup input, the input, which may have up to a megabyte, is mapped to its position once.
+ *
+ * @example
+ * const target = dhtPosition(primitives, deriveRouteKey(network, account));
+ * const distances = peers.map((each) => positionDistance(target, dhtPosition(primitives, each)));
+ */
+export function positionDistance(a: Uint8Array, b: Uint8Array): Uint8Array {
+  return a.map((byte, index) => byte ^ (b[index] as number));
+}
+
+/**
  * Computes the distance between a lookup input and a peer, 32 bytes, big-endian; zero for the same
  * raw bytes.
  *
@@ -46,8 +58,7 @@ export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array
  * if (peerId !== undefined) dhtDistance(primitives, deriveRouteKey(network, account), peerId);
  */
 export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8Array): Uint8Array {
-  const to = dhtPosition(primitives, peer);
-  return dhtPosition(primitives, raw).map((byte, index) => byte ^ (to[index] as number));
+  return positionDistance(dhtPosition(primitives, raw), dhtPosition(primitives, peer));
 }
 
 /**

@@ -4,7 +4,7 @@
  */
 import type { Primitives } from '../crypto/primitives.ts';
 import { hex } from '../encoding/bytes.ts';
-import { compareDistance, dhtDistance } from './keyspace.ts';
+import { compareDistance, dhtPosition, positionDistance } from './keyspace.ts';
 
 /** The bounds of one lookup. */
 export interface LookupBounds {
@@ -45,6 +45,7 @@ const doubtfulFailures = 3;
 export class Lookup {
   readonly #primitives: Primitives;
   readonly #self: string;
+  /** Position of the lookup input. */
   readonly #target: Uint8Array;
   readonly #bounds: LookupBounds;
   /** By Peer ID in hex. */
@@ -66,7 +67,7 @@ export class Lookup {
   ) {
     this.#primitives = primitives;
     this.#self = hex(start.self);
-    this.#target = start.target;
+    this.#target = dhtPosition(primitives, start.target);
     this.#bounds = start.bounds;
     for (const peer of start.peers) this.#add(peer, undefined);
   }
@@ -166,6 +167,6 @@ export class Lookup {
   }
 
   #distance(peer: Uint8Array): Uint8Array {
-    return dhtDistance(this.#primitives, this.#target, peer);
+    return positionDistance(this.#target, dhtPosition(this.#primitives, peer));
   }
 }

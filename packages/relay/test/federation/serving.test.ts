@@ -1,4 +1,4 @@
-import { type FinalRoute, utf8 } from '@posthouse/protocol';
+import { type FinalRoute, Network, type RelayDescriptor, utf8 } from '@posthouse/protocol';
 import {
   decodeKadMessage,
   deriveRouteKey,
@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { closerPeers } from '../../src/federation/dht/closer-peers.ts';
 import { Person } from '../fixtures/person.ts';
 import { network } from '../support/modules.ts';
 import { patience } from '../support/served-network.ts';
@@ -21,6 +22,8 @@ const relay = servedRelay({
     peerHandshakeRate: 1e6,
     peerHandshakeBurst: 1e6,
     federationAddressLookupRate: 1_000,
+    dhtBytes: 1_000_000,
+    dhtBytesBurst: 1_048_576,
     dhtPutRate: 1,
     dhtPutBurst: 10,
     dhtNewAccounts: 3,
@@ -129,6 +132,40 @@ describe('07 §B7: FIND_NODE and GET_VALUE', () => {
     expect(found?.closerPeers?.[0]?.addrs).toHaveLength(1);
     const seen = await other.askDht({ type: kadTypes.findNode, key: own });
     expect(seen?.closerPeers?.[0]?.id).not.toEqual(found?.closerPeers?.[0]?.id);
+  });
+
+  test('a lookup input is mapped once, however many peers there are and however long it is', () => {
+    const mapped: number[] = [];
+    const { sha256 } = network.primitives;
+    const counting = {
+      ...network.primitives,
+      sha256: (bytes: Uint8Array) => {
+        mapped.push(bytes.length);
+        return sha256(bytes);
+      },
+    };
+    const peer = (index: number) => ({
+      ...{ relayId: `${index}`, addresses: [], descriptor: {} as RelayDescriptor },
+      peerId: Uint8Array.of(index, 1),
+    });
+    const peers = Array.from({ length: 30 }, (_, index) => peer(index));
+    const context = {
+      network: new Network({ context: network.context, primitives: counting }),
+      limits: relay.server.context.limits,
+    };
+    const asking = peer(40);
+    const found = closerPeers(context, peers, { key: new Uint8Array(1_000_000), asking });
+    expect(found).toHaveLength(20);
+    expect(mapped.filter((length) => length > 2)).toEqual([1_000_000]);
+  });
+
+  test('§C9: more bytes than a relay may send reset the stream, and are no fault', async () => {
+    const large = { type: kadTypes.findNode, key: new Uint8Array(600_000) };
+    expect((await foreign.askDht(large))?.key).toHaveLength(600_000);
+    await expect(foreign.askDht(large)).rejects.toThrow(/reset/);
+    expect(faults('dht_message')).toBe(0);
+    relay.clock.advance(1);
+    expect((await foreign.askDht(large))?.key).toHaveLength(600_000);
   });
 
   test.each<[string, () => KadMessage | Uint8Array]>([

@@ -1,8 +1,9 @@
 import {
   compareDistance,
-  dhtDistance,
+  dhtPosition,
   encodeMultiaddr,
   type KadPeer,
+  positionDistance,
 } from '@posthouse/protocol/federation';
 import type { RelayContext } from '../../context.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
@@ -17,9 +18,15 @@ export function closerPeers(
   peers: readonly EligiblePeer[],
   { key, asking }: { readonly key: Uint8Array; readonly asking: EligiblePeer },
 ): KadPeer[] {
+  const { primitives } = network;
+  // A key of FIND_NODE may have up to 1 MiB.
+  const target = dhtPosition(primitives, key);
   return peers
     .filter(({ relayId }) => relayId !== asking.relayId)
-    .map((peer) => ({ peer, distance: dhtDistance(network.primitives, key, peer.peerId) }))
+    .map((peer) => {
+      const distance = positionDistance(target, dhtPosition(primitives, peer.peerId));
+      return { peer, distance };
+    })
     .sort((a, b) => compareDistance(a.distance, b.distance))
     .slice(0, limits.dhtCloserPeers)
     .map(({ peer: { peerId, addresses } }) => ({

@@ -35,6 +35,7 @@ export class DhtServer {
   readonly #eligibility: Eligibility;
   readonly #faults: PeerFaults;
   readonly #requests: RateLimiter;
+  readonly #bytes: RateLimiter;
   readonly #puts: RateLimiter;
   readonly #newAccounts: NewAccounts;
 
@@ -46,8 +47,9 @@ export class DhtServer {
     this.#eligibility = eligibility;
     this.#faults = faults;
     const { clock, limits } = context;
-    const { dhtRate, dhtBurst, dhtPutRate, dhtPutBurst } = limits;
+    const { dhtRate, dhtBurst, dhtBytes, dhtBytesBurst, dhtPutRate, dhtPutBurst } = limits;
     this.#requests = new RateLimiter({ rate: dhtRate, burst: dhtBurst, clock });
+    this.#bytes = new RateLimiter({ rate: dhtBytes, burst: dhtBytesBurst, clock });
     this.#puts = new RateLimiter({ rate: dhtPutRate, burst: dhtPutBurst, clock });
     this.#newAccounts = new NewAccounts(context);
   }
@@ -62,6 +64,8 @@ export class DhtServer {
       while (this.#requests.take(relayId) === 0) {
         const frame = await stream.readFrame();
         if (frame === undefined) return;
+        // Before decoding, which takes longer than anything else for a message of many fields.
+        if (this.#bytes.spend(relayId, frame.length) > 0) break;
         const reply = await this.#answer(frame, peer);
         await stream.writeFrame(encodeKadMessage(reply));
       }
