@@ -299,9 +299,6 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
       relay.groupRecordBytes >= limits.groupWriteBytes,
       `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
     ],
-    ...federationRules(relay),
-    ...peerRules(relay),
-    [relay.pageSize <= relay.maxPageSize, 'pageSize: at most maxPageSize'],
     [
       relay.httpBodyBytes >= message,
       `httpBodyBytes: what fits a WebSocket message must fit a body, at least ${message}`,
@@ -310,24 +307,16 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
       relay.sendBufferBytes >= message,
       `sendBufferBytes: one answer must fit the buffer, at least ${message}`,
     ],
-    [
-      relay.connectionsPerAddress <= relay.connections,
-      'connectionsPerAddress: at most connections',
-    ],
-    [relay.accountBurst >= relay.accountRate, 'accountBurst: at least accountRate'],
-    [relay.addressBurst >= relay.addressRate, 'addressBurst: at least addressRate'],
-    [relay.relayBurst >= relay.relayRate, 'relayBurst: at least relayRate'],
-    [
-      relay.relayAccountBurst >= relay.relayAccountRate,
-      'relayAccountBurst: at least relayAccountRate',
-    ],
-    [relay.relayQueryBurst >= relay.relayQueryRate, 'relayQueryBurst: at least relayQueryRate'],
-    [
-      relay.relayQueriesOfAccount <= relay.relayQueries,
-      'relayQueriesOfAccount: at most relayQueries',
-    ],
-    [relay.relayQueriesToRelay <= relay.relayQueries, 'relayQueriesToRelay: at most relayQueries'],
-    [relay.addressBytesBurst >= relay.addressBytes, 'addressBytesBurst: at least addressBytes'],
+    ...(['relayBytesBurst', 'dhtBytesBurst'] as const).map(
+      (name): Rule => [
+        relay[name] >= limits.dhtMessageBytes,
+        `${name}: one request must fit, at least ${limits.dhtMessageBytes}`,
+      ],
+    ),
+    ...atMost.map(([name, most]): Rule => [relay[name] <= relay[most], `${name}: at most ${most}`]),
+    ...atLeast.map(
+      ([name, least]): Rule => [relay[name] >= relay[least], `${name}: at least ${least}`],
+    ),
   ];
   return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
 }
@@ -335,73 +324,44 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
 /** Whether it holds, and the sentence if it does not. */
 type Rule = readonly [boolean, string];
 
-/** Returns the rules of delivery to other relays and of the registry. */
-function federationRules(relay: RelayLimits): Rule[] {
-  return [
-    [
-      relay.deliveryRetryFirst <= relay.deliveryRetryMost,
-      'deliveryRetryFirst: at most deliveryRetryMost',
-    ],
-    [
-      relay.deliveriesPerRelay <= relay.deliveryConcurrency,
-      'deliveriesPerRelay: at most deliveryConcurrency',
-    ],
-    [
-      relay.deliveryLookups <= relay.deliveryConcurrency,
-      'deliveryLookups: at most deliveryConcurrency',
-    ],
-    [
-      relay.federationRegistryCheck <= relay.federationRegistryRefresh,
-      'federationRegistryCheck: at most federationRegistryRefresh',
-    ],
-    [
-      relay.federationDescriptorForced <= relay.federationDescriptorPause,
-      'federationDescriptorForced: at most federationDescriptorPause',
-    ],
-    [
-      relay.federationPeers <= relay.federationDescriptors,
-      'federationPeers: at most federationDescriptors',
-    ],
-    [
-      relay.federationDescriptorPause <= relay.federationDescriptorRefresh,
-      'federationDescriptorPause: at most federationDescriptorRefresh',
-    ],
-    [relay.remoteRetryFirst <= relay.remoteRetryMost, 'remoteRetryFirst: at most remoteRetryMost'],
-    [relay.routeNotFound <= relay.routeCache, 'routeNotFound: at most routeCache'],
-    [relay.routeLookupBurst >= relay.routeLookupRate, 'routeLookupBurst: at least routeLookupRate'],
-    [
-      relay.routeLookupsWithoutSession <= relay.routeLookups,
-      'routeLookupsWithoutSession: at most routeLookups',
-    ],
-    [relay.routeLookupsEach <= relay.routeLookups, 'routeLookupsEach: at most routeLookups'],
-  ];
-}
+/** Two limits that depend on each other. */
+type Pair = readonly [keyof RelayLimits, keyof RelayLimits];
 
-/** Returns the rules of connections and of the DHT. */
-function peerRules(relay: RelayLimits): Rule[] {
-  return [
-    [relay.relayStreamBurst >= relay.relayStreamRate, 'relayStreamBurst: at least relayStreamRate'],
-    [relay.relayBytesBurst >= relay.relayBytes, 'relayBytesBurst: at least relayBytes'],
-    [
-      relay.relayBytesBurst >= limits.dhtMessageBytes,
-      `relayBytesBurst: one request must fit, at least ${limits.dhtMessageBytes}`,
-    ],
-    [relay.dhtBurst >= relay.dhtRate, 'dhtBurst: at least dhtRate'],
-    [relay.dhtBytesBurst >= relay.dhtBytes, 'dhtBytesBurst: at least dhtBytes'],
-    [
-      relay.dhtBytesBurst >= limits.dhtMessageBytes,
-      `dhtBytesBurst: one request must fit, at least ${limits.dhtMessageBytes}`,
-    ],
-    [relay.dhtPutBurst >= relay.dhtPutRate, 'dhtPutBurst: at least dhtPutRate'],
-    [
-      relay.dhtQuestionTimeout <= relay.dhtLookupTimeout,
-      'dhtQuestionTimeout: at most dhtLookupTimeout',
-    ],
-    [relay.peerRetryFirst <= relay.peerRetryMost, 'peerRetryFirst: at most peerRetryMost'],
-    [relay.peersConnected <= relay.peerConnections, 'peersConnected: at most peerConnections'],
-    [
-      relay.peerHandshakeBurst >= relay.peerHandshakeRate,
-      'peerHandshakeBurst: at least peerHandshakeRate',
-    ],
-  ];
-}
+/** The first limit of a pair is at most the second. */
+const atMost: readonly Pair[] = [
+  ['pageSize', 'maxPageSize'],
+  ['connectionsPerAddress', 'connections'],
+  ['relayQueriesOfAccount', 'relayQueries'],
+  ['relayQueriesToRelay', 'relayQueries'],
+  ['deliveryRetryFirst', 'deliveryRetryMost'],
+  ['deliveriesPerRelay', 'deliveryConcurrency'],
+  ['deliveryLookups', 'deliveryConcurrency'],
+  ['federationRegistryCheck', 'federationRegistryRefresh'],
+  ['federationDescriptorForced', 'federationDescriptorPause'],
+  ['federationPeers', 'federationDescriptors'],
+  ['federationDescriptorPause', 'federationDescriptorRefresh'],
+  ['remoteRetryFirst', 'remoteRetryMost'],
+  ['routeNotFound', 'routeCache'],
+  ['routeLookupsWithoutSession', 'routeLookups'],
+  ['routeLookupsEach', 'routeLookups'],
+  ['dhtQuestionTimeout', 'dhtLookupTimeout'],
+  ['peerRetryFirst', 'peerRetryMost'],
+  ['peersConnected', 'peerConnections'],
+];
+
+/** The first limit of a pair, a burst, is at least the second, its rate. */
+const atLeast: readonly Pair[] = [
+  ['accountBurst', 'accountRate'],
+  ['addressBurst', 'addressRate'],
+  ['addressBytesBurst', 'addressBytes'],
+  ['relayBurst', 'relayRate'],
+  ['relayAccountBurst', 'relayAccountRate'],
+  ['relayQueryBurst', 'relayQueryRate'],
+  ['routeLookupBurst', 'routeLookupRate'],
+  ['relayStreamBurst', 'relayStreamRate'],
+  ['relayBytesBurst', 'relayBytes'],
+  ['dhtBurst', 'dhtRate'],
+  ['dhtBytesBurst', 'dhtBytes'],
+  ['dhtPutBurst', 'dhtPutRate'],
+  ['peerHandshakeBurst', 'peerHandshakeRate'],
+];
