@@ -8,12 +8,15 @@ import { DescriptorFetcher } from './descriptor-fetch.ts';
 import { Descriptors } from './descriptors.ts';
 import { Eligibility } from './eligibility.ts';
 import { federationJobs } from './jobs.ts';
+import { PeerFaults } from './peer-faults.ts';
 import { PeerSet } from './peer-set.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
 import { readRecords } from './store.ts';
 
 export interface Admission extends AsyncDisposable {
   readonly eligibility: Eligibility;
+  /** Counts what admitted relays do against the protocol. */
+  readonly faults: PeerFaults;
   /** For addresses to dial. */
   readonly filter: AddressFilter;
   readonly jobs: readonly Job[];
@@ -39,10 +42,13 @@ export async function openAdmission(
   const authority = await readAuthority(config);
   const fetcher = new DescriptorFetcher({ clock, limits, filter, authority });
   const descriptors = new Descriptors(context, fetcher);
-  const parts = { registry, descriptors, peers: new PeerSet(context) };
+  const peers = new PeerSet(context);
+  const faults = new PeerFaults(context, (relayId) => peers.drop(relayId, 'misbehaviour'));
+  const parts = { registry, descriptors, peers, faults };
   const eligibility = new Eligibility(context, parts);
   return {
     eligibility,
+    faults,
     filter,
     jobs: federationJobs({ ...parts, eligibility, registryGrace }),
     [Symbol.asyncDispose]: () => descriptors[Symbol.asyncDispose](),

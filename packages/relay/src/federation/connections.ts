@@ -11,7 +11,6 @@ import { peerConnected, peerDisconnected } from '../observability/peer-events.ts
 import type { AddressFilter } from './address-filter.ts';
 import type { Eligibility, ExpectedPeer } from './eligibility.ts';
 import { finishStream } from './finish-stream.ts';
-import type { PeerFaults } from './peer-faults.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
 import type { RelayHealth } from './relay-health.ts';
@@ -25,7 +24,6 @@ export interface ConnectionsParts {
   readonly eligibility: Eligibility;
   readonly filter: AddressFilter;
   readonly health: RelayHealth;
-  readonly faults: PeerFaults;
   /** Aborts when the relay stops. */
   readonly stopping: AbortSignal;
 }
@@ -70,10 +68,7 @@ export class PeerConnections {
    * @throws PeerRefusal
    */
   async admit(remote: RemotePeer, signal: AbortSignal): Promise<EligiblePeer> {
-    const { eligibility, faults } = this.#parts;
-    const peer = await eligibility.admit(remote, this.#expectedOf(remote), signal);
-    if (!faults.isRefused(peer.relayId)) return peer;
-    throw new PeerRefusal('misbehaved', 'the relay sent too many invalid messages');
+    return await this.#parts.eligibility.admit(remote, this.#expectedOf(remote), signal);
   }
 
   #expectedOf({ direction, peerId }: RemotePeer): ExpectedPeer {

@@ -13,6 +13,7 @@ import type { RelayContext } from '../context.ts';
 import { peerAdmitted, peerRefused } from '../observability/events.ts';
 import { isBlocked } from './block-store.ts';
 import type { Descriptors, FetchReason, KnownDescriptor } from './descriptors.ts';
+import type { PeerFaults } from './peer-faults.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import type { DropListener, DropReason, PeerSet } from './peer-set.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
@@ -48,6 +49,7 @@ export interface EligibilityParts {
   readonly registry: KeptRegistry;
   readonly descriptors: Descriptors;
   readonly peers: PeerSet;
+  readonly faults: Pick<PeerFaults, 'isRefused'>;
 }
 
 /** The part of a descriptor that is read before it is verified. */
@@ -62,12 +64,14 @@ export class Eligibility {
   readonly #registry: KeptRegistry;
   readonly #descriptors: Descriptors;
   readonly #peers: PeerSet;
+  readonly #faults: Pick<PeerFaults, 'isRefused'>;
 
-  constructor(context: Context, { registry, descriptors, peers }: EligibilityParts) {
+  constructor(context: Context, { registry, descriptors, peers, faults }: EligibilityParts) {
     this.#context = context;
     this.#registry = registry;
     this.#descriptors = descriptors;
     this.#peers = peers;
+    this.#faults = faults;
   }
 
   /** Returns a relay that is eligible now, connected or not. */
@@ -138,7 +142,7 @@ export class Eligibility {
     options: { readonly isFresh?: boolean; readonly cause?: string } = {},
   ): Promise<EligiblePeer> {
     const { isFresh = false, cause } = options;
-    await this.#requireOtherUnblocked(relayId);
+    await this.#requireNotRefused(relayId);
     const admitted = this.#peers.find(relayId);
     if (admitted !== undefined && !isFresh) return admitted;
     if (isFresh) this.#registry.expire(relayId);
@@ -194,7 +198,7 @@ export class Eligibility {
     if (expected.relayId !== undefined && expected.relayId !== relayId) {
       throw new PeerRefusal('relay_id_expected', 'the relay is not the one that was dialled');
     }
-    await this.#requireOtherUnblocked(relayId);
+    await this.#requireNotRefused(relayId);
     // A dial of a relay that we chose is our own need; every other read is on the other side.
     const isOwnNeed = remote.direction === 'outbound' && expected.relayId !== undefined;
     const cause = isOwnNeed ? undefined : addressKey(remote.address);
@@ -205,6 +209,7 @@ export class Eligibility {
       const peer = await this.#bound(entry, descriptor, remote.peerId);
       signal.throwIfAborted();
       this.#requireStillActive(relayId);
+      this.#requireFewFaults(relayId);
       return peer;
     } catch (error) {
       if (error instanceof PeerRefusal) this.#registry.expire(relayId);
@@ -260,11 +265,17 @@ export class Eligibility {
     return known ?? (await this.#descriptors.fetch(entry, reason));
   }
 
-  async #requireOtherUnblocked(relayId: string): Promise<void> {
+  async #requireNotRefused(relayId: string): Promise<void> {
     const { identity, storage } = this.#context;
     if (relayId === identity.relayId) throw new PeerRefusal('own_relay', 'it is this relay');
+    this.#requireFewFaults(relayId);
     if (!(await storage.read((tx) => isBlocked(tx, relayId)))) return;
     throw new PeerRefusal('blocked', 'the operator blocked the relay');
+  }
+
+  #requireFewFaults(relayId: string): void {
+    if (!this.#faults.isRefused(relayId)) return;
+    throw new PeerRefusal('misbehaved', 'the relay sent too many invalid messages');
   }
 
   async #activeRecord(relayId: string, cause: string | undefined): Promise<RelayEntry> {

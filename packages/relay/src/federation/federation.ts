@@ -19,7 +19,6 @@ import { routeKeysJob } from './dht/route-keys.ts';
 import { DhtRoutes } from './dht/routes.ts';
 import { DhtServer } from './dht/serve.ts';
 import { noRelayClient, noRoutes } from './no-federation.ts';
-import { PeerFaults } from './peer-faults.ts';
 import { peersJob } from './peers-job.ts';
 import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
@@ -89,13 +88,12 @@ export class Federation implements AsyncDisposable {
     const { config, registry, handlers } = options;
     const { limits, clock } = context;
     const admission = this.#parts.use(await openAdmission(context, { config, registry }));
-    const { eligibility, filter } = admission;
+    const { eligibility, faults, filter } = admission;
     const stopping = this.#stopping.signal;
     const health = this.#parts.use(
       new RelayHealth(context, (relayId) => wakeDestination(context, relayId)),
     );
     await health.restore();
-    const faults = new PeerFaults(context, (relayId) => eligibility.drop(relayId, 'misbehaviour'));
     const shared = { eligibility, filter, health, faults, stopping };
     const connections = new PeerConnections(context, shared);
     this.#parts.use(shareDrops(context, eligibility));

@@ -43,7 +43,6 @@ test('07 §B5: a relay that claims the Peer ID of another does not keep it from 
       },
       filter: { resolve: async ({ host }: { host: string }) => [host] },
       health: { failed: (relayId: string) => failed.push(relayId) },
-      faults: { isRefused: () => false },
       stopping: stopping.signal,
     } as never,
   );

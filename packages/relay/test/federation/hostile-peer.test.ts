@@ -175,6 +175,8 @@ test('07 §C9: a relay with too many invalid messages is dropped and refused for
     expect(await ask()).toMatchObject({ kind: 'invalid' });
   await foreign.connection.closed;
   await expect(foreign.dial()).rejects.toThrow();
+  // Refused, it is no eligible peer: other relays are not told of it (07 §B4).
+  expect(relay.server.context.metrics.value('peers', { state: 'eligible' })).toBe(0);
   relay.clock.advance(600);
   await foreign.dial();
   expect(await ask()).toMatchObject({ kind: 'invalid' });
