@@ -7,16 +7,10 @@ interface Waiter {
   readonly grant: () => void;
 }
 
-/** Room that pools have together. */
-export interface SharedRoom {
-  readonly capacity: number;
-  used: number;
-}
-
 export interface BytePoolOptions {
-  /** For what {@link BytePool.tryAdd} takes. */
-  readonly room: SharedRoom;
-  /** Bytes of this pool up to which requests are granted. */
+  /** Bytes up to which {@link BytePool.tryAdd} takes more. */
+  readonly capacity: number;
+  /** Bytes up to which requests are granted. */
   readonly grantable: number;
   readonly clock: PeerClock;
   /** How long the pool may be full without any bytes given back. */
@@ -26,9 +20,9 @@ export interface BytePoolOptions {
 }
 
 /**
- * The bytes held for one Peer ID in one direction, of the streams that one side opened. Requests for more wait in their order. If all
- * bytes are held by owners that need more before they can give any back, one of them at a time is
- * favoured: it gets what it asks for until it gives its bytes back.
+ * The bytes held for one Peer ID in one direction, of the streams that one side opened. Requests for
+ * more wait in their order. If all bytes are held by owners that need more before they can give any
+ * back, one of them at a time is favoured: it gets what it asks for until it gives its bytes back.
  */
 export class BytePool {
   readonly #options: BytePoolOptions;
@@ -51,9 +45,7 @@ export class BytePool {
   }
 
   get isFull(): boolean {
-    const { room, grantable } = this.#options;
-    const isUsed = this.#used >= grantable && room.used >= room.capacity;
-    return isUsed || this.#waiters.length > 0;
+    return this.#used >= this.#options.capacity || this.#waiters.length > 0;
   }
 
   /** Takes bytes that are held already, with or without room. */
@@ -64,8 +56,7 @@ export class BytePool {
 
   /** Takes bytes that are held already, if they have room; returns whether they had. */
   tryAdd(bytes: number): boolean {
-    const { room } = this.#options;
-    if (bytes > 0 && room.used + bytes > room.capacity) return false;
+    if (bytes > 0 && this.#used + bytes > this.#options.capacity) return false;
     this.#take(bytes);
     return true;
   }
@@ -132,7 +123,6 @@ export class BytePool {
 
   #take(bytes: number): void {
     this.#used += bytes;
-    this.#options.room.used += bytes;
   }
 
   #grant(): void {
@@ -189,20 +179,4 @@ export class BytePool {
       if (this.isFull) stuck();
     });
   }
-}
-
-/** Bytes held for the streams of one side. */
-interface StreamPools {
-  readonly inbound: BytePool;
-  readonly outbound: BytePool;
-}
-
-/**
- * Bytes held for one Peer ID, over all its connections: of streams that it opened, and of our own.
- * With one pool for both, two relays that send each other large requests would wait for each other:
- * their requests for answers to be read, and their answers for requests to be sent.
- */
-export interface PeerPools {
-  readonly served: StreamPools;
-  readonly called: StreamPools;
 }

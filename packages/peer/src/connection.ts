@@ -1,9 +1,9 @@
-import type { PeerPools } from './byte-pool.ts';
 import type { PeerClock } from './clock.ts';
 import { Deadlines, rejectOnAbort } from './deadlines.ts';
 import { PeerError } from './errors.ts';
 import type { PeerLimits } from './limits.ts';
 import { Proposal, Selection } from './multistream.ts';
+import type { PeerPools } from './peer-pools.ts';
 import { PeerStream, type StreamHost } from './peer-stream.ts';
 import type { SecureChannel } from './secure-channel.ts';
 import { Slots } from './slots.ts';
@@ -91,11 +91,11 @@ export class PeerConnection<P> {
     this.closed = promise;
     this.#resolveClosed = resolve;
     const parts = {
-      frameBytes: limits.frameBytes,
+      limits,
       closed: (stream: PeerStream) => this.#streamClosed(stream),
     };
     this.#servedHost = { ...pools.served, ...parts };
-    this.#calledHost = { ...pools.called, ...parts };
+    this.#calledHost = { ...pools.called, ...parts, largeStreams: pools.largeStreams };
     this.#negotiating = new Deadlines(clock, limits.negotiationTime, (one) => one.reset());
     this.#lingering = new Deadlines(clock, limits.lingerTime, (one) => {
       // What is still being sent is watched by the check of stalled streams.

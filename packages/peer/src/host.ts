@@ -1,7 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { decodeHandshakePayload, handshakeSigningInput } from '@posthouse/protocol/federation';
 import { AddressLimits } from './address-limits.ts';
-import { BytePool, type PeerPools, type SharedRoom } from './byte-pool.ts';
 import { type PeerClock, systemClock } from './clock.ts';
 import {
   type ConnectionOptions,
@@ -19,6 +18,7 @@ import type { PeerLimits } from './limits.ts';
 import { agreeOnYamux } from './muxer.ts';
 import type { NoiseKeys } from './noise/handshake.ts';
 import { generateNoiseKeys } from './noise/keys.ts';
+import { checkHeldBytes, makePeerPools, type PeerPools } from './peer-pools.ts';
 import { pingProtocol, servePing } from './ping.ts';
 
 /** What happens at a host, for the log and metrics; calls must not throw. */
@@ -94,6 +94,7 @@ export class PeerHost<P> implements AsyncDisposable {
   readonly #peers = new Map<string, PeerEntry<P>>();
   readonly #stopping = new AbortController();
 
+  /** @throws RangeError for limits that contradict each other */
   constructor(options: PeerHostOptions<P>) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
@@ -103,6 +104,8 @@ export class PeerHost<P> implements AsyncDisposable {
     const decodePayload = decodeHandshakePayload;
     this.#own = { identity, staticKeys, signature, descriptor, decodePayload, limits };
     this.#protocols = this.#withStandardProtocols();
+    const streams = [...this.#protocols.values()].reduce((sum, one) => sum + one.streams, 0);
+    checkHeldBytes(limits, streams);
     this.#addresses = new AddressLimits(limits, this.#clock);
   }
 
@@ -285,29 +288,13 @@ export class PeerHost<P> implements AsyncDisposable {
   }
 
   #makePools(key: string): PeerPools {
-    const { heldBytes, heldTime } = this.#options.limits;
-    const part = Math.floor(heldBytes / 16);
-    const make = (grantable: number, what: string, room?: SharedRoom) =>
-      new BytePool({
-        grantable: grantable * part,
-        room: room ?? { capacity: grantable * part, used: 0 },
-        clock: this.#clock,
-        patience: heldTime,
-        stuck: () => {
-          const connections = this.#peers.get(key)?.connections ?? [];
-          for (const one of [...connections]) one.abort(new PeerError('limit', what));
-        },
-      });
-    const unread = 'too many bytes of the peer wait to be read';
-    const untaken = 'the peer does not read what it is sent';
-    // By default, two of 16 parts hold the largest frame. Of the eight parts for inbound bytes, credit
-    // takes up to three, the rest is for first windows. Four parts are for frames in each direction
-    // of sending; the last four for the frames of the two streams that are favoured.
-    const room = { capacity: 8 * part, used: 0 };
-    return {
-      served: { inbound: make(2, unread, room), outbound: make(2, untaken) },
-      called: { inbound: make(1, unread, room), outbound: make(2, untaken) },
-    };
+    return makePeerPools(this.#options.limits, {
+      clock: this.#clock,
+      stuck: (reason) => {
+        const connections = this.#peers.get(key)?.connections ?? [];
+        for (const one of [...connections]) one.abort(new PeerError('limit', reason));
+      },
+    });
   }
 
   #checkRoom(peerId: Uint8Array): void {

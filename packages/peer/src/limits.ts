@@ -26,6 +26,17 @@ export interface PeerLimits {
   readonly frameBytes: number;
   /** Bytes held for one Peer ID: inbound not handled yet, and outbound not taken. */
   readonly heldBytes: number;
+  /**
+   * Requests of one Peer ID that may be sent at once, whatever their size: their first windows have
+   * room in `heldBytes`. The other streams send at most `smallRequestBytes`.
+   */
+  readonly largeRequests: number;
+  readonly smallRequestBytes: number;
+  /**
+   * Own requests above `smallRequestBytes` to one Peer ID at once; others wait. Half of what a peer
+   * accepts, as two processes of this relay may be connected with one process of it.
+   */
+  readonly ownLargeRequests: number;
   /** How long requests for more may wait, without any bytes given back, before the connections close. */
   readonly heldTime: number;
   /** How long a served stream waits for the end of the peer's side. */
@@ -59,7 +70,10 @@ export const defaultPeerLimits: PeerLimits = {
   negotiationTime: 10_000,
   negotiatingStreams: 96,
   frameBytes: 1_048_576,
-  heldBytes: 8_388_608,
+  heldBytes: 29_360_128,
+  largeRequests: 32,
+  smallRequestBytes: 16_384,
+  ownLargeRequests: 16,
   heldTime: 30_000,
   lingerTime: 10_000,
   pingInterval: 30_000,

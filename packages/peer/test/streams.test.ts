@@ -1,6 +1,6 @@
 /** Streams of an admitted connection: times, ends, signals, and what happens at the end of it. */
 import { expect, test } from 'vitest';
-import type { PeerConnection, PeerProtocol, PeerStream } from '../src/index.ts';
+import type { PeerProtocol, PeerStream } from '../src/index.ts';
 import { frameFlag } from '../src/yamux/frame.ts';
 import { ManualClock } from './support/clock.ts';
 import {
@@ -13,6 +13,7 @@ import {
   turns,
   until,
 } from './support/hosts.ts';
+import { HostPair, RawPair } from './support/pair.ts';
 import { dataFrame, openingFrame, RawPeer } from './support/raw-peer.ts';
 
 const target = identityOf(1).peerId;
@@ -30,53 +31,46 @@ const resetOf = (id: number) =>
 
 test('07 §B2: a stream without a protocol is reset after ten seconds', async () => {
   const clock = new ManualClock();
-  await using listener = hostOf(1, { clock });
-  const { port } = await listener.listen(anyPort);
-  using peer = await RawPeer.connect(port, target);
-  const [connection] = listener.connections;
+  await using pair = await RawPair.start({ clock });
+  const { peer, connection } = pair;
   peer.send(dataFrame(1, Buffer.from('13', 'hex'), frameFlag.syn));
-  await until(() => connection?.streams === 1);
+  await until(() => connection.streams === 1);
   clock.advance(testLimits.negotiationTime - 1);
-  expect(connection?.streams).toBe(1);
+  expect(connection.streams).toBe(1);
   clock.advance(1);
-  expect(connection?.streams).toBe(0);
+  expect(connection.streams).toBe(0);
   await until(() => peer.received.includes(resetOf(1)));
 });
 
 test('07 §B2: streams that negotiate are limited, and invalid lines reset them', async () => {
-  await using listener = hostOf(1, { limits: { ...testLimits, negotiatingStreams: 3 } });
-  const { port } = await listener.listen(anyPort);
-  using peer = await RawPeer.connect(port, target);
+  await using pair = await RawPair.start({ limits: { ...testLimits, negotiatingStreams: 3 } });
+  const { peer, connection } = pair;
   for (let index = 0; index < 4; index += 1) {
     peer.send(dataFrame(1 + 2 * index, empty, frameFlag.syn));
   }
   await until(() => peer.received.includes(resetOf(7)));
   peer.send(dataFrame(3, Buffer.from('ffff7f', 'hex')));
   await until(() => peer.received.includes(resetOf(3)));
-  expect([...listener.connections][0]?.streams).toBe(2);
+  expect(connection.streams).toBe(2);
 });
 
 test('07 §C2: a served stream whose peer does not end it is reset after a while', async () => {
   const clock = new ManualClock();
-  await using listener = hostOf(1, { clock, ...protocolOf(async () => {}) });
-  const { port } = await listener.listen(anyPort);
-  using peer = await RawPeer.connect(port, target);
-  const [connection] = listener.connections;
+  await using pair = await RawPair.start({ clock, ...protocolOf(async () => {}) });
+  const { peer, connection } = pair;
   peer.send(openingFrame(1, echoProtocol, empty));
   // The end of this side: an empty frame with FIN.
   await until(() => peer.received.includes(Buffer.from('000100040000000100000000', 'hex')));
   await turns(2);
   clock.advance(testLimits.lingerTime);
-  expect(connection?.streams).toBe(0);
+  expect(connection.streams).toBe(0);
   await until(() => peer.received.includes(resetOf(1)));
 });
 
 test('07 §B2: a peer that does not answer pings is disconnected', async () => {
   const clock = new ManualClock();
-  await using listener = hostOf(1, { clock });
-  const { port } = await listener.listen(anyPort);
-  using peer = await RawPeer.connect(port, target);
-  const [connection] = listener.connections;
+  await using pair = await RawPair.start({ clock });
+  const { peer, connection } = pair;
   clock.advance(testLimits.pingInterval);
   await until(() => peer.received.includes(Buffer.from('000200010000000000000001', 'hex')));
   peer.send(Buffer.from('000200020000000000000001', 'hex'));
@@ -89,39 +83,32 @@ test('07 §B2: a peer that does not answer pings is disconnected', async () => {
   clock.advance(testLimits.pingInterval);
   await until(() => peer.received.includes(answered));
   clock.advance(testLimits.pingInterval);
-  await expect(connection?.closed).resolves.toMatchObject({ code: 'timeout' });
+  await expect(connection.closed).resolves.toMatchObject({ code: 'timeout' });
 });
 
 test('07 §C2: a stream whose bytes the peer does not take is reset', async () => {
   const clock = new ManualClock();
   const { protocols } = protocolOf((stream) => stream.write(Buffer.alloc(300_000)));
-  await using listener = hostOf(1, { clock, protocols });
-  const { port } = await listener.listen(anyPort);
-  using peer = await RawPeer.connect(port, target);
-  const [connection] = listener.connections;
+  await using pair = await RawPair.start({ clock, protocols });
+  const { peer, connection } = pair;
   peer.send(openingFrame(1, echoProtocol, empty));
   await until(() => peer.received.length > 262_144);
   for (let round = 1; round <= 2; round += 1) {
-    expect(connection?.streams).toBe(1);
+    expect(connection.streams).toBe(1);
     clock.advance(testLimits.pingInterval);
     peer.send(Buffer.from(`00020002000000000000000${round}`, 'hex'));
     await turns(20);
   }
-  expect(connection?.streams).toBe(0);
-  expect(connection?.heldBytes).toBe(0);
+  expect(connection.streams).toBe(0);
+  expect(connection.heldBytes).toBe(0);
 });
 
-/** Two connected hosts; the connection of the dialling one. */
+/** Two connected hosts, of which the listening one serves streams so. */
 async function connected(
   stack: AsyncDisposableStack,
-  serve?: (stream: PeerStream) => Promise<void>,
-) {
-  const listener = stack.use(hostOf(1, serve === undefined ? {} : protocolOf(serve)));
-  const dialer = stack.use(hostOf(2));
-  const address = await listener.listen(anyPort);
-  const connection = await dialer.dial({ ...address, peerId: target, signal: forever });
-  const [other] = listener.connections;
-  return { listener, dialer, connection, other: other as PeerConnection<string> };
+  serve: (stream: PeerStream) => Promise<void>,
+): Promise<HostPair> {
+  return stack.use(await HostPair.start({ listener: protocolOf(serve) }));
 }
 
 test('07 §C2: a signal that aborts resets the stream on both sides', async () => {
@@ -151,13 +138,13 @@ test('07 §C2: a handler that fails resets its stream; the host reports it', asy
     await stream.readFrame();
     throw new Error('a fault');
   });
-  await using listener = hostOf(1, {
-    protocols,
-    observer: { failed: (protocol, error) => failed.resolve([protocol, error]) },
+  await using pair = await HostPair.start({
+    listener: {
+      protocols,
+      observer: { failed: (protocol, error) => failed.resolve([protocol, error]) },
+    },
   });
-  await using dialer = hostOf(2);
-  const address = await listener.listen(anyPort);
-  const connection = await dialer.dial({ ...address, peerId: target, signal: forever });
+  const { connection } = pair;
   const stream = await connection.openStream(echoProtocol, { signal: forever });
   await stream.writeFrame(Buffer.of(1));
   await expect(stream.readFrame()).rejects.toMatchObject({ code: 'reset' });

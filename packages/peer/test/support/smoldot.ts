@@ -7,12 +7,12 @@ import {
 } from '@posthouse/protocol/federation';
 import { start } from 'smoldot';
 import { vi } from 'vitest';
-import { BytePool } from '../../src/byte-pool.ts';
 import { systemClock } from '../../src/clock.ts';
 import { PeerConnection, type PeerProtocol } from '../../src/connection.ts';
 import { secureInbound } from '../../src/handshake.ts';
 import { agreeOnYamux } from '../../src/muxer.ts';
 import { generateNoiseKeys } from '../../src/noise/keys.ts';
+import { makePeerPools } from '../../src/peer-pools.ts';
 import { chainSpec } from './chain-spec.ts';
 import { descriptorExtension } from './descriptor-extension.ts';
 import { anyPort, identityOf, testLimits, turns } from './hosts.ts';
@@ -101,15 +101,7 @@ async function accept(
       decodeHandshakePayload(Buffer.concat([payload, descriptorExtension('{}')])),
     limits: testLimits,
   });
-  const pool = () =>
-    new BytePool({
-      grantable: testLimits.heldBytes,
-      room: { capacity: testLimits.heldBytes, used: 0 },
-      clock: systemClock,
-      patience: testLimits.heldTime,
-      stuck: () => {},
-    });
-  const pools = () => ({ inbound: pool(), outbound: pool() });
+  const pools = makePeerPools(testLimits, { clock: systemClock, stuck: () => {} });
   const options = { keys, isDialer: false, limits: testLimits };
   return agreeOnYamux(socket, options, (channel, rest) => {
     const remote = { peerId, descriptor, address: '127.0.0.1', direction: 'inbound' } as const;
@@ -119,7 +111,7 @@ async function accept(
       protocols,
       limits: testLimits,
       clock: systemClock,
-      pools: { served: pools(), called: pools() },
+      pools,
       closed: () => {},
       failed: () => {},
     });
