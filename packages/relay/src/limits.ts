@@ -247,6 +247,8 @@ export const RelayLimits = Type.Object({
   dhtBurst: limit(1_000, 'DHT requests of one other relay at once.'),
   dhtBytes: limit(262_144, 'Bytes of DHT requests of one other relay in a second, sustained.'),
   dhtBytesBurst: limit(8_388_608, 'Bytes of DHT requests of one other relay at once.'),
+  dhtAskRate: limit(80, 'DHT requests to one other relay in a second, sustained; more wait.'),
+  dhtAskBurst: limit(800, 'DHT requests to one other relay at once.'),
   dhtPutRate: limit(20, 'Routes that one other relay stores here in a second, sustained.'),
   dhtPutBurst: limit(200, 'Routes that one other relay stores here at once.'),
   dhtNewAccounts: limit(10_000, 'New accounts whose routes one other relay stores here in a day.'),
@@ -362,6 +364,7 @@ const atLeast: readonly Pair[] = [
   ['relayBytesBurst', 'relayBytes'],
   ['dhtBurst', 'dhtRate'],
   ['dhtBytesBurst', 'dhtBytes'],
+  ['dhtAskBurst', 'dhtAskRate'],
   ['dhtPutBurst', 'dhtPutRate'],
   ['peerHandshakeBurst', 'peerHandshakeRate'],
 ];

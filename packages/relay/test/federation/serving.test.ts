@@ -24,6 +24,10 @@ const relay = servedRelay({
     federationAddressLookupRate: 1_000,
     dhtBytes: 1_000_000,
     dhtBytesBurst: 1_048_576,
+    dhtRate: 1,
+    dhtBurst: 30,
+    dhtAskRate: 1,
+    dhtAskBurst: 10,
     dhtPutRate: 1,
     dhtPutBurst: 10,
     dhtNewAccounts: 3,
@@ -157,6 +161,36 @@ describe('07 §B7: FIND_NODE and GET_VALUE', () => {
     const found = closerPeers(context, peers, { key: new Uint8Array(1_000_000), asking });
     expect(found).toHaveLength(20);
     expect(mapped.filter((length) => length > 2)).toEqual([1_000_000]);
+  });
+
+  test('§C9: each request counts once; one above the rate resets the stream', async () => {
+    for (let count = 0; count < 30; count += 1) expect((await get(ann))?.key).toEqual(key(ann));
+    await expect(get(ann)).rejects.toThrow(/reset/);
+    relay.clock.advance(1);
+    expect((await get(ann))?.key).toEqual(key(ann));
+  });
+
+  test('§C9: this relay asks no other one more often than that one allows', async () => {
+    let asked = 0;
+    foreign.serveDht = async (stream) => {
+      const frame = await stream.readFrame();
+      if (frame === undefined) return;
+      asked += 1;
+      await stream.writeFrame(frame);
+    };
+    const { routeDirectory } = relay.server.context;
+    const people = Array.from({ length: 13 }, (_, index) => new Person(relay, `person ${index}`));
+    const found = people.map(({ account }) => routeDirectory.resolveRemote(account));
+    await Promise.all(found.slice(0, 10));
+    expect(asked).toBe(10);
+    relay.clock.advance(1);
+    await found[10];
+    expect(asked).toBe(11);
+    relay.clock.advance(1);
+    await found[11];
+    expect(asked).toBe(12);
+    await relay.stop();
+    await Promise.all(found);
   });
 
   test('§C9: more bytes than a relay may send reset the stream, and are no fault', async () => {

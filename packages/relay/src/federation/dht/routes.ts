@@ -23,6 +23,7 @@ import type { RelayHealth } from '../relay-health.ts';
 import { timeLimit, unlessAborted } from '../time-limit.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
+import { RequestPace } from './request-pace.ts';
 import { storeKeys } from './route-keys.ts';
 import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
 
@@ -46,6 +47,7 @@ export class DhtRoutes implements RouteDirectory {
   /** Monotonic milliseconds until which a relay is not asked, after an invalid or no answer. */
   readonly #paused: BoundedMap<string, number>;
   readonly #newAccounts: NewAccounts;
+  readonly #pace: RequestPace;
   /** Whether the last lookup asked fewer relays than are active. */
   #leavesOut = false;
 
@@ -54,6 +56,7 @@ export class DhtRoutes implements RouteDirectory {
     this.#parts = parts;
     this.#paused = new BoundedMap(context.limits.federationRegistryRelays);
     this.#newAccounts = new NewAccounts(context);
+    this.#pace = new RequestPace(context);
   }
 
   get hasRelays(): boolean {
@@ -143,7 +146,8 @@ export class DhtRoutes implements RouteDirectory {
     const { faults, health } = this.#parts;
     const pausedUntil = this.#paused.get(relayId) ?? 0;
     const type = dhtTypeName(request.type);
-    if (health.pausedUntil(relayId) !== undefined || clock.monotonic() < pausedUntil) {
+    const isPaused = health.pausedUntil(relayId) !== undefined || clock.monotonic() < pausedUntil;
+    if (isPaused || !(await this.#pace.turn(relayId, signal))) {
       dhtAsked(this.#context, { type, outcome: 'paused' });
       return undefined;
     }

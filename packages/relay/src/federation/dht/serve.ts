@@ -60,10 +60,13 @@ export class DhtServer {
    */
   async serve(stream: PeerStream, { peer }: PeerConnection<EligiblePeer>): Promise<void> {
     const { relayId } = peer;
+    if (this.#requests.take(relayId) > 0) return stream.reset();
     try {
-      while (this.#requests.take(relayId) === 0) {
+      for (let isFirst = true; ; isFirst = false) {
         const frame = await stream.readFrame();
         if (frame === undefined) return;
+        // Charged once it has come: a reset any earlier could take back the answer before it.
+        if (!isFirst && this.#requests.take(relayId) > 0) break;
         // Before decoding, which takes longer than anything else for a message of many fields.
         if (this.#bytes.spend(relayId, frame.length) > 0) break;
         const reply = await this.#answer(frame, peer);
