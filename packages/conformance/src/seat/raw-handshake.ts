@@ -18,6 +18,7 @@ import type { Libp2pAddress } from '@posthouse/protocol';
 import {
   decodeHandshakePayload,
   encodeFrame,
+  encodeHandshakePayload,
   type HandshakePayload,
   handshakeSigningInput,
 } from '@posthouse/protocol/federation';
@@ -29,6 +30,16 @@ export type MakePayload = (proof: {
   /** A valid signature of the Noise key by the peer key. */
   readonly signature: Uint8Array;
 }) => Uint8Array;
+
+/** Makes a valid payload with a descriptor, which need not be valid. */
+export function payloadWith(descriptor: string): MakePayload {
+  return ({ identity, signature }) =>
+    encodeHandshakePayload({
+      identityKey: identity.publicKey,
+      identitySignature: signature,
+      descriptor,
+    });
+}
 
 export interface RawHandshake {
   readonly address: Libp2pAddress;

@@ -27,6 +27,9 @@ export type StreamResult =
 /** Milliseconds in which a relay answers. */
 const answerTime = 30_000;
 
+/** Calls made at most while the relay answers `rate_limited`. */
+const maxAttempts = 20;
+
 /** More peers or addresses than an answer has. */
 const bounds = { peers: 1_000, addresses: 100 };
 
@@ -48,11 +51,36 @@ export class RelayConnection {
 
   /** Calls a method; once more after each rate limit, as the relay asks. */
   async call(method: string, params: JsonObject): Promise<RelayResponse> {
-    for (;;) {
+    for (let tries = 1; ; tries += 1) {
       const response = await this.callOnce(method, params);
       if (response.kind !== 'refused' || response.code !== 'rate_limited') return response;
-      await setTimeout((response.retryAfter ?? 1) * 1_000);
+      if (tries === maxAttempts) return response;
+      await setTimeout(Math.max(response.retryAfter ?? 1, 0.2) * 1_000);
     }
+  }
+
+  /** Sends a request; returns whether the relay serves it, if only with an error of its parameters. */
+  async isServed(): Promise<boolean> {
+    const request = utf8('{"jsonrpc":"2.0","id":1,"method":"profile.resolve","params":{}}');
+    const result = await this.send(this.protocols.rpc, encodeFrame(request));
+    if (result.kind !== 'frame') return false;
+    const response = readRelayResponse(Buffer.from(result.frame).toString(), 1);
+    // A relay that refuses the peer may close the connection, reset the stream, or say so.
+    return response.kind !== 'refused' || !/^(?:unauthorized|forbidden)$/.test(response.code);
+  }
+
+  /**
+   * Waits until the relay serves nothing on this connection, open or not.
+   *
+   * @returns whether that came within the time
+   */
+  async isCutOff({ seconds }: { readonly seconds: number }): Promise<boolean> {
+    const deadline = Date.now() + seconds * 1_000;
+    while (await this.isServed()) {
+      if (Date.now() > deadline) return false;
+      await Promise.race([this.connection.closed, setTimeout(250)]);
+    }
+    return true;
   }
 
   /** Calls a method once. */

@@ -22,15 +22,20 @@ import {
   type Network,
   type RelayDescriptor,
   type RelayEntry,
-  utf8,
 } from '@posthouse/protocol';
-import { encodeFrame, formatPeerId } from '@posthouse/protocol/federation';
+import { formatPeerId } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { NotApplicable, Violation } from '../assert.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 import type { DescriptorServer } from './descriptor-server.ts';
 import { HomeAccount } from './home-account.ts';
+import {
+  type HandshakeResult,
+  type MakePayload,
+  payloadWith,
+  performHandshake,
+} from './raw-handshake.ts';
 import type { RegistryFile } from './registry-file.ts';
 import { RelayConnection } from './relay-connection.ts';
 import { RelayService } from './relay-service.ts';
@@ -54,6 +59,9 @@ export interface SeatParts {
 
 /** Seconds in which a relay admits a peer that it must admit, its rate limits included. */
 const admissionTime = 30;
+
+/** Milliseconds between two attempts, more than the second in which a relay limits them. */
+const attemptPause = 1_100;
 
 /** The relay under test dials from one address. */
 const limits = {
@@ -175,8 +183,37 @@ export class RelaySeat implements AsyncDisposable {
         if (Date.now() > deadline) {
           throw new Violation(`the relay admits a listed relay: ${error.message}`);
         }
-        await setTimeout(1_100);
+        await setTimeout(attemptPause);
       }
+    }
+  }
+
+  /**
+   * Performs a handshake with a payload, valid or not.
+   *
+   * @param identity the peer key, by default the seat's
+   */
+  async handshake(payload: MakePayload, identity = this.identity): Promise<HandshakeResult> {
+    const protocol = `/${this.#parts.network.word}/relay/1.0.0`;
+    return await performHandshake({ address: this.targetAddress, identity, payload, protocol });
+  }
+
+  /**
+   * Performs handshakes with a payload until the relay admits this one. Before a handshake that must
+   * be refused, a valid payload shows that the relay refuses this relay for no other reason.
+   *
+   * @throws Violation if it does not
+   */
+  async expectAdmitted(
+    payload: MakePayload = payloadWith(this.served),
+    what = 'a valid payload',
+  ): Promise<HandshakeResult> {
+    const deadline = Date.now() + admissionTime * 1_000;
+    for (;;) {
+      const result = await this.handshake(payload);
+      if (result.isAdmitted) return result;
+      if (Date.now() > deadline) throw new Violation(`${what} admits a listed relay`);
+      await setTimeout(attemptPause);
     }
   }
 
@@ -187,9 +224,10 @@ export class RelaySeat implements AsyncDisposable {
     const connection = await host.dial({ ...this.targetAddress, signal });
     const wrapped = new RelayConnection(connection, this.#parts.network);
     // Another implementation may agree on Yamux before it decides: an answer shows its decision.
-    const request = utf8('{"jsonrpc":"2.0","id":1,"method":"profile.resolve","params":{}}');
-    const { kind } = await wrapped.send(wrapped.protocols.rpc, encodeFrame(request));
-    if (kind !== 'frame') throw new PeerError('refused', 'the relay answers no request');
+    if (!(await wrapped.isServed())) {
+      connection.close('the relay serves nothing');
+      throw new PeerError('refused', 'the relay answers no request');
+    }
     return wrapped;
   }
 

@@ -25,10 +25,8 @@ const faults: Readonly<Record<string, MakeFault>> = {
     type: getValue,
     key: Buffer.concat([key, key]).subarray(31),
   }),
-  'get-with-a-record': (record) => ({ type: getValue, key: record.key, record }),
   'find-without-key': () => ({ type: findNode }),
   'find-with-an-empty-key': () => ({ type: findNode, key: new Uint8Array() }),
-  'find-with-a-record': (record) => ({ type: findNode, key: record.key, record }),
   'put-without-key': (record) => ({ type: putValue, record }),
   'put-without-record': ({ key }) => ({ type: putValue, key }),
   'put-without-record-key': ({ key, value }) => ({ type: putValue, key, record: { value } }),
@@ -60,6 +58,24 @@ for (const [word, fault] of Object.entries(faults)) {
       const message = encodeKadMessage(fault(recordOf(context.network, route)));
       const result = await connection.send(connection.protocols.dht, encodeFrame(message));
       assertConforms(result.kind !== 'frame', `a message ${word} is not answered`);
+      assertEqual(await connection.getRoute(id), undefined, 'route that is stored afterwards');
+    },
+  );
+}
+
+for (const [word, type] of [
+  ['get', getValue],
+  ['find', findNode],
+] as const) {
+  messages.check(
+    `${word}-with-a-record`,
+    { source: '07 §B7', title: 'stores no record but that of PUT_VALUE' },
+    async (context) => {
+      const seat = await context.seat();
+      const connection = await seat.connect();
+      const { id, route } = await seat.home();
+      const record = recordOf(context.network, route);
+      await connection.ask({ type, key: record.key, record });
       assertEqual(await connection.getRoute(id), undefined, 'route that is stored afterwards');
     },
   );

@@ -1,5 +1,4 @@
 /** Routes in the relay DHT: their checks, versions and conflicts (07 §B7, §B9 to §B12). */
-import { setTimeout } from 'node:timers/promises';
 import {
   cosignRoute,
   encodeBase64url,
@@ -10,7 +9,7 @@ import {
 import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
-import { relayTime } from '../../fixtures/relay-info.ts';
+import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import type { TestContext } from '../../fixtures/test-context.ts';
 import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
@@ -130,10 +129,10 @@ routes.check(
   async (context) => {
     const scene = await open(context);
     const { connection, home } = scene;
-    const expiresAt = (await relayTime(context)) + 4;
+    const expiresAt = (await relayTime(context)) + 3;
     await connection.storeRoute(home.route);
     await connection.storeRoute(await another(scene, { expiresAt }));
-    while ((await relayTime(context)) <= expiresAt) await setTimeout(500);
+    await untilRelayTime(context, expiresAt + 1);
     assertEqual(await connection.getRoute(home.id), undefined, 'the expired route');
     assertConforms(!(await connection.putRoute(home.route)), 'an older route is not reinstated');
     assertEqual(await connection.getRoute(home.id), undefined, 'the route below an expired one');

@@ -54,11 +54,9 @@ const faults: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
     const { identity } = seat;
     seat.identity = ed25519Identity(randomBytes(32));
     await seat.listen();
-    const { peerId } = seat.identity;
     // The listener has the new key; the descriptor names its port with the old Peer ID.
     seat.identity = identity;
     seat.served = JSON.stringify(await seat.descriptor());
-    assertConforms(Buffer.compare(peerId, identity.peerId) !== 0, 'two keys');
   },
   'no-signature-of-the-noise-key': async ({ seat }) => {
     seat.identity = { ...seat.identity, sign: () => new Uint8Array(64) };

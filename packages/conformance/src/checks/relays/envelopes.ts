@@ -55,11 +55,6 @@ const refusals: Readonly<Record<string, Row>> = {
   ],
   'an-unknown-method': [request({ method: 'message.send' }), methodNotFound, 7],
   'a-method-in-other-case': [request({ method: 'Profile.resolve' }), methodNotFound, 7],
-  'a-notification-with-id': [
-    request({ method: 'device.status.changed', params: { account: 'x', device_id: 'x' } }),
-    methodNotFound,
-    7,
-  ],
   'null-params': [request({ params: null }), invalidParams, 7],
   'array-params': [request({ params: [] }), invalidParams, 7],
   'string-params': [request({ params: 'x' }), invalidParams, 7],
@@ -117,6 +112,22 @@ async function exchange(connection: RelayConnection, text: string): Promise<Json
   assertConforms(typeof error.message === 'string', 'error.message is a string');
   return response;
 }
+
+envelopes.check(
+  'refused-a-notification-with-id',
+  { source: '07 §C1, §C3', title: 'answers a notification that has an id with an error' },
+  async (context) => {
+    const { account, device } = await context.testAccount();
+    const connection = await (await context.seat()).connect();
+    const params = { account: account.id, device_id: device.id };
+    const response = await exchange(
+      connection,
+      request({ method: 'device.status.changed', params }),
+    );
+    assertConforms(Object.hasOwn(response, 'error'), 'the name of a notification is no method');
+    assertEqual(response.id, 7, 'id of the answer');
+  },
+);
 
 for (const [word, id] of Object.entries<JsonValue>({
   zero: 0,

@@ -1,6 +1,6 @@
 /** Queries of other relays about accounts at home here (07 §C4 to §C7). */
 import { verifyDeviceCertificate, verifyDeviceState, verifyProfile } from '@posthouse/protocol';
-import type { JsonObject } from '@posthouse/protocol/json';
+import { isJsonObject, type JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { grantFor, inviteOf } from '../../fixtures/contacts.ts';
 import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
@@ -165,6 +165,21 @@ states.check(
     verifyDeviceState(context.network, state);
     assertEqual(state.account, account.id, 'account of the state');
     assertEqual(state.certificates, [device.certificate], 'certificates of the state');
+  },
+);
+
+states.check(
+  'public-no-devices',
+  { source: '07 §C6', title: 'answers with a state without devices, and keeps the profile' },
+  async (context) => {
+    const known = await context.testAccount({ publicDiscovery: true });
+    const connection = await connect(context);
+    await publishDevices(context, known, []);
+    const params = { account: known.account.id };
+    const state = await connection.expectResult('device.state.resolve', params);
+    assertEqual(state.certificates, [], 'certificates of the state');
+    const { profile } = await connection.expectResult('profile.resolve', params);
+    assertConforms(isJsonObject(profile), 'the profile of a device that was removed stays');
   },
 );
 
