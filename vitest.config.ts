@@ -34,7 +34,8 @@ const severalProcesses = 'packages/relay/test/nats/**';
 const commonSql = [
   'packages/relay/test/*/methods/**',
   'packages/relay/test/{about,auth,transport}/**',
-  'packages/relay/test/commands/{block,peers-network}.test.ts',
+  'packages/relay/test/commands/{block,peers-network,withhold}.test.ts',
+  'packages/relay/test/channels/fan-out.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',
   'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
 ];
