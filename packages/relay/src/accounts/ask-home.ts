@@ -28,7 +28,7 @@ import type { RelayLimits } from '../limits.ts';
 import type { DeviceSession } from '../sessions/session.ts';
 import type { Reader } from '../storage/types.ts';
 import { confirmDevice } from './devices.ts';
-import { homeOf, locate } from './home.ts';
+import { homeOf, isRateLimited, locate } from './home.ts';
 import { homeRelay } from './rules.ts';
 
 /** A question about an account to its home relay. */
@@ -84,7 +84,7 @@ export async function askHome<N extends RelayMethodName, T>(
   using _query = context.relayQueries.begin(question.caller.account);
   for (let isLast = false; ; isLast = true) {
     const answer = await request(context, relayId, question);
-    const home = await homeAfter(context, question.account, {
+    const home = await homeAfter(context, question, {
       refresh: !isLast && needsRefresh(answer),
     });
     if (home.kind === 'local') return { kind: 'local' };
@@ -142,15 +142,19 @@ function askerOf({ account }: { readonly account: string }): string {
   return `account ${account}`;
 }
 
-/** Determines the home once more; without `refresh` from storage alone. */
+/** Determines the home once more; from storage alone without `refresh`, or if too much is looked up. */
 async function homeAfter(
   context: RelayContext,
-  account: string,
+  { account, caller }: Pick<HomeQuestion<RelayMethodName, unknown>, 'account' | 'caller'>,
   { refresh }: { readonly refresh: boolean },
 ): Promise<Home> {
   const { clock, identity, storage } = context;
   const now = clock.now();
-  if (refresh) return await locate(context, account, { now, refresh });
+  try {
+    if (refresh) return await locate(context, account, { now, refresh, asker: askerOf(caller) });
+  } catch (error) {
+    if (!isRateLimited(error)) throw error;
+  }
   return await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
 }
 

@@ -53,7 +53,8 @@ export async function locate(
   }
 }
 
-function isRateLimited(error: unknown): boolean {
+/** Tells whether a lookup was refused because too much is looked up. */
+export function isRateLimited(error: unknown): boolean {
   return error instanceof ProtocolError && error.code === 'rate_limited';
 }
 

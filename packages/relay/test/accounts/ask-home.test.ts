@@ -301,6 +301,16 @@ describe('07 §C9: limits of queries', () => {
     expect(await ask()).toMatchObject({ kind: 'answered' });
   });
 
+  test('refreshes of routes are charged to the account; above its rate the known route serves', async () => {
+    await here.restart({ routeLookupBurst: 3, routeLookupRate: 1 });
+    const lookups = countLookups();
+    wired.intercept = async () => ({ kind: 'unreachable' });
+    for (let count = 0; count < 5; count += 1) {
+      expect(await codeOf()).toBe('temporarily_unavailable');
+    }
+    expect(lookups()).toBe(3);
+  });
+
   test('one relay that hangs leaves room for queries to the others', async () => {
     const tom = await third.register('tom');
     const about = { account: tom.account, params: { account: tom.account } };
