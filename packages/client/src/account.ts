@@ -33,7 +33,10 @@ export interface AccountStatus {
   readonly homeRelay: string;
   /** Processed position on the home relay's timeline; -1 at its beginning. */
   readonly position: number;
-  /** Whether the home relay dropped records before this device read them (04 §17.4). */
+  /**
+   * Whether the home relay dropped records before this device read them (04 §17.4), or lost records
+   * that it had given (04 §18.3).
+   */
   readonly hasGap: boolean;
   /** Number of messages and writes that are sent and not confirmed yet. */
   readonly outbox: number;

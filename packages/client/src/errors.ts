@@ -187,6 +187,8 @@ export type MisbehaviourReason =
   | 'altered_envelope'
   | 'foreign_envelope'
   | 'foreign_key_box'
+  | 'sequence_jump'
+  | 'timeline_rollback'
   // Groups (05 §13)
   | 'invalid_group_page'
   | 'invalid_group_keys'

@@ -148,8 +148,16 @@ export type AccountEvent =
   | { readonly kind: 'message-refused'; readonly message: Message }
   /** A known message ID was received with other content: the second one was refused (04 §18.2). */
   | { readonly kind: 'message-conflict'; readonly from: string; readonly messageId: string }
-  /** The relay's retention dropped records this device had not read (04 §17.4). */
-  | { readonly kind: 'timeline-gap'; readonly relayId: string }
+  /**
+   * Records may be missing: the relay's `retention` dropped them before this device read them
+   * (04 §17.4), or a `rollback` took the relay back to an earlier state, for example a backup. After
+   * a rollback everything that the relay has is read again (04 §18.3).
+   */
+  | {
+      readonly kind: 'timeline-gap';
+      readonly relayId: string;
+      readonly cause: 'retention' | 'rollback';
+    }
   /** A read limit was reached on a relay's timeline; the next `sync` reads the rest. */
   | { readonly kind: 'timeline-incomplete'; readonly relayId: string }
   /** The home relay is connected, over this transport. Lists may have changed meanwhile. */

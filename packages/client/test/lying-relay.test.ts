@@ -686,8 +686,9 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const { account } = await waiting();
     relay.lie('message.timeline.sync', (page) => ({
       ...page,
+      // The first one is the record read last.
       items: page.items.map((item: { key_box: { sealed_key: string } }, index: number) =>
-        index > 0
+        index !== 1
           ? item
           : { ...item, key_box: { ...item.key_box, sealed_key: bent(item.key_box.sealed_key) } },
       ),
@@ -715,10 +716,13 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const first = relay.honest.get('message.timeline.sync');
     relay.lie('message.timeline.sync', (page) => ({
       ...page,
-      items: first.items.map((item: { sequence: number }) => ({
-        ...item,
-        sequence: item.sequence + 1_000,
-      })),
+      items: [
+        ...page.items,
+        ...first.items.map((item: { sequence: number }) => ({
+          ...item,
+          sequence: item.sequence + 1_000,
+        })),
+      ],
       certificates: first.certificates,
     }));
     expect(await account.sync()).toEqual([]);
@@ -735,8 +739,12 @@ test('04 §18: the same records under ever higher sequences', async () => {
   let pages = 0;
   relay.overHttp.set('message.timeline.sync', (response) => {
     pages += 1;
-    const rise = 100 * pages;
-    const items = page.items.map((item) => ({ ...item, sequence: item.sequence + rise }));
+    // Each page begins with the last record of the one before.
+    const items = page.items
+      .slice(-1)
+      .flatMap((item) =>
+        [pages - 1, pages].map((rise) => ({ ...item, sequence: item.sequence + 100 * rise })),
+      );
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ...page, items, has_more: pages < 10 }));
   });

@@ -94,6 +94,29 @@ test('03 §12.2: moving back goes on where the timeline was', async () => {
   expect(await texts(ann)).toEqual(['before', 'after']);
 });
 
+test('04 §18.3: a former relay that went back changes nothing at the home relay', async () => {
+  const ann = await person();
+  await ann.messages.send(ann.id, { text: 'before' });
+  await ann.sync();
+  await ann.move(second.relayId);
+  await ann.messages.send(ann.id, { text: 'after' });
+  await ann.sync();
+  const { position } = await ann.status();
+  const { relayId } = world.relay;
+  // The storage of the former relay forgets the account's timeline.
+  await world.relay.context.storage.write(`account:${ann.id}`, async (tx) => {
+    await tx.run('DELETE FROM timeline_records WHERE account = ?', ann.id);
+    await tx.run('DELETE FROM timeline_boxes WHERE account = ?', ann.id);
+    await tx.run('UPDATE timeline_heads SET head = 0 WHERE account = ?', ann.id);
+  });
+  const gap = { kind: 'timeline-gap', relayId, cause: 'rollback' };
+  expect(await ann.sync()).toEqual([]);
+  expect(await ann.sync({ formerRelays: true })).toEqual([gap]);
+  expect(await ann.sync({ formerRelays: true })).toEqual([]);
+  expect(await ann.status()).toMatchObject({ position, hasGap: false });
+  expect(await texts(ann)).toEqual(['before', 'after']);
+});
+
 test('moving to where one is, or to no relay, changes nothing', async () => {
   const ann = await person();
   await expect(ann.move(world.relay.relayId)).rejects.toMatchObject({ code: 'invalid_input' });

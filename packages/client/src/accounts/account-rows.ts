@@ -65,15 +65,30 @@ export interface RouteRecord {
 }
 export const routes = new Collection<RouteRecord>('routes');
 
-/** The last verified profile of each account. */
+/** The verified profile of each account with the highest `updated_at`. */
 export const profiles = new Collection<ResolvedProfile>('profiles');
 
-/** Relays that hold, or held, the account's timeline. */
+/** A relay that holds, or held, the account's timeline. */
 export interface TimelineRecord {
   /** Highest sequence up to which every record is completely processed; else -1. */
   readonly position: number;
-  /** Whether the relay reported that retention dropped records before the position. */
+  /**
+   * The record at the position, as it was read: the relay must still have it there. Absent at the
+   * beginning, and in rows written before it was stored.
+   */
+  readonly lastRecord?: LastRecord;
+  /** Whether the relay dropped records before they were read, or lost records it had given. */
   readonly gap: boolean;
+  /** Whether a rollback was reported; until a record is applied that was not known. */
+  readonly rollback?: true;
+}
+
+/** What a record must equal to be the same one at the same sequence. */
+interface LastRecord {
+  /** Digest of the complete envelope. */
+  readonly digest: string;
+  /** Unix seconds, as the relay claims them. */
+  readonly accepted_at: number;
 }
 export const timelines = new Collection<TimelineRecord>('timelines');
 

@@ -10,6 +10,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
 import {
   ClientError,
   checkRelayAnswer,
@@ -17,13 +18,19 @@ import {
   RelayMisbehaviour,
   RelayUnreachable,
 } from '../errors.ts';
+import type { StoreWriter } from '../store/index.ts';
 import { profiles } from './account-rows.ts';
 
 const method = 'profile.resolve';
 
+/** Seconds that a profile's time may be ahead of our clock for the profile to be stored. */
+const futureTolerance = 300;
+
 /**
- * Reads an account's profile; `undefined` if there is none. A profile gives no right to list devices
- * or to deliver messages.
+ * Reads an account's profile; `undefined` if the relay has none. Of the relay's and the stored
+ * profile the newer one is returned and stored: a relay may have an older one, because it was put
+ * back to a backup or because it lies (03 §8). A profile gives no right to list devices or to
+ * deliver messages.
  *
  * @throws RelayRefused, RelayUnreachable
  * @throws RelayMisbehaviour `wrong_account`, `invalid_certificate`, `invalid_profile`
@@ -51,8 +58,23 @@ export async function resolveProfile(
   checkRelayAnswer('invalid_profile', method, () =>
     verifyProfile(core.network, profile, certificate),
   );
-  await core.store.write((tx) => profiles.put(tx, account, answer));
-  return profile;
+  // Relays refuse a time ahead of their clock. Once stored, it would hide every profile until then.
+  if (profile.updated_at > unixSeconds(core.clock) + futureTolerance) return profile;
+  return await core.store.write((tx) => adoptProfile(tx, answer));
+}
+
+/**
+ * Stores a verified profile unless a newer one is stored. With equal times the later answer counts,
+ * as it does for relays (03 §7).
+ *
+ * @returns the profile that is stored afterwards
+ */
+async function adoptProfile(tx: StoreWriter, found: ResolvedProfile): Promise<AccountProfile> {
+  const { account, updated_at } = found.profile;
+  const known = await profiles.get(tx, account);
+  if (known !== undefined && known.profile.updated_at > updated_at) return known.profile;
+  await profiles.put(tx, account, found);
+  return found.profile;
 }
 
 /** Returns the stored profile, without asking a relay. */
@@ -79,7 +101,8 @@ export async function publishProfile(
   const profile = signOrInvalidInput(core, {
     ...facts,
     account: core.account,
-    updated_at: Math.max(home.relayClock.now(), last?.updated_at ?? 0),
+    // Above the last one, so that no relay can pass that one off as the newer of the two.
+    updated_at: Math.max(home.relayClock.now(), (last?.updated_at ?? -1) + 1),
   });
   try {
     await home.call('profile.publish', profile, { signal, repeat: 'unsent' });
@@ -90,7 +113,7 @@ export async function publishProfile(
   }
   const certificate = await core.certificate();
   const kept = { profile, signer_certificate: certificate };
-  await core.store.write((tx) => profiles.put(tx, core.account, kept));
+  await core.store.write((tx) => adoptProfile(tx, kept));
   return profile;
 }
 

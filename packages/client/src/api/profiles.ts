@@ -31,7 +31,8 @@ export class Profiles {
   }
 
   /**
-   * Reads and verifies an account's profile; `undefined` if it has none.
+   * Reads and verifies an account's profile; `undefined` if it has none. If the relay's profile is
+   * older than one that was verified before, that one is returned.
    *
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example

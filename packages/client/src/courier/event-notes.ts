@@ -3,6 +3,17 @@ import { channelNote } from './channel-output.ts';
 import { groupNote } from './group-output.ts';
 import { moreToRead, printable } from './output.ts';
 
+/** Returns what a person is told about a gap in the timeline. */
+export function gapNote({ cause }: AccountEvent & { readonly kind: 'timeline-gap' }): string {
+  if (cause === 'retention') {
+    return 'the relay removed some messages before this device read them; other devices may have them';
+  }
+  return (
+    'the relay lost messages that it had stored, and was read again from the beginning; what you ' +
+    'have here stays, what you miss may be on your other devices or with its sender'
+  );
+}
+
 /** Returns the note that every command prints for an event of a host, group or channel. */
 export function hostedNote(event: AccountEvent): string | undefined {
   let note: string | undefined;

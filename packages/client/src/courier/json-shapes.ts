@@ -82,8 +82,6 @@ const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
   'contact-changed': 'contact',
   'message-refused': 'refused',
   'message-conflict': 'conflict',
-  'timeline-gap': 'gap',
-  'timeline-incomplete': 'behind',
   'group-incomplete': 'group-behind',
   'group-message-rejected': 'group-rejected',
   'group-message-unsent': 'group-unsent',
@@ -106,8 +104,9 @@ export function eventShape(event: AccountEvent, self: string): object {
       return { event: 'disconnected', message };
     }
     case 'timeline-gap':
+      return { event: 'gap', relay: event.relayId, cause: event.cause };
     case 'timeline-incomplete':
-      return { event: eventWords[event.kind], relay: event.relayId };
+      return { event: 'behind', relay: event.relayId };
     case 'message-conflict':
       return { event: 'conflict', from: event.from, message_id: event.messageId };
     case 'group-message-unsent': {

@@ -44,7 +44,12 @@ import type { OpenedEntry } from './open-page.ts';
  * and the position stays before the record.
  */
 export type ApplyResult =
-  | { readonly complete: true; readonly events: readonly AccountEvent[] }
+  | {
+      readonly complete: true;
+      /** Whether no record with this logical key was known, or only one that did not decrypt. */
+      readonly isNew: boolean;
+      readonly events: readonly AccountEvent[];
+    }
   | { readonly complete: false; readonly needs: 'own-state' };
 
 /** Refused because box or payload did not authenticate; another relay may have a valid copy. */
@@ -73,12 +78,13 @@ export async function applyEntry(
   const known = await messageRow(tx, { from, message_id: messageId });
   if (known !== undefined && known.reason !== notDecryptable) {
     if (known.digest !== opened.digest) {
-      return { complete: true, events: [{ kind: 'message-conflict', from, messageId }] };
+      const conflict: AccountEvent = { kind: 'message-conflict', from, messageId };
+      return { complete: true, isNew: false, events: [conflict] };
     }
     if (known.accepted_at === undefined) {
       await updateMessage(tx, { ...known, accepted_at: acceptedAt });
     }
-    return { complete: true, events: [] };
+    return { complete: true, isNew: false, events: [] };
   }
   const verdict = await decideOutcome(core, tx, opened, options);
   if (verdict === 'own-state') return { complete: false, needs: verdict };
@@ -95,7 +101,7 @@ export async function applyEntry(
     ...(verdict.reason !== undefined && { reason: verdict.reason }),
     accepted_at: acceptedAt,
   });
-  return { complete: true, events: await eventsOf(core, tx, row, verdict) };
+  return { complete: true, isNew: true, events: await eventsOf(core, tx, row, verdict) };
 }
 
 function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {

@@ -29,6 +29,7 @@ import { verifySignatures } from '@posthouse/protocol/crypto';
 import { canonicalBytes } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { checkRelayAnswer, type MisbehaviourReason, RelayMisbehaviour } from '../errors.ts';
+import { maxSequenceStep } from '../sync/sequence-step.ts';
 
 const method = 'message.timeline.sync';
 
@@ -72,6 +73,7 @@ function pageFault(page: unknown, reading: TimelinePageRequest): MisbehaviourRea
   let last = reading.after;
   for (const { sequence, envelope, key_box: box } of items) {
     if (sequence <= last) return 'page_order';
+    if (sequence - last > maxSequenceStep) return 'sequence_jump';
     last = sequence;
     if (envelope.from !== reading.account && envelope.to !== reading.account) {
       return 'foreign_envelope';

@@ -7,24 +7,28 @@ import type { AccountEvent } from '../events.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { TimeLimit } from '../sync/budget.ts';
 import { applyEntry } from './apply-entry.ts';
-import { type OpenedEntry, openPage } from './open-page.ts';
+import type { OpenedEntry } from './open-page.ts';
+import { requestPage } from './timeline-page.ts';
 
 const method = 'message.timeline.sync';
 
-/** Records per request. The relay may return fewer; only `has_more` says whether more exist. */
-const pageSize = 100;
-
 const emptyTimeline: TimelineRecord = { position: -1, gap: false };
+
+async function timelineRecord(tx: StoreReader, relayId: string): Promise<TimelineRecord> {
+  return (await timelines.get(tx, relayId)) ?? emptyTimeline;
+}
 
 /** Returns the highest sequence up to which a relay's records are processed; else -1. */
 export async function timelinePosition(tx: StoreReader, relayId: string): Promise<number> {
-  return ((await timelines.get(tx, relayId)) ?? emptyTimeline).position;
+  return (await timelineRecord(tx, relayId)).position;
 }
 
 /**
  * Reads a relay's timeline from the stored position to its head, or until the time limit. Each page
  * is verified as a whole; then its records are applied in order, and the same transaction moves the
- * position. It never moves past a record that is not completely processed. Yields events by page.
+ * position. It never moves past a record that is not completely processed. If the relay went back to
+ * an earlier state, everything it has is read again, and what is known already is not applied again.
+ * Yields events by page.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; what was applied before stays
  */
@@ -33,23 +37,31 @@ export async function* readTimeline(
   relayId: string,
   { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly AccountEvent[]> {
-  const { account, device, store } = core;
   const seen = new Set<string>();
+  let isConfirmed = false;
+  let wentBack = false;
   for (;;) {
     signal.throwIfAborted();
-    const after = await store.read((tx) => timelinePosition(tx, relayId));
-    const params = { after, limit: pageSize };
-    const page = await core.relay(relayId).call(method, params, { signal });
-    const reading = { account, deviceId: device.deviceId, after, limit: pageSize };
-    const opened = openPage(core, page, reading);
+    const known = await core.store.read((tx) => timelineRecord(tx, relayId));
+    const page = await requestPage(core, relayId, { known, isConfirmed, signal });
+    isConfirmed = page.kind === 'confirmed';
+    if (page.kind === 'confirmed') continue;
+    if (page.kind === 'rollback') {
+      if (wentBack) throw new RelayMisbehaviour('timeline_rollback', 'back once more', { method });
+      wentBack = true;
+      seen.clear();
+      yield await startOver(core, relayId, known);
+      continue;
+    }
+    const { opened, hasMore } = page;
     // Sequences are not signed: with repeated records a relay could serve pages without end.
-    if (page.has_more && opened.every(({ digest }) => seen.has(digest))) {
+    if (hasMore && opened.every(({ digest }) => seen.has(digest))) {
       throw new RelayMisbehaviour('page_without_end', 'the same records again', { method });
     }
     for (const { digest } of opened) seen.add(digest);
-    if (page.has_retention_gap === true) yield await storeGap(core, relayId);
-    yield* applyPage(core, relayId, { opened, after, signal });
-    if (!page.has_more) return;
+    if (page.hasGap) yield await storeGap(core, relayId);
+    yield* applyPage(core, relayId, { opened, known, signal });
+    if (!hasMore) return;
     if (isReached()) {
       yield [{ kind: 'timeline-incomplete', relayId }];
       return;
@@ -59,11 +71,34 @@ export async function* readTimeline(
 
 async function storeGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
   return await core.store.write(async (tx) => {
-    const known = (await timelines.get(tx, relayId)) ?? emptyTimeline;
+    const known = await timelineRecord(tx, relayId);
     if (known.gap) return [];
     await timelines.put(tx, relayId, { ...known, gap: true });
-    return [{ kind: 'timeline-gap', relayId }];
+    return [{ kind: 'timeline-gap', relayId, cause: 'retention' }];
   });
+}
+
+/**
+ * Moves the position to the beginning, because the relay lost records that it had given. Reported
+ * once, until a record is applied that was not known: a relay may go back and forth.
+ */
+async function startOver(
+  core: AccountCore,
+  relayId: string,
+  from: TimelineRecord,
+): Promise<AccountEvent[]> {
+  return await core.store.write(async (tx) => {
+    const known = await timelineRecord(tx, relayId);
+    // Another process of this device may have read further, or started over.
+    if (!isSamePlace(known, from)) return [];
+    await timelines.put(tx, relayId, { position: -1, gap: true, rollback: true });
+    if (known.rollback) return [];
+    return [{ kind: 'timeline-gap', relayId, cause: 'rollback' }];
+  });
+}
+
+function isSamePlace(a: TimelineRecord, b: TimelineRecord): boolean {
+  return a.position === b.position && a.lastRecord?.digest === b.lastRecord?.digest;
 }
 
 /**
@@ -75,18 +110,18 @@ async function* applyPage(
   relayId: string,
   page: {
     readonly opened: readonly OpenedEntry[];
-    readonly after: number;
+    readonly known: TimelineRecord;
     readonly signal: AbortSignal;
   },
 ): AsyncGenerator<readonly AccountEvent[]> {
-  let { opened, after } = page;
+  let { opened, known } = page;
   let ownStateIsFresh = false;
   while (opened.length > 0) {
-    const work = { relayId, opened, after, ownStateIsFresh };
+    const work = { relayId, opened, from: known, ownStateIsFresh };
     const done = await core.store.write((tx) => applyUntilBlocked(core, tx, work));
     yield done.events;
     opened = opened.slice(done.applied);
-    after = done.position;
+    known = done.record;
     if (opened.length > 0) {
       const home = await core.home();
       await resolveOwnState(core, home, { account: core.account, signal: page.signal });
@@ -101,22 +136,30 @@ async function applyUntilBlocked(
   work: {
     readonly relayId: string;
     readonly opened: readonly OpenedEntry[];
-    readonly after: number;
+    /** The record before the first of `opened`. */
+    readonly from: TimelineRecord;
     readonly ownStateIsFresh: boolean;
   },
-): Promise<{ applied: number; position: number; events: AccountEvent[] }> {
-  const { relayId, opened, after, ownStateIsFresh } = work;
-  const known = (await timelines.get(tx, relayId)) ?? emptyTimeline;
-  const done = { applied: 0, position: after, events: [] as AccountEvent[] };
-  for (const entry of opened) {
-    const result = await applyEntry(core, tx, entry, { ownStateIsFresh });
+): Promise<{ applied: number; record: TimelineRecord; events: AccountEvent[] }> {
+  const { relayId, opened, from, ownStateIsFresh } = work;
+  const known = await timelineRecord(tx, relayId);
+  const events: AccountEvent[] = [];
+  let [record, applied, hasNew] = [from, 0, false];
+  for (const each of opened) {
+    const result = await applyEntry(core, tx, each, { ownStateIsFresh });
     if (!result.complete) break;
-    done.events.push(...result.events);
-    done.applied += 1;
-    done.position = entry.entry.sequence;
+    events.push(...result.events);
+    applied += 1;
+    hasNew ||= result.isNew;
+    const { sequence: position, accepted_at } = each.entry;
+    record = { ...record, position, lastRecord: { digest: each.digest, accepted_at } };
   }
-  // Another process of this device may have read further meanwhile; a position never falls.
-  const position = Math.max(known.position, done.position);
-  if (position !== known.position) await timelines.put(tx, relayId, { ...known, position });
-  return done;
+  // Another process of this device may have read further meanwhile, or started over.
+  if (applied > 0 && isSamePlace(known, from)) {
+    const { rollback, gap } = known;
+    const isReported = rollback !== undefined && !hasNew;
+    const { rollback: _before, ...rest } = record;
+    await timelines.put(tx, relayId, { ...rest, gap, ...(isReported && { rollback }) });
+  }
+  return { applied, record, events };
 }

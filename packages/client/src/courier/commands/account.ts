@@ -6,6 +6,7 @@ import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { type CliEnvironment, settingsInForce } from '../client-session.ts';
+import { gapNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
 import { statusShape } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
@@ -49,7 +50,7 @@ export function statusCommand(environment: CliEnvironment): Command {
         ['device', status.deviceId],
         ['relay', status.homeRelay],
         ['read up to', status.position === -1 ? 'nothing yet' : String(status.position)],
-        ['lost to retention', status.hasGap ? 'yes' : 'no'],
+        ['lost by the relay', status.hasGap ? 'yes' : 'no'],
         ['waiting to be sent', String(status.outbox + status.pendingTasks)],
       ]),
     );
@@ -71,6 +72,7 @@ export function syncCommand(environment: CliEnvironment): Command {
       out.result({ messages, requests, events: events.length }, () => [
         `${messages} new messages, ${requests} new requests`,
       ]);
+      for (const event of events) if (event.kind === 'timeline-gap') out.note(gapNote(event));
     },
   );
 }

@@ -3,7 +3,7 @@ import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
-import { hostedNote } from '../event-notes.ts';
+import { gapNote, hostedNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
 import { eventShape, messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
@@ -145,9 +145,7 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
       );
       return;
     case 'timeline-gap':
-      out.note(
-        'the relay removed some messages before this device read them; other devices may have them',
-      );
+      out.note(gapNote(event));
       return;
     case 'message-refused':
       out.note(`a message of ${event.message.from} was refused: ${event.message.reason}`);

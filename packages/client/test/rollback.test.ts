@@ -1,0 +1,272 @@
+/**
+ * A relay whose storage was put back to an earlier state, as an operator does it who restores a copy
+ * of its folder: it gives sequences a second time, to other records. No record that it has then may
+ * be missed, and what it lost is reported once.
+ */
+import { cpSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import {
+  type Account,
+  type AccountEvent,
+  MemoryStore,
+  type Store,
+  type Transport,
+} from '../src/index.ts';
+import { NodeTransport, SqliteStore } from '../src/node.ts';
+import { Person } from './support/courier.ts';
+import type { Json } from './support/hostile-answers.ts';
+import { LyingRelay } from './support/lying-relay.ts';
+import { befriend, texts } from './support/relay-with-clients.ts';
+
+let relay: LyingRelay;
+let ann: Account;
+let bob: Account;
+let store: Store;
+beforeAll(async () => {
+  relay = await LyingRelay.start();
+  ann = await relay.world.person({ prefer: 'http' });
+});
+beforeEach(async () => {
+  store = new MemoryStore();
+  bob = await relay.world.person({ store, prefer: 'http' });
+  await befriend(ann, bob);
+});
+afterEach(() => relay.behave());
+afterAll(async () => {
+  await relay[Symbol.asyncDispose]();
+});
+
+const method = 'message.timeline.sync';
+const folder = (name: string) => join(relay.world.folder, name);
+
+/** Stops the relay, works on its folder, and starts it again. */
+async function whileStopped(work: () => void): Promise<void> {
+  await relay.world.stopRelay();
+  work();
+  await relay.world.startRelay();
+}
+
+async function backUp(name = 'backup'): Promise<void> {
+  await whileStopped(() => cpSync(folder('relay'), folder(name), { recursive: true, force: true }));
+}
+
+/** @param raised by how much the restored sequences are raised, if at all */
+async function restore(name = 'backup', raised = 0): Promise<void> {
+  await whileStopped(() => {
+    rmSync(folder('relay'), { recursive: true });
+    cpSync(folder(name), folder('relay'), { recursive: true });
+    if (raised === 0) return;
+    using database = new DatabaseSync(join(folder('relay'), 'relay.sqlite'));
+    database.exec(`UPDATE timeline_heads SET head = head + ${raised}`);
+  });
+}
+
+async function send(...lines: string[]): Promise<void> {
+  for (const text of lines) await ann.messages.send(bob.id, { text });
+}
+
+const gaps = (events: readonly AccountEvent[]) =>
+  events.flatMap((event) => (event.kind === 'timeline-gap' ? [event.cause] : []));
+
+describe('04 §18.3: after a relay was put back to a copy of its folder', () => {
+  beforeEach(async () => {
+    await send('one');
+    await bob.sync();
+    await backUp();
+    await send('two', 'three', 'four');
+    await bob.sync();
+  });
+
+  test.each([
+    ['below the position', 1],
+    ['at the position', 3],
+    ['above the position', 4],
+  ])('everything sent later is read, with the new head %s', async (_, count) => {
+    await restore();
+    const later = ['a', 'b', 'c', 'd'].slice(0, count);
+    await send(...later);
+    const events = await bob.sync();
+    expect(gaps(events)).toEqual(['rollback']);
+    expect(events.filter(({ kind }) => kind === 'message')).toHaveLength(count);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three', 'four', ...later]);
+    await send('at last');
+    expect((await bob.sync()).map(({ kind }) => kind)).toEqual(['message']);
+  });
+
+  test('everything sent later is read if its sequences were raised', async () => {
+    await restore('backup', 2 ** 32);
+    await send('a', 'b', 'c', 'd');
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three', 'four', 'a', 'b', 'c', 'd']);
+    expect((await bob.status()).position).toBeGreaterThan(2 ** 32);
+  });
+
+  test('with nothing new, the loss is reported at once, and once', async () => {
+    await restore();
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    expect(await bob.sync()).toEqual([]);
+    expect((await bob.status()).hasGap).toBe(true);
+  });
+
+  test('a program that started again does not report it a second time', async () => {
+    await restore();
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    const again = await (await relay.world.client({ store, prefer: 'http' })).account();
+    expect(await again.sync()).toEqual([]);
+    expect((await again.status()).hasGap).toBe(true);
+  });
+
+  test('an interrupted second reading goes on where it stopped', async () => {
+    await restore();
+    await send('a', 'b', 'c');
+    relay.ask(method, (params) => ({ ...params, limit: 1 }));
+    const reading = { events: 1, pages: 1, time: 0, grace: 30_000 };
+    const seen: AccountEvent[] = [];
+    for (let rounds = 0; rounds < 20; rounds += 1) {
+      const client = await relay.world.client({ store, prefer: 'http', reading });
+      seen.push(...(await (await client.account()).sync()));
+    }
+    expect(gaps(seen)).toEqual(['rollback']);
+    expect(seen.filter(({ kind }) => kind === 'message')).toHaveLength(3);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three', 'four', 'a', 'b', 'c']);
+  });
+
+  test('a second time is reported again', async () => {
+    await restore();
+    await send('a');
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    await send('b');
+    await bob.sync();
+    await restore();
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three', 'four', 'a', 'b']);
+  });
+
+  test('going back and forth is reported once, and nothing is applied twice', async () => {
+    await backUp('later');
+    const seen: AccountEvent[] = [];
+    for (const name of ['backup', 'later', 'backup', 'later']) {
+      await restore(name);
+      seen.push(...(await bob.sync()));
+    }
+    expect(seen.map(({ kind }) => kind)).toEqual(['timeline-gap']);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three', 'four']);
+  });
+
+  test('the notes of courier say what happened and what to do', async () => {
+    const eve = new Person(relay.world, 'eve');
+    await eve.run(['setup', ...eve.network]);
+    await eve.run(['send', 'me', 'kept']);
+    await eve.run(['inbox']);
+    await backUp('courier');
+    await eve.run(['send', 'me', 'lost by the relay']);
+    await eve.run(['inbox']);
+    await restore('courier');
+    const { exit, out, error } = await eve.run(['inbox']);
+    expect(exit).toBe(0);
+    expect(out).toMatch(/kept\n.*lost by the relay\n$/);
+    expect(error).toMatch(/the relay lost messages .* your other devices or with its sender\n$/);
+    expect((await eve.run(['inbox'])).error).toBe('');
+    expect(await eve.json('status')).toMatchObject({ gap: true });
+  });
+});
+
+test('04 §18.3: a restore between two pages of one reading', async () => {
+  await send('one', 'two');
+  await backUp();
+  await send('three', 'four');
+  // Two records a page, of which the first one is known; the relay is put back before the fourth request.
+  let requests = 0;
+  const { ca } = relay.world;
+  using transport = new NodeTransport({ ca });
+  const restoring: Transport = {
+    request: async (request) => {
+      if (request.url.includes('/message/timeline/sync') && ++requests === 4) {
+        await restore();
+        await send('a', 'b', 'c');
+      }
+      return await transport.request(request);
+    },
+  };
+  const client = await relay.world.client({ store, transport: restoring });
+  relay.ask(method, (params) => ({ ...params, limit: 2 }));
+  const again = await client.account();
+  const events = await again.sync();
+  expect(gaps(events)).toEqual(['rollback']);
+  expect(await texts(again)).toEqual(['one', 'two', 'three', 'a', 'b', 'c']);
+});
+
+describe('04 §18.1: a record at sequence 2^53 - 1', () => {
+  const highest = Number.MAX_SAFE_INTEGER;
+  const withLast = (sequence: number) => (page: Json) => ({
+    ...page,
+    items: page.items.with(-1, { ...page.items.at(-1), sequence }),
+  });
+
+  test.each([
+    ['2^53 - 1', highest],
+    ['more than 2^40 above the last one', 2 ** 40 + 100],
+  ])('is refused: %s', async (_, sequence) => {
+    await send('one', 'two');
+    const { position } = await bob.status();
+    relay.lie(method, withLast(sequence));
+    await expect(bob.sync()).rejects.toMatchObject({ reason: 'sequence_jump' });
+    expect((await bob.status()).position).toBe(position);
+    relay.behave();
+    expect(gaps(await bob.sync())).toEqual([]);
+    expect(await texts(bob)).toEqual(['one', 'two']);
+  });
+
+  test('steps of 2^40 are accepted, and do not keep later records from being read', async () => {
+    await send('one', 'two');
+    const { position } = await bob.status();
+    relay.lie(method, withLast(position + 1 + 2 ** 40));
+    await bob.sync();
+    relay.behave();
+    await send('three');
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    expect(await texts(bob)).toEqual(['one', 'two', 'three']);
+  });
+
+  test('a store that is stuck there from before reads on', async () => {
+    await send('one');
+    await store.write(async (tx) => {
+      const row = JSON.stringify({ position: highest, gap: false });
+      await tx.put('timelines', relay.world.relay.relayId, row);
+    });
+    expect(gaps(await bob.sync())).toEqual(['rollback']);
+    expect(await texts(bob)).toEqual(['one']);
+  });
+});
+
+test('04 §18.3: a relay that refuses every position is read from the beginning once', async () => {
+  await send('one', 'two');
+  await bob.sync();
+  const asked = relay.asked.get(method) ?? 0;
+  relay.ask(method, ({ after }) => ({
+    after: Number(after) >= 0 ? Number.MAX_SAFE_INTEGER : after,
+    limit: 1,
+  }));
+  await expect(bob.sync()).rejects.toMatchObject({ reason: 'timeline_rollback' });
+  expect((relay.asked.get(method) ?? 0) - asked).toBeLessThan(5);
+  relay.behave();
+  await bob.sync();
+  expect(await texts(bob)).toEqual(['one', 'two']);
+});
+
+test('04 §18.3: a store in a file keeps what it knows of the last record', async () => {
+  await using file = SqliteStore.open(join(relay.world.folder, 'rollback.sqlite'));
+  const carol = await relay.world.person({ store: file, prefer: 'http' });
+  await carol.messages.send(carol.id, { text: 'one' });
+  await carol.sync();
+  await backUp();
+  await carol.messages.send(carol.id, { text: 'two' });
+  await carol.sync();
+  await restore();
+  const again = await (await relay.world.client({ store: file, prefer: 'http' })).account();
+  await again.messages.send(carol.id, { text: 'three' });
+  expect(gaps(await again.sync())).toEqual(['rollback']);
+  expect(await texts(again)).toEqual(['one', 'two', 'three']);
+});
