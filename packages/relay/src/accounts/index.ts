@@ -55,6 +55,7 @@ export {
 export { LimitedRouteLookups } from './route-lookups.ts';
 export { requireHome } from './rules.ts';
 export { readCurrentDeviceIds, readHintTargets } from './store.ts';
+export { ownRoutesJobName } from './store-route.ts';
 
 export const accounts: StoredModule = {
   name: 'accounts',

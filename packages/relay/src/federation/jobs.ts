@@ -1,5 +1,6 @@
 /** The jobs that check again whether admitted relays are eligible (07 §B5). */
 import type { RelayEntry } from '@posthouse/protocol';
+import { ownRoutesJobName } from '../accounts/index.ts';
 import type { Job, RelayContext } from '../context.ts';
 import { ownRecordNotActive } from '../observability/events.ts';
 import { readBlocked } from './block-store.ts';
@@ -48,7 +49,11 @@ function registryJob({ registry, peers, registryGrace }: JobOptions): Job {
       // A file costs little, and a relay that an operator adds to it is met within a minute.
       const isRead = (isDue || registry.isFile) && (await registry.refresh());
       const isNew = (relayId: string) => !before.has(relayId);
-      if (isRead && registry.activeRelays().some(isNew)) jobs.wake(peersJobName);
+      if (isRead && registry.activeRelays().some(isNew)) {
+        jobs.wake(peersJobName);
+        // After a start, before the first reading, no other relay could be asked for own accounts.
+        jobs.wake(ownRoutesJobName);
+      }
       if (isDue) {
         failures = isRead ? 0 : failures + 1;
         dueAt = now + intervalAfter(failures, limits, random);

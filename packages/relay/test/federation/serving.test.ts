@@ -1,4 +1,4 @@
-import { type FinalRoute, Network, type RelayDescriptor, utf8 } from '@posthouse/protocol';
+import { type FinalRoute, hex, Network, type RelayDescriptor, utf8 } from '@posthouse/protocol';
 import {
   decodeKadMessage,
   deriveRouteKey,
@@ -213,6 +213,20 @@ describe('07 §B7: FIND_NODE and GET_VALUE', () => {
     await expect(foreign.askDht(message())).rejects.toThrow(/reset/);
     await vi.waitFor(() => expect(faults('dht_message')).toBe(1), patience);
   });
+});
+
+test('07 §B12: after a start the other relays are asked for the accounts at home here', async () => {
+  const asked = new Set<string>();
+  foreign.serveDht = async (stream) => {
+    const frame = await stream.readFrame();
+    if (frame === undefined) return;
+    const { key: asks = new Uint8Array() } = decodeKadMessage(frame, { peers: 0, addresses: 0 });
+    asked.add(hex(asks));
+    await stream.writeFrame(frame);
+  };
+  relay.clock.advance(1);
+  await relay.restart();
+  await vi.waitFor(() => expect([...asked]).toEqual([hex(key(ann))]), patience);
 });
 
 describe('07 §B7, §B10, §B11: PUT_VALUE', () => {
