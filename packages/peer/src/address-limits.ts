@@ -1,21 +1,17 @@
 import { isIPv6 } from 'node:net';
 import type { PeerClock } from './clock.ts';
 import type { PeerLimits } from './limits.ts';
+import { TokenBucket } from './token-bucket.ts';
 
 /** Addresses whose rate is remembered; the oldest are forgotten first. */
 const rememberedAddresses = 10_000;
-
-interface Bucket {
-  tokens: number;
-  at: number;
-}
 
 /** Limits of connections that are not admitted yet, in all and of each address. */
 export class AddressLimits {
   readonly #limits: PeerLimits;
   readonly #clock: PeerClock;
   readonly #pending = new Map<string, number>();
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets = new Map<string, TokenBucket>();
   #total = 0;
 
   constructor(limits: PeerLimits, clock: PeerClock) {
@@ -48,23 +44,15 @@ export class AddressLimits {
   }
 
   #takeToken(key: string): boolean {
-    const { handshakeRate, handshakeBurst } = this.#limits;
-    const now = this.#clock.monotonic();
-    const bucket = this.#buckets.get(key) ?? { tokens: handshakeBurst, at: now };
-    bucket.tokens = Math.min(
-      handshakeBurst,
-      bucket.tokens + ((now - bucket.at) / 1_000) * handshakeRate,
-    );
-    bucket.at = now;
+    const { handshakeRate: rate, handshakeBurst: burst } = this.#limits;
+    const bucket = this.#buckets.get(key) ?? new TokenBucket({ rate, burst, clock: this.#clock });
     this.#buckets.delete(key);
     this.#buckets.set(key, bucket);
     if (this.#buckets.size > rememberedAddresses) {
       const [oldest] = this.#buckets.keys();
       this.#buckets.delete(oldest as string);
     }
-    if (bucket.tokens < 1) return false;
-    bucket.tokens -= 1;
-    return true;
+    return bucket.take();
   }
 }
 

@@ -7,6 +7,7 @@ import type { PeerPools } from './peer-pools.ts';
 import { PeerStream, type StreamHost } from './peer-stream.ts';
 import type { SecureChannel } from './secure-channel.ts';
 import { Slots } from './slots.ts';
+import { StallWatch } from './stall-watch.ts';
 import { goAwayCode } from './yamux/frame.ts';
 import { type SentBytes, YamuxSession } from './yamux/session.ts';
 import type { YamuxStream } from './yamux/stream.ts';
@@ -78,7 +79,7 @@ export class PeerConnection<P> {
   readonly #afterwards = new Map<PeerStream, () => void>();
   readonly #negotiating: Deadlines<YamuxStream>;
   readonly #lingering: Deadlines<PeerStream>;
-  readonly #progress = new Map<YamuxStream, number>();
+  readonly #stalls = new StallWatch();
   #timer: Disposable | undefined;
 
   constructor(channel: SecureChannel, options: ConnectionOptions<P>) {
@@ -339,20 +340,14 @@ export class PeerConnection<P> {
     }
   }
 
-  /** Pings, and resets streams whose bytes the peer has not taken since the last time. */
+  /** Pings, and resets streams that have stalled since the last time. */
   #check(): void {
     const { clock, limits } = this.#options;
     if (!this.#session.ping()) {
       this.#end(new PeerError('timeout', 'the peer does not answer pings'));
       return;
     }
-    for (const [stream, progress] of this.#progress) {
-      if (stream.isSending && stream.progress === progress) stream.reset();
-    }
-    this.#progress.clear();
-    for (const stream of this.#session.streams.values()) {
-      if (stream.isSending) this.#progress.set(stream, stream.progress);
-    }
+    this.#stalls.check(this.#afterwards.keys());
     this.#timer = clock.after(limits.pingInterval, () => this.#check());
   }
 
@@ -390,6 +385,6 @@ export class PeerConnection<P> {
     this.#session.close();
     this.#negotiating.clear();
     this.#lingering.clear();
-    this.#progress.clear();
+    this.#stalls.clear();
   }
 }

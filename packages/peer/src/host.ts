@@ -12,14 +12,13 @@ import { withDeadline } from './deadlines.ts';
 import { dialSocket } from './dial.ts';
 import { PeerError } from './errors.ts';
 import { type OwnSide, type SecuredPeer, secureInbound, secureOutbound } from './handshake.ts';
-import { encodeIdentify, identifyProtocol } from './identify.ts';
 import type { PeerIdentity } from './identity.ts';
 import type { PeerLimits } from './limits.ts';
 import { agreeOnYamux } from './muxer.ts';
 import type { NoiseKeys } from './noise/handshake.ts';
 import { generateNoiseKeys } from './noise/keys.ts';
 import { checkHeldBytes, makePeerPools, type PeerPools } from './peer-pools.ts';
-import { pingProtocol, servePing } from './ping.ts';
+import { withStandardProtocols } from './standard-protocols.ts';
 
 /** What happens at a host, for the log and metrics; calls must not throw. */
 export interface PeerObserver<P> {
@@ -103,7 +102,9 @@ export class PeerHost<P> implements AsyncDisposable {
     const signature = identity.sign(handshakeSigningInput(staticKeys.publicKey));
     const decodePayload = decodeHandshakePayload;
     this.#own = { identity, staticKeys, signature, descriptor, decodePayload, limits };
-    this.#protocols = this.#withStandardProtocols();
+    const { protocols, agent } = options;
+    const standard = { identity, agent, limits, clock: this.#clock };
+    this.#protocols = withStandardProtocols(protocols, standard);
     const streams = [...this.#protocols.values()].reduce((sum, one) => sum + one.streams, 0);
     checkHeldBytes(limits, streams);
     this.#addresses = new AddressLimits(limits, this.#clock);
@@ -167,18 +168,6 @@ export class PeerHost<P> implements AsyncDisposable {
     using _timer = this.#clock.after(this.#options.limits.stopGrace, () => grace.abort(reason));
     const drained = [...this.#connections].map((one) => one.drain(reason.message, grace.signal));
     await Promise.all([...drained, ...closed]);
-  }
-
-  #withStandardProtocols(): ReadonlyMap<string, PeerProtocol<P>> {
-    const protocols = new Map(this.#options.protocols);
-    protocols.set(pingProtocol, { streams: 2, serve: servePing });
-    const { identity, agent } = this.#options;
-    protocols.set(identifyProtocol, {
-      streams: 4,
-      serve: (stream) => stream.writeFrame(identify),
-    });
-    const identify = encodeIdentify({ identity, agent, protocols: protocols.keys() });
-    return protocols;
   }
 
   async #accept(socket: Socket): Promise<void> {

@@ -41,7 +41,13 @@ export interface PeerLimits {
   readonly heldTime: number;
   /** How long a served stream waits for the end of the peer's side. */
   readonly lingerTime: number;
-  /** Between Yamux pings; a peer that has not answered by the next one is disconnected. */
+  /** Pings, and streams of ping and identify, of one connection in a second, sustained; and at once. */
+  readonly pingRate: number;
+  readonly pingBurst: number;
+  /**
+   * Between Yamux pings; a peer that has not answered by the next one is disconnected, and a stream
+   * whose frame in either direction has made no progress by then is reset.
+   */
   readonly pingInterval: number;
   /** Frames without data that wait to be sent: answers to pings, credit, resets. */
   readonly controlFrames: number;
@@ -76,6 +82,8 @@ export const defaultPeerLimits: PeerLimits = {
   ownLargeRequests: 16,
   heldTime: 30_000,
   lingerTime: 10_000,
+  pingRate: 2,
+  pingBurst: 60,
   pingInterval: 30_000,
   controlFrames: 1_024,
   stopGrace: 10_000,

@@ -1,15 +1,13 @@
 import { encodeVarint } from '@posthouse/protocol';
-import { FrameReader } from '@posthouse/protocol/federation';
+import { FrameError, FrameReader } from '@posthouse/protocol/federation';
 import type { BytePool } from './byte-pool.ts';
 import { PeerError } from './errors.ts';
 import type { PeerLimits } from './limits.ts';
 import type { Proposal } from './multistream.ts';
+import { PieceQueue } from './piece-queue.ts';
 import type { Slots } from './slots.ts';
 import { windowBytes } from './yamux/frame.ts';
 import type { StreamEnd, YamuxStream } from './yamux/stream.ts';
-
-/** Pieces below this are put together while they wait, so that each costs little but its bytes. */
-const smallPiece = 1_024;
 
 /** What a stream needs of its connection. */
 export interface StreamHost {
@@ -30,9 +28,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   readonly protocol: string;
   readonly #host: StreamHost;
   readonly #yamux: YamuxStream;
-  readonly #pieces: Uint8Array[] = [];
-  /** Where the last piece lies if small ones are put together in it, and how much of it is used. */
-  #gathered: { readonly buffer: Buffer; used: number } | undefined;
+  readonly #pieces = new PieceQueue();
   /** Bytes of `#pieces`, and of frames that were read or begun; both count in the host's pool. */
   #unread = 0;
   #framed = 0;
@@ -47,6 +43,9 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   #proposal: Proposal | undefined;
   readonly #agreed = Promise.withResolvers<void>();
   #frames: FrameReader | undefined;
+  /** Bytes that arrived so far. */
+  #received = 0;
+  #expectsEnd = false;
   #completed: Generator<Uint8Array, void, void> | undefined;
   #ended = false;
   #endedHere = false;
@@ -89,6 +88,19 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     return this.#yamux.isSending;
   }
 
+  /**
+   * Counters of what the peer should move: bytes that it has not taken, the rest of a frame that it
+   * has begun. Each is `undefined` if it is not the peer's turn.
+   */
+  get awaited(): { readonly sent: number | undefined; readonly received: number | undefined } {
+    const isInFrame = this.#frames?.isBetweenFrames === false;
+    const isPeersTurn = isInFrame && this.#wake !== undefined && this.#yamux.canReceive;
+    return {
+      sent: this.isSending ? this.#yamux.progress : undefined,
+      received: isPeersTurn ? this.#received : undefined,
+    };
+  }
+
   /** Whether both sides have ended, or one has reset the stream. */
   get isClosed(): boolean {
     return this.#closed;
@@ -127,6 +139,28 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     }
   }
 
+  /**
+   * Expects nothing more of the peer than its end, after the last frame that was read: more bytes,
+   * also some that came already, reset the stream with a FrameError `invalid`.
+   */
+  expectEnd(): void {
+    this.#expectsEnd = true;
+    if (!this.#pieces.isEmpty || this.#hasBegunFrame()) this.#refuseMore();
+  }
+
+  /** Whether bytes followed the last frame in its piece. */
+  #hasBegunFrame(): boolean {
+    try {
+      return this.#completed?.next().done === false || this.#frames?.isBetweenFrames === false;
+    } catch {
+      return true;
+    }
+  }
+
+  #refuseMore(): void {
+    this.reset(new FrameError('invalid'));
+  }
+
   async *[Symbol.asyncIterator](): AsyncIterator<Uint8Array> {
     for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
       yield piece;
@@ -140,26 +174,31 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
    * @throws PeerError `reset` or `closed`
    */
   async write(bytes: Uint8Array): Promise<void> {
-    // A whole frame has room at once: parts of many frames, each waiting for the rest, would block.
-    const { grantable } = this.#host.outbound;
-    this.#written += bytes.length;
-    if (this.#written > this.#host.limits.smallRequestBytes) await this.#becomeLarge();
-    for (let offset = 0; offset < bytes.length; offset += grantable) {
-      const part = bytes.subarray(offset, offset + grantable);
-      this.#checkWritable();
-      if (!this.#host.outbound.tryAcquire(part.length)) {
-        await this.#host.outbound.acquire(part.length, this.signal);
-        if (this.#closed || this.#endedHere) this.#host.outbound.release(part.length);
-        this.#checkWritable();
-      }
-      this.#yamux.send(part);
-    }
+    await this.#write(bytes);
   }
 
   /** Sends one frame: the length as a varint, then the message (07 §B6, §C2). */
   async writeFrame(message: Uint8Array): Promise<void> {
-    await this.write(encodeVarint(BigInt(message.length)));
-    await this.write(message);
+    await this.#write(message, encodeVarint(BigInt(message.length)));
+  }
+
+  /** @param prefix sent with the first bytes, so that no frame is begun while its bytes wait */
+  async #write(bytes: Uint8Array, prefix?: Uint8Array): Promise<void> {
+    // A whole frame has room at once: parts of many frames, each waiting for the rest, would block.
+    const { grantable } = this.#host.outbound;
+    this.#written += bytes.length;
+    if (this.#written > this.#host.limits.smallRequestBytes) await this.#becomeLarge();
+    this.#checkWritable();
+    for (let offset = 0; offset === 0 || offset < bytes.length; offset += grantable) {
+      const part = bytes.subarray(offset, offset + grantable);
+      if (!this.#host.outbound.tryAcquire(part.length)) {
+        await this.#host.outbound.acquire(part.length, this.signal);
+        if (this.#closed || this.#endedHere) this.#host.outbound.release(part.length);
+      }
+      this.#checkWritable();
+      if (offset === 0 && prefix !== undefined) this.#send(prefix);
+      this.#yamux.send(part);
+    }
   }
 
   /** Ends this side; what was written is still sent. */
@@ -185,6 +224,10 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   }
 
   #receive(piece: Uint8Array): void {
+    if (this.#expectsEnd) {
+      this.#refuseMore();
+      return;
+    }
     if (this.#discarding) return;
     if (this.#proposal === undefined) {
       this.deliver(piece);
@@ -205,6 +248,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
   /** Gives bytes to the reader. The connection passes those that followed a peer's proposal. */
   deliver(piece: Uint8Array): void {
     if (piece.length === 0) return;
+    this.#received += piece.length;
     const fromReserve = Math.min(this.#reserved, piece.length);
     if (!this.#host.inbound.tryAdd(piece.length - fromReserve)) {
       this.reset(new PeerError('limit', 'too many bytes of the peer wait to be read'));
@@ -212,26 +256,8 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     }
     this.#reserved -= fromReserve;
     this.#unread += piece.length;
-    this.#keep(piece);
+    this.#pieces.push(piece);
     this.#wakeReader();
-  }
-
-  /** Queues a piece. A small one must not keep the large buffer alive that it lies in. */
-  #keep(piece: Uint8Array): void {
-    const last = this.#pieces.at(-1);
-    if (last === undefined || last.length + piece.length > smallPiece) {
-      this.#gathered = undefined;
-      this.#pieces.push(piece.length * 2 < piece.buffer.byteLength ? new Uint8Array(piece) : piece);
-      return;
-    }
-    if (this.#gathered === undefined) {
-      this.#gathered = { buffer: Buffer.allocUnsafeSlow(smallPiece), used: last.length };
-      this.#gathered.buffer.set(last);
-    }
-    const { buffer, used } = this.#gathered;
-    buffer.set(piece, used);
-    this.#gathered.used += piece.length;
-    this.#pieces[this.#pieces.length - 1] = buffer.subarray(0, this.#gathered.used);
   }
 
   #receiveEnd(): void {
@@ -269,7 +295,7 @@ export class PeerStream implements AsyncIterable<Uint8Array> {
     this.#host.inbound.release(this.#unread + this.#framed);
     this.#unread = 0;
     this.#framed = 0;
-    this.#pieces.length = 0;
+    this.#pieces.clear();
     this.#host.inbound.unfavour(this);
   }
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { encodeFrame } from '@posthouse/protocol/federation';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { defaultPeerLimits, type PeerProtocol } from '../src/index.ts';
 import { encodeLines } from '../src/multistream.ts';
 import { frameFlag, windowBytes } from '../src/yamux/frame.ts';
@@ -244,6 +244,54 @@ test('07 §C2: 64 streams that are opened first and agree on their protocol late
   await until(() => peer.received.includes(Buffer.from('000200020000000000000007', 'hex')));
   expect(seen.now).toBe(64);
   release();
+});
+
+describe('07 §B2: a peer that pings', () => {
+  const pingProtocol = '/ipfs/ping/1.0.0';
+  const hexId = (id: number) => id.toString(16).padStart(8, '0');
+  const isReset = (received: Buffer, id: number) =>
+    received.includes(Buffer.from(`00010008${hexId(id)}`, 'hex'));
+
+  test('more often than twice a second is reset; after a pause it is answered again', async () => {
+    const clock = new ManualClock();
+    await using pair = await RawPair.start({ clock });
+    const { peer, connection } = pair;
+    // The stream itself counts as one.
+    const { pingBurst } = testLimits;
+    peer.send(openingFrame(1, pingProtocol, Buffer.alloc(32 * (pingBurst - 1), 5)));
+    await until(() => peer.received.length >= 32 * (pingBurst - 1));
+    expect(isReset(peer.received, 1)).toBe(false);
+    peer.send(dataFrame(1, Buffer.alloc(32)));
+    await until(() => isReset(peer.received, 1));
+    clock.advance(2_000);
+    peer.received = Buffer.alloc(0);
+    peer.send(openingFrame(3, pingProtocol, Buffer.alloc(3 * 32, 6)));
+    await until(() => peer.received.includes(Buffer.alloc(3 * 32, 6)));
+    peer.send(dataFrame(3, Buffer.alloc(32)));
+    await until(() => isReset(peer.received, 3));
+    expect(connection.isOpen).toBe(true);
+  });
+
+  test.each([pingProtocol, '/ipfs/id/1.0.0'])(
+    'with streams of %s only is reset too',
+    async (of) => {
+      const clock = new ManualClock();
+      await using pair = await RawPair.start({ clock });
+      const { peer } = pair;
+      const { pingBurst } = testLimits;
+      for (let index = 0; index <= pingBurst; index += 1) {
+        const id = 1 + 2 * index;
+        peer.send(
+          openingFrame(id, of, Buffer.alloc(0)),
+          dataFrame(id, Buffer.alloc(0), frameFlag.fin),
+        );
+        // Each stream ends before the next one begins: few may be open at once.
+        const closing = Buffer.from(`00010004${hexId(id)}`, 'hex');
+        await until(() => peer.received.includes(closing) || isReset(peer.received, id));
+        expect(isReset(peer.received, id)).toBe(index === pingBurst);
+      }
+    },
+  );
 });
 
 test('07 §B3: 64 KiB without an end instead of a protocol close the connection', async () => {

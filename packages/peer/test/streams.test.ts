@@ -1,5 +1,5 @@
 /** Streams of an admitted connection: times, ends, signals, and what happens at the end of it. */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { PeerProtocol, PeerStream } from '../src/index.ts';
 import { frameFlag } from '../src/yamux/frame.ts';
 import { ManualClock } from './support/clock.ts';
@@ -110,6 +110,96 @@ async function connected(
 ): Promise<HostPair> {
   return stack.use(await HostPair.start({ listener: protocolOf(serve) }));
 }
+
+test('07 §C2: a request of which no more comes is reset at the second ping after its last byte', async () => {
+  const clock = new ManualClock();
+  const { protocols } = protocolOf(async (stream) => void (await stream.readFrame()));
+  await using pair = await RawPair.start({ clock, protocols });
+  const { peer, connection } = pair;
+  const tick = async (round: number) => {
+    clock.advance(testLimits.pingInterval);
+    peer.send(Buffer.from(`00020002000000000000000${round}`, 'hex'));
+    await turns(20);
+  };
+  peer.send(openingFrame(1, echoProtocol, Buffer.of(9, 1, 2)));
+  // A stream between two frames may stay.
+  peer.send(openingFrame(3, echoProtocol, empty));
+  await until(() => connection.streams === 2);
+  await turns(5);
+  await tick(1);
+  peer.send(dataFrame(1, Buffer.of(3)));
+  await turns(20);
+  await tick(2);
+  expect(connection.streams).toBe(2);
+  await tick(3);
+  expect(connection.streams).toBe(1);
+  await until(() => peer.received.includes(resetOf(1)));
+  expect(peer.received.includes(resetOf(3))).toBe(false);
+});
+
+test('07 §C2: a stream that waits for credit of this side is not reset', async () => {
+  const clock = new ManualClock();
+  const limits = { ...testLimits, heldTime: 10 * testLimits.pingInterval };
+  const released = Promise.withResolvers<void>();
+  const { protocols } = protocolOf(async (stream) => {
+    await stream.readFrame();
+    await released.promise;
+  });
+  await using pair = await HostPair.start({ listener: { clock, protocols, limits } });
+  const { connection, other } = pair;
+  // The frame of the first one is favoured, and takes the room for credit.
+  const streams = await Promise.all(
+    Array.from({ length: 6 }, () => connection.openStream(echoProtocol, { signal: forever })),
+  );
+  const written = streams.map((stream) => stream.writeFrame(Buffer.alloc(1_000_000)));
+  await until(() => other.heldBytes > 1_400_000);
+  for (let round = 1; round <= 4; round += 1) {
+    await turns(100);
+    clock.advance(testLimits.pingInterval);
+  }
+  await turns(20);
+  expect(connection.streams).toBe(6);
+  released.resolve();
+  await Promise.allSettled(written);
+});
+
+describe('07 §C2: after the last frame that a handler expects', () => {
+  const one = Buffer.of(1, 7);
+  const last = protocolOf(async (stream) => {
+    await stream.readFrame();
+    stream.expectEnd();
+    await stream.writeFrame(Buffer.of(8));
+  });
+
+  test.each([
+    ['a second frame', Buffer.concat([one, one])],
+    ['a part of one', Buffer.concat([one, Buffer.of(5)])],
+    ['an invalid length', Buffer.concat([one, Buffer.of(0x81, 0)])],
+  ])('%s with it resets the stream', async (_, bytes) => {
+    await using pair = await RawPair.start(last);
+    pair.peer.send(openingFrame(1, echoProtocol, bytes));
+    await until(() => pair.peer.received.includes(resetOf(1)));
+    expect(pair.peer.received.includes(Buffer.of(1, 8))).toBe(false);
+    expect(pair.connection.streams).toBe(0);
+  });
+
+  test('a byte that comes after the answer resets the stream', async () => {
+    await using pair = await RawPair.start(last);
+    pair.peer.send(openingFrame(1, echoProtocol, one));
+    await until(() => pair.peer.received.includes(Buffer.of(1, 8)));
+    pair.peer.send(dataFrame(1, Buffer.of(1)));
+    await until(() => pair.peer.received.includes(resetOf(1)));
+    expect(pair.connection.streams).toBe(0);
+  });
+
+  test('its end is no fault', async () => {
+    await using pair = await RawPair.start(last);
+    pair.peer.send(openingFrame(1, echoProtocol, one), dataFrame(1, empty, frameFlag.fin));
+    await until(() => pair.peer.received.includes(Buffer.of(1, 8)));
+    await until(() => pair.connection.streams === 0);
+    expect(pair.peer.received.includes(resetOf(1))).toBe(false);
+  });
+});
 
 test('07 §C2: a signal that aborts resets the stream on both sides', async () => {
   await using stack = new AsyncDisposableStack();

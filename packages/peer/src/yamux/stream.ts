@@ -76,6 +76,11 @@ export class YamuxStream {
     return this.#closed;
   }
 
+  /** Whether the peer has credit left. */
+  get canReceive(): boolean {
+    return !this.#closed && !this.#finReceived && this.#receiveWindow > 0;
+  }
+
   /** Queues bytes; they must not change until they are sent. Ignored after the end or a reset. */
   send(bytes: Uint8Array): void {
     if (this.#closed || this.#finRequested) return;

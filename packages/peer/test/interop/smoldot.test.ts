@@ -1,12 +1,16 @@
 /** smoldot as a further opinion: an implementation in Rust, which dials only and has no descriptor. */
 import { expect, test, vi } from 'vitest';
-import type { PeerProtocol } from '../../src/index.ts';
+import { systemClock } from '../../src/clock.ts';
+import { defaultPeerLimits, type PeerProtocol } from '../../src/index.ts';
 import { pingProtocol, servePing } from '../../src/ping.ts';
+import { TokenBucket } from '../../src/token-bucket.ts';
 import { anyPort, echoProtocol, hostOf } from '../support/hosts.ts';
 import { acceptWithoutDescriptor, startSmoldot } from '../support/smoldot.ts';
 
 test('07 §B2: it agrees on Noise and Yamux, is answered na and pings, and stays', async () => {
   let pings = 0;
+  const { pingRate: rate, pingBurst: burst } = defaultPeerLimits;
+  const bucket = new TokenBucket({ rate, burst, clock: systemClock });
   const ping: PeerProtocol<undefined> = {
     streams: 2,
     serve: (stream) => {
@@ -15,7 +19,7 @@ test('07 §B2: it agrees on Noise and Yamux, is answered na and pings, and stays
         await write(bytes);
         pings += 1;
       });
-      return servePing(stream);
+      return servePing(stream, bucket);
     },
   };
   using listener = await acceptWithoutDescriptor(1, new Map([[pingProtocol, ping]]));

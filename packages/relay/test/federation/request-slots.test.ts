@@ -42,6 +42,7 @@ async function turns(count: number): Promise<void> {
 /** Requests of relay 2 that the dispatcher was given, in order, and how many frames were read. */
 let dispatched: string[];
 let framesRead: number;
+let faults: string[];
 let reply: (text: string) => Promise<RelayReply>;
 let server: PeerHost<EligiblePeer>;
 let client: PeerHost<EligiblePeer>;
@@ -50,6 +51,7 @@ let port: number;
 beforeEach(async () => {
   dispatched = [];
   framesRead = 0;
+  faults = [];
   const dispatcher = {
     answer: (frame: Uint8Array, { relayId }: { readonly relayId: string }) => {
       const text = Buffer.from(frame).toString();
@@ -62,7 +64,10 @@ beforeEach(async () => {
     clock: new ManualClock(),
     limits: { ...defaultLimits, relayRequestsAtOnce: 8 },
   };
-  const rpc = new RpcServer(context, { dispatcher, faults: { add: () => {} } });
+  const counted = {
+    add: (relayId: string, fault: string) => void faults.push(`${relayId} ${fault}`),
+  };
+  const rpc = new RpcServer(context, { dispatcher, faults: counted });
   server = hostOf(1, async (stream, connection) => {
     const readFrame = stream.readFrame.bind(stream);
     stream.readFrame = async () => {
@@ -131,6 +136,20 @@ function heldReplies(): { release(): void } {
 
 const readText = async (stream: PeerStream) =>
   Buffer.from((await stream.readFrame()) ?? []).toString();
+
+test('07 §C2: a second request while the first is under way resets the stream, and is a fault', async () => {
+  const replies = heldReplies();
+  const connection = await dial(client);
+  const stream = await connection.openStream(protocol, { signal });
+  await stream.writeFrame(utf8('first'));
+  await until(() => dispatched.length === 1);
+  await stream.writeFrame(utf8('second'));
+  await expect(stream.readFrame()).rejects.toThrow(/reset/);
+  replies.release();
+  await until(() => faults.length > 0);
+  expect(faults).toEqual(['relay 2 frame']);
+  expect(dispatched).toEqual(['first']);
+});
 
 describe('07 §C9: requests of one relay', () => {
   test('8 are under way at once; the others wait in their order, and other relays do not', async () => {

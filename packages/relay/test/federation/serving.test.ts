@@ -2,6 +2,7 @@ import { type FinalRoute, hex, Network, type RelayDescriptor, utf8 } from '@post
 import {
   decodeKadMessage,
   deriveRouteKey,
+  encodeFrame,
   encodeKadMessage,
   type KadMessage,
   kadTypes,
@@ -48,16 +49,26 @@ const request = (id: number) => ({
 });
 
 describe('07 §C2: a stream of relay RPC', () => {
-  test('has one request and its answer; what follows is not answered', async () => {
+  const frameOf = (id: number) => encodeFrame(utf8(JSON.stringify(request(id))));
+
+  test('with a second request is reset and counted, and none is answered', async () => {
     const stream = await foreign.openRpc();
-    await stream.writeFrame(utf8(JSON.stringify(request(1))));
-    await stream.writeFrame(utf8(JSON.stringify(request(2))));
+    await stream.write(Buffer.concat([frameOf(1), frameOf(2)]));
+    await expect(stream.readFrame()).rejects.toThrow(/reset/);
+    await vi.waitFor(() => expect(faults('frame')).toBe(1), patience);
+  });
+
+  test('with a second request after the answer is reset', async () => {
+    const stream = await foreign.openRpc();
+    await stream.write(frameOf(1));
     const answer = await stream.readFrame();
     expect(JSON.parse(Buffer.from(answer as Uint8Array).toString())).toMatchObject({
       id: 1,
       result: { status: 'active' },
     });
-    expect(await stream.readFrame()).toBeUndefined();
+    await stream.write(frameOf(2));
+    await vi.waitFor(() => expect(stream.isClosed).toBe(true), patience);
+    expect(stream.signal.aborted).toBe(true);
   });
 
   test('with a notification ends without an answer', async () => {

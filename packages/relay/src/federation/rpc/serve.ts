@@ -36,7 +36,7 @@ export class RpcServer {
     this.#slots = new RequestSlots(limits.relayRequestsAtOnce);
   }
 
-  /** Serves one stream; a stream above a quota, or without a readable frame, is reset. */
+  /** Serves one stream; one above a quota, without a readable frame, or with a second is reset. */
   async serve(stream: PeerStream, { peer }: PeerConnection<EligiblePeer>): Promise<void> {
     const { relayId } = peer;
     // These quotas save the decoding; dispatch answers `rate_limited` at lower ones (07 §C2, §C9).
@@ -45,12 +45,14 @@ export class RpcServer {
       const frame = await stream.readFrame();
       // A stream without a request: the peer tries whether this relay has the protocol.
       if (frame === undefined) return;
+      stream.expectEnd();
       if (this.#bytes.spend(relayId, frame.length) > 0) return stream.reset();
       // The wire counts the request until its stream is closed, but no answer that waits here to be
       // written.
       using _slot = await this.#slots.take(relayId, stream.signal);
       const reply = await this.#dispatcher.answer(frame, peer);
       if (reply.kind === 'reset') throw new FrameError('invalid');
+      stream.signal.throwIfAborted();
       if (reply.kind === 'answer') await stream.writeFrame(utf8(reply.text));
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
