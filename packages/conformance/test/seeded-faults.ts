@@ -10,11 +10,17 @@ import {
   type KadMessage,
   kadTypes,
 } from '@posthouse/protocol/federation';
-import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import {
+  canonicalJson,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+} from '@posthouse/protocol/json';
 import type { Relay } from '@posthouse/relay';
 import { homeOf } from '../../relay/src/accounts/index.ts';
 import type { RelayAnswer } from '../../relay/src/context.ts';
 import { Dispatcher } from '../../relay/src/dispatch/dispatcher.ts';
+import { encodeResult } from '../../relay/src/dispatch/encode.ts';
 import { JsonText } from '../../relay/src/dispatch/handler.ts';
 import { RelayDispatcher, type RelayReply } from '../../relay/src/dispatch/relay-dispatcher.ts';
 import { DhtServer } from '../../relay/src/federation/dht/serve.ts';
@@ -219,9 +225,10 @@ function calling(
     'call',
     (original) =>
       async function (this: RpcClient, relayId, called, params) {
-        const again = (other: JsonObject) => original.call(this, relayId, called, other);
+        const again = (other: typeof params) => original.call(this, relayId, called, other);
         if (called !== method) return await again(params);
-        return await change(() => again(params), { relayId, params }, again);
+        const sent = parseJson(encodeResult(params)) as JsonObject;
+        return await change(() => again(params), { relayId, params: sent }, again);
       },
   );
 }

@@ -8,6 +8,7 @@ import type {
 } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { Logger } from 'pino';
+import type { ResultValue } from './dispatch/json-text.ts';
 import type { Notice } from './dispatch/notice.ts';
 import type { JobBackoff } from './jobs/retry-backoff.ts';
 import type { RelayLimits } from './limits.ts';
@@ -154,7 +155,7 @@ export interface RelayClient {
    * Sends one request to a relay and returns its answer. Settles within a minute; a failure of the
    * other relay or of the network is a {@link RelayAnswer}, not an exception.
    */
-  call(relayId: string, method: RelayMethodName, params: JsonObject): Promise<RelayAnswer>;
+  call(relayId: string, method: RelayMethodName, params: ResultValue): Promise<RelayAnswer>;
   /** Sends one notification. Returns whether it was sent; never throws. */
   notify(relayId: string, name: RelayNotificationName, params: JsonObject): Promise<boolean>;
   /**

@@ -1,5 +1,5 @@
 import type { ProtocolError } from '@posthouse/protocol';
-import { JsonText, type ResultValue } from './handler.ts';
+import { JsonText, type ResultValue } from './json-text.ts';
 
 /**
  * Encodes a response object as JSON. Stored canonical text is inserted as it is; members that are

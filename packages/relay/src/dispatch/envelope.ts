@@ -6,6 +6,7 @@ import {
   rpcErrors,
   utf8Length,
 } from '@posthouse/protocol';
+import type { RelayMethodName } from '@posthouse/protocol/federation';
 import {
   decodeUtf8,
   diagnoseEnvelope,
@@ -16,7 +17,7 @@ import {
   parseJson,
 } from '@posthouse/protocol/json';
 import { encodeResult } from './encode.ts';
-import type { ResultValue } from './handler.ts';
+import type { ResultValue } from './json-text.ts';
 
 export type RpcId = string | number;
 
@@ -89,6 +90,11 @@ function refused(code: number, id: RpcId | null): RefusedRequest {
 /** Encodes an error answer of the JSON-RPC level (02 §4.2). */
 export function encodeRefusal(id: RpcId | null, code: number, message: string): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message } });
+}
+
+/** Encodes a request to another relay. */
+export function encodeRequest(id: RpcId, method: RelayMethodName, params: ResultValue): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"method":"${method}","params":${encodeResult(params)}}`;
 }
 
 /** Encodes a successful answer. */

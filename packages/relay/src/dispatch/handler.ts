@@ -1,31 +1,16 @@
 import type { MethodName } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import type { AnyCall, Call } from './call.ts';
+import type { ResultValue } from './json-text.ts';
 import type { Notice } from './notice.ts';
+
+export { JsonText, type ResultValue } from './json-text.ts';
 
 /** What a handler returns. Notices are published only after what the handler wrote is durable. */
 export interface HandlerResult {
   /** The response object; `null` for a method that defines none. */
   readonly result: ResultValue;
   readonly notices?: readonly Notice[];
-}
-
-/** A response object. {@link JsonText} anywhere in it is sent as it is, neither parsed nor rewritten. */
-export type ResultValue =
-  | null
-  | boolean
-  | number
-  | string
-  | JsonText
-  | readonly ResultValue[]
-  | { readonly [name: string]: ResultValue | undefined };
-
-/** Canonical text of a stored protocol object. */
-export class JsonText {
-  readonly text: string;
-  constructor(text: string) {
-    this.text = text;
-  }
 }
 
 /**

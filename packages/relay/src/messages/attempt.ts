@@ -1,12 +1,11 @@
 /** One attempt of a queued delivery (04 section 16). */
 import { type Authorization, type MessageKeyBox, ProtocolError } from '@posthouse/protocol';
-import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
+import { canonicalJson, parseJson } from '@posthouse/protocol/json';
 import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
+import { JsonText } from '../dispatch/json-text.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import { limitedText } from '../dispatch/refusal.ts';
-import type { RelayLimits } from '../limits.ts';
-import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
+import { appendRecord, storeMessage } from './append.ts';
 import { type AttemptResult, afterAnswer, afterRefusal, locateLater } from './attempt-result.ts';
 import { moveToLane } from './lane-store.ts';
 import { contentDigest } from './message-parts.ts';
@@ -14,22 +13,23 @@ import {
   type ClaimedDelivery,
   type Delivery,
   deleteDelivery,
-  failDelivery,
-  postpone,
+  messageOf,
   setDestination,
   setTarget,
 } from './queue-store.ts';
 import { readPriorResults } from './received-store.ts';
-import { nextAttemptAt, recordDeadline } from './rules.ts';
-import { endResult, readCertificate, readEnvelope } from './store.ts';
+import { recordDeadline } from './rules.ts';
+import { endResult } from './store.ts';
 
-/** Attempts a claimed delivery and stores what follows from the outcome. */
-export async function attempt(context: RelayContext, delivery: ClaimedDelivery): Promise<void> {
+/** Attempts a claimed delivery. Returns the outcome, unless it is stored already. */
+export async function attempt(
+  context: RelayContext,
+  delivery: ClaimedDelivery,
+): Promise<AttemptResult | undefined> {
   const now = context.clock.now();
   if (now >= delivery.deadline) {
     const message = 'delivery was not confirmed by its deadline';
-    await recordResult(context, delivery, { kind: 'failed', code: 'message_expired', message });
-    return;
+    return { kind: 'failed', code: 'message_expired', message };
   }
   // A relay that may have received it is asked first, even if the account has moved (16.3).
   if (delivery.sendTo !== undefined) return await deliverTo(context, delivery, delivery.sendTo);
@@ -40,7 +40,7 @@ export async function attempt(context: RelayContext, delivery: ClaimedDelivery):
     case 'elsewhere':
       return await deliverElsewhere(context, delivery, { relayId: home.relayId, now });
     default:
-      return await recordResult(context, delivery, locateLater);
+      return locateLater;
   }
 }
 
@@ -65,63 +65,36 @@ async function deliverElsewhere(
   context: RelayContext,
   delivery: Delivery,
   { relayId, now }: { readonly relayId: string; readonly now: number },
-): Promise<void> {
+): Promise<AttemptResult | undefined> {
   const { storage, limits } = context;
   const { recipient, destination } = delivery;
   if (relayId === destination) {
     const isMine = await storage.write(`account:${delivery.sender}`, (tx) =>
       setTarget(tx, delivery, relayId),
     );
-    if (isMine) await deliverTo(context, delivery, relayId);
-    return;
+    return isMine ? await deliverTo(context, delivery, relayId) : undefined;
   }
   const batchSize = limits.deliveryBatch;
   await storage.write(`account:${delivery.sender}`, async (tx) => {
     await setDestination(tx, delivery, { destination: relayId, now });
     await moveToLane(tx, { destination, now, batchSize }, { recipient, relayId });
   });
-}
-
-/** Ends or postpones a delivery, in one transaction with its result. */
-async function recordResult(
-  context: RelayContext,
-  delivery: Delivery,
-  ending: AttemptResult,
-): Promise<void> {
-  const { clock, limits, random, storage } = context;
-  const now = clock.now();
-  const chance = (random(1)[0] as number) / 256;
-  await storage.write(`account:${delivery.sender}`, async (tx) => {
-    if (ending.kind === 'later') {
-      const { attempts, deadline } = delivery;
-      const { retryAfter, target, destination, untilBack } = ending;
-      const at = nextAttemptAt({ now, attempts, deadline, retryAfter, chance, limits });
-      await postpone(tx, delivery, { at, destination, target, wakeAfter: untilBack ? 0 : at });
-      return;
-    }
-    const isFailed = ending.kind === 'failed';
-    // An acceptance is recorded even if another process has claimed the delivery.
-    const isOver = await (isFailed ? failDelivery : deleteDelivery)(tx, delivery);
-    if (isOver) await endResult(tx, delivery, isFailed ? { error: stored(ending, limits) } : {});
-  });
-}
-
-/** Returns an error as it is stored: the text may be of another relay. */
-function stored(
-  { code, message }: { readonly code: string; readonly message: string },
-  { relayErrorText }: RelayLimits,
-) {
-  return { code, message: limitedText(message, relayErrorText) };
+  return undefined;
 }
 
 /** Delivers to a recipient that came home here after the message was accepted. */
-async function deliverHere(context: RelayContext, delivery: Delivery, now: number): Promise<void> {
+async function deliverHere(
+  context: RelayContext,
+  delivery: Delivery,
+  now: number,
+): Promise<AttemptResult | undefined> {
   try {
     const notice = await receiveHere(context, delivery, now);
     if (notice !== undefined) context.bus.publish([notice]);
+    return undefined;
   } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    await recordResult(context, delivery, afterRefusal(error));
+    if (error instanceof ProtocolError) return afterRefusal(error);
+    throw error;
   }
 }
 
@@ -136,7 +109,7 @@ async function receiveHere(
     credential === undefined ? undefined : (parseJson(credential) as unknown as Authorization);
   const use = { target: recipient, requester: sender, now };
   const access = await verifyAuthorization(context, authorization, use);
-  const message = await readMessage(context, delivery);
+  const message = messageOf(delivery);
   const boxes = boxesById(delivery.recipientBoxes);
   const keepUntil = recordDeadline(now, limits);
   return await storage.write([`account:${sender}`, `account:${recipient}`], async (tx) => {
@@ -153,18 +126,6 @@ async function receiveHere(
   });
 }
 
-async function readMessage(context: RelayContext, delivery: Delivery): Promise<StoredMessage> {
-  const { envelopeId, certificateId } = delivery;
-  return await context.storage.read(async (tx) => {
-    const text = await readEnvelope(tx, envelopeId);
-    const certificate = await readCertificate(tx, certificateId);
-    if (text === undefined || certificate === undefined) {
-      throw new Error(`delivery of ${delivery.messageId} lacks its envelope or certificate`);
-    }
-    return { envelope: { id: envelopeId, text, bytes: Buffer.byteLength(text) }, certificate };
-  });
-}
-
 /** Returns the canonical texts of stored boxes, by device ID. */
 function boxesById(text: string): Map<string, string> {
   const boxes = parseJson(text) as unknown as MessageKeyBox[];
@@ -173,24 +134,18 @@ function boxesById(text: string): Map<string, string> {
 
 /** Sends one `message.deliver`; the relay is stored as the delivery's target already. */
 async function deliverTo(
-  context: RelayContext,
+  { relayClient }: RelayContext,
   delivery: Delivery,
   relayId: string,
-): Promise<void> {
-  const params = await deliverParams(context, delivery);
-  const answer = await context.relayClient.call(relayId, 'message.deliver', params);
-  const { target: bound } = delivery;
-  await recordResult(context, delivery, afterAnswer(answer, { relayId, bound }));
-}
-
-/** Makes the parameters: exactly as submitted, without sender boxes (13.1). */
-async function deliverParams(context: RelayContext, delivery: Delivery): Promise<JsonObject> {
-  const { envelope, certificate } = await readMessage(context, delivery);
-  const { recipientBoxes, credential } = delivery;
-  return {
-    envelope: parseJson(envelope.text),
-    recipient_boxes: parseJson(recipientBoxes),
-    signer_certificate: parseJson(certificate.text),
-    ...(credential === undefined ? {} : { authorization: parseJson(credential) }),
-  };
+): Promise<AttemptResult> {
+  const { credential, recipientBoxes, target: bound } = delivery;
+  const { envelope, certificate } = messageOf(delivery);
+  // Exactly as submitted, without sender boxes (13.1).
+  const answer = await relayClient.call(relayId, 'message.deliver', {
+    envelope: new JsonText(envelope.text),
+    recipient_boxes: new JsonText(recipientBoxes),
+    signer_certificate: new JsonText(certificate.text),
+    authorization: credential === undefined ? undefined : new JsonText(credential),
+  });
+  return afterAnswer(answer, { relayId, bound });
 }

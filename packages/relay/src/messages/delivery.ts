@@ -1,11 +1,10 @@
-import { homeOf } from '../accounts/index.ts';
 import type { Job, RelayContext } from '../context.ts';
-import type { RelayLimits } from '../limits.ts';
 import { deliveryFailed, recipientsNotLocated } from '../observability/events.ts';
-import type { Writer } from '../storage/types.ts';
 import { attempt } from './attempt.ts';
-import { type Lane, postponeLane, readLanes, unlocated, wakeLane } from './lane-store.ts';
-import { type ClaimedDelivery, claimDue } from './queue-store.ts';
+import { Running, storeAndClaim } from './claim.ts';
+import { type Lane, readLanes, wakeLane } from './lane-store.ts';
+import type { Outcome } from './outcomes.ts';
+import type { ClaimedDelivery } from './queue-store.ts';
 import { type PausedLane, relocate } from './relocate.ts';
 import { deliveryJobName } from './rules.ts';
 
@@ -19,181 +18,100 @@ const pollInterval = 1_000;
 export const deliveryJob: Job = {
   name: deliveryJobName,
   async run(context, signal, onWake) {
-    const { clock, storage } = context;
-    const running = new Running();
-    /** Recipients that are located again, by the relay that is not reached. */
-    const relocating = new Map<string, Set<string>>();
-    let changed = Promise.withResolvers<void>();
-    let isChanged = false;
-    const noteChange = () => {
-      isChanged = true;
-      changed.resolve();
-    };
-    using _wakes = onWake(noteChange);
-    for (;;) {
-      isChanged = false;
-      changed = Promise.withResolvers<void>();
-      if (!signal.aborted) {
-        const { claimed, postponed } = await claim(context, running);
-        for (const [destination, recipients] of postponed) {
-          const underWay = relocating.get(destination);
-          if (underWay !== undefined) {
-            for (const recipient of recipients) underWay.add(recipient);
-            continue;
-          }
-          relocating.set(destination, recipients);
-          void relocateSafely(context, { destination, recipients, signal }).finally(() => {
-            relocating.delete(destination);
-            noteChange();
-          });
-        }
-        for (const delivery of claimed) {
-          running.add(delivery.destination);
-          void attemptSafely(context, delivery).finally(() => {
-            running.delete(delivery.destination);
-            noteChange();
-          });
-        }
-      }
-      // What ended while the lanes were read may have made another delivery due.
-      if (isChanged) continue;
-      if (running.size === 0 && relocating.size === 0) break;
-      using _poll = clock.after(pollInterval, noteChange);
-      await changed.promise;
-    }
-    return firstDue(await storage.read(readLanes));
+    const run = new DeliveryRun(context, signal);
+    using _wakes = onWake(run.noteChange);
+    await run.untilIdle();
+    return firstDue(await context.storage.read(readLanes));
   },
 };
 
-/** Counts the deliveries under way, by destination. */
-class Running {
-  readonly #counts = new Map<string, number>();
-  size = 0;
+/**
+ * Attempts what is due, and what becomes due meanwhile, until nothing is under way. It takes turns:
+ * each stores the outcomes since the last one and starts as many attempts as slots are free.
+ */
+class DeliveryRun {
+  readonly #context: RelayContext;
+  readonly #signal: AbortSignal;
+  readonly #running = new Running();
+  /** Of attempts that have ended; not stored yet. */
+  readonly #outcomes: Outcome[] = [];
+  /** Recipients that are located again, by the relay that is not reached. */
+  readonly #relocating = new Map<string, Set<string>>();
+  #changed = Promise.withResolvers<void>();
+  #isChanged = false;
 
-  add(destination: string): void {
-    this.#counts.set(destination, this.of(destination) + 1);
-    this.size += 1;
+  constructor(context: RelayContext, signal: AbortSignal) {
+    this.#context = context;
+    this.#signal = signal;
   }
 
-  delete(destination: string): void {
-    const left = this.of(destination) - 1;
-    if (left > 0) this.#counts.set(destination, left);
-    else this.#counts.delete(destination);
-    this.size -= 1;
+  readonly noteChange = (): void => {
+    this.#isChanged = true;
+    this.#changed.resolve();
+  };
+
+  async untilIdle(): Promise<void> {
+    for (;;) {
+      // Sockets are read first: the answers that have arrived share a transaction.
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#isChanged = false;
+      this.#changed = Promise.withResolvers<void>();
+      await this.#turn();
+      // What ended while the lanes were read may have made another delivery due.
+      if (this.#isChanged) continue;
+      if (this.#running.size === 0 && this.#relocating.size === 0) return;
+      using _poll = this.#context.clock.after(pollInterval, this.noteChange);
+      await this.#changed.promise;
+    }
   }
 
-  of(destination: string): number {
-    return this.#counts.get(destination) ?? 0;
+  /** @throws if storage fails while nothing is under way; deliveries are due again after their leases */
+  async #turn(): Promise<void> {
+    const outcomes = this.#outcomes.splice(0);
+    const mayClaim = !this.#signal.aborted;
+    try {
+      const options = { outcomes, mayClaim };
+      const { claimed, postponed } = await storeAndClaim(this.#context, this.#running, options);
+      for (const [destination, recipients] of postponed) this.#relocate(destination, recipients);
+      for (const delivery of claimed) void this.#attempt(delivery);
+    } catch (error) {
+      if (this.#running.size === 0) throw error;
+      this.#outcomes.unshift(...outcomes);
+    }
+  }
+
+  /** After a fault of this relay the delivery is due again when its lease ends. */
+  async #attempt(delivery: ClaimedDelivery): Promise<void> {
+    const { destination, messageId } = delivery;
+    this.#running.add(destination);
+    try {
+      const result = await attempt(this.#context, delivery);
+      if (result !== undefined) this.#outcomes.push({ delivery, result });
+    } catch (error) {
+      deliveryFailed(this.#context, { messageId, error });
+    }
+    this.#running.delete(destination);
+    this.noteChange();
+  }
+
+  #relocate(destination: string, recipients: Set<string>): void {
+    const underWay = this.#relocating.get(destination);
+    if (underWay !== undefined) {
+      for (const recipient of recipients) underWay.add(recipient);
+      return;
+    }
+    this.#relocating.set(destination, recipients);
+    const lane = { destination, recipients, signal: this.#signal };
+    void relocateSafely(this.#context, lane).finally(() => {
+      this.#relocating.delete(destination);
+      this.noteChange();
+    });
   }
 }
 
 function firstDue(lanes: readonly Lane[]): number | undefined {
   if (lanes.length === 0) return undefined;
   return Math.min(...lanes.map(({ nextAttemptAt }) => nextAttemptAt));
-}
-
-/** What one look at the lanes gave. */
-interface Claims {
-  readonly claimed: readonly ClaimedDelivery[];
-  /** Recipients of messages that were postponed without an attempt, by the paused relay. */
-  readonly postponed: ReadonlyMap<string, Set<string>>;
-}
-
-const nothing: Claims = { claimed: [], postponed: new Map() };
-
-/** Claims due deliveries of every lane with free slots; postpones those of paused relays. */
-async function claim(context: RelayContext, running: Running): Promise<Claims> {
-  const { clock, limits, storage } = context;
-  if (running.size >= limits.deliveryConcurrency) return nothing;
-  const now = clock.now();
-  const due = (await storage.read(readLanes))
-    .filter(({ nextAttemptAt }) => nextAttemptAt <= now)
-    .map(({ destination }) => ({ destination, pausedUntil: pauseOf(context, destination, now) }))
-    .filter(
-      ({ destination, pausedUntil }) =>
-        pausedUntil !== undefined || freeSlots(limits, destination, running) > 0,
-    )
-    // Lanes with nothing under way come first when slots are few.
-    .sort((a, b) => running.of(a.destination) - running.of(b.destination));
-  if (due.length === 0) return nothing;
-  return await storage.write(deliveryJobName, async (tx) => {
-    const claimed: ClaimedDelivery[] = [];
-    const postponed = new Map<string, Set<string>>();
-    for (const { destination, pausedUntil } of due) {
-      if (pausedUntil !== undefined) {
-        const batch = { destination, now, batchSize: limits.deliveryBatch };
-        postponed.set(destination, await postponeLane(tx, batch, pausedUntil));
-      }
-      const free = freeSlots(limits, destination, running, claimed.length);
-      const isPaused = pausedUntil !== undefined;
-      claimed.push(...(await claimInLane(context, tx, { destination, isPaused, now, free })));
-    }
-    return { claimed, postponed };
-  });
-}
-
-function pauseOf(
-  { relayClient }: RelayContext,
-  destination: string,
-  now: number,
-): number | undefined {
-  if (destination === unlocated) return undefined;
-  const until = relayClient.pausedUntil(destination);
-  return until !== undefined && until > now ? until : undefined;
-}
-
-/**
- * Returns how many more deliveries of a lane may start. The last quarter of all slots is for lanes
- * with nothing under way, so that a few hanging relays do not delay the others.
- *
- * @param claimed deliveries of other lanes that are about to start
- */
-function freeSlots(
-  limits: RelayLimits,
-  destination: string,
-  running: Running,
-  claimed = 0,
-): number {
-  const free = limits.deliveryConcurrency - running.size - claimed;
-  const full = destination === unlocated ? limits.deliveryLookups : limits.deliveriesPerRelay;
-  const own = running.of(destination);
-  const first = own === 0 ? Math.min(1, free) : 0;
-  const reserved = Math.floor(limits.deliveryConcurrency / 4);
-  return first + Math.max(0, Math.min(full - own, free - reserved) - first);
-}
-
-interface DueLane {
-  readonly destination: string;
-  readonly isPaused: boolean;
-  readonly now: number;
-  /** Deliveries that may start. */
-  readonly free: number;
-}
-
-async function claimInLane(
-  { identity, limits }: RelayContext,
-  tx: Writer,
-  { destination, isPaused, now, free }: DueLane,
-): Promise<ClaimedDelivery[]> {
-  if (free === 0) return [];
-  return await claimDue(tx, {
-    ...{ destination, now, leaseUntil: now + limits.deliveryLease, batchSize: free },
-    // Of a paused relay only what ends now.
-    deadlineBy: isPaused ? now : Number.MAX_SAFE_INTEGER,
-    isHome: async (recipient) => {
-      const home = await homeOf(tx, recipient, identity.relayId, now);
-      return home.kind === 'elsewhere' && home.relayId === destination;
-    },
-  });
-}
-
-/** Attempts a delivery; after a fault of this relay it is due again when its lease ends. */
-async function attemptSafely(context: RelayContext, delivery: ClaimedDelivery): Promise<void> {
-  try {
-    await attempt(context, delivery);
-  } catch (error) {
-    deliveryFailed(context, { messageId: delivery.messageId, error });
-  }
 }
 
 /** Locates recipients again; after a fault of this relay, at the end of the lane's next pause. */

@@ -1,6 +1,7 @@
 /** SQL of single deliveries in the queue; lane-store.ts has that of whole lanes. */
 import { forEach } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { StoredMessage } from './append.ts';
 import { unlocated } from './lane-store.ts';
 import type { MessageKey } from './store.ts';
 
@@ -15,6 +16,7 @@ export interface Delivery extends DeliveryLease {
   readonly recipient: string;
   readonly envelopeId: string;
   readonly certificateId: string;
+  readonly texts: DeliveryTexts;
   /** Canonical JSON of the array. */
   readonly recipientBoxes: string;
   /** Canonical JSON; absent for public bootstrap. */
@@ -28,7 +30,14 @@ export interface Delivery extends DeliveryLease {
   readonly target: string | undefined;
 }
 
-interface DeliveryRow extends Row {
+/** The stored texts of a delivery's envelope and of its sender's certificate. */
+interface DeliveryTexts {
+  readonly envelope: string | null;
+  readonly certificate: string | null;
+  readonly device_id: string | null;
+}
+
+interface DeliveryRow extends Row, DeliveryTexts {
   sender: string;
   message_id: string;
   recipient: string;
@@ -45,7 +54,7 @@ interface DeliveryRow extends Row {
 
 export async function insertDelivery(
   tx: Writer,
-  delivery: Omit<Delivery, 'attempts' | 'target' | 'leaseUntil'>,
+  delivery: Omit<Delivery, 'attempts' | 'target' | 'leaseUntil' | 'texts'>,
   now: number,
 ): Promise<void> {
   await tx.run(
@@ -76,10 +85,14 @@ export async function isQueueFull(tx: Reader, sender: string, limit: number): Pr
   return (row?.waiting ?? 0) >= limit;
 }
 
-export const dueSql = `SELECT sender, message_id, recipient, envelope_id, certificate_id,
-    recipient_boxes, credential, deadline, next_attempt_at, attempts, destination, target
-  FROM deliveries WHERE destination = ? AND next_attempt_at <= ? AND deadline <= ?
-  ORDER BY next_attempt_at LIMIT ?`;
+export const dueSql = `SELECT d.sender, d.message_id, d.recipient, d.envelope_id, d.certificate_id,
+    d.recipient_boxes, d.credential, d.deadline, d.next_attempt_at, d.attempts, d.destination,
+    d.target, e.envelope, c.certificate, c.device_id
+  FROM deliveries d
+    LEFT JOIN message_envelopes e ON e.envelope_id = d.envelope_id
+    LEFT JOIN message_certificates c ON c.certificate_id = d.certificate_id
+  WHERE d.destination = ? AND d.next_attempt_at <= ? AND d.deadline <= ?
+  ORDER BY d.next_attempt_at LIMIT ?`;
 
 /** Which deliveries of a lane to claim. */
 interface Claim {
@@ -138,12 +151,25 @@ function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
     recipient: row.recipient,
     envelopeId: row.envelope_id,
     certificateId: row.certificate_id,
+    texts: row,
     recipientBoxes: row.recipient_boxes,
     credential: row.credential ?? undefined,
     deadline: row.deadline,
     attempts: row.attempts,
     destination: row.destination,
     target: row.target ?? undefined,
+  };
+}
+
+/** Returns the message of a delivery. */
+export function messageOf({ texts, ...delivery }: Delivery): StoredMessage {
+  const { envelope, certificate, device_id: deviceId } = texts;
+  if (envelope === null || certificate === null || deviceId === null) {
+    throw new Error(`delivery of ${delivery.messageId} lacks its envelope or certificate`);
+  }
+  return {
+    envelope: { id: delivery.envelopeId, text: envelope, bytes: Buffer.byteLength(envelope) },
+    certificate: { id: delivery.certificateId, deviceId, text: certificate },
   };
 }
 

@@ -253,7 +253,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
           replicate: (route, leaving) => this.replicate(route, leaving),
         },
         relayClient: {
-          call: (to, method, params) => this.callRelay(to, method, params),
+          call: (to, method, params) =>
+            this.callRelay(to, method, parseJson(encodeResult(params)) as JsonObject),
           notify: (to, name, params) => this.notifyRelay(to, name, params),
           pausedUntil: (relayId) => this.pausedUntil(relayId),
         },

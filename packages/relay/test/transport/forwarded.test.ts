@@ -1,8 +1,9 @@
 import { signDeviceStateQuery } from '@posthouse/protocol';
-import { encodeRelayRequest, readRelayResponse } from '@posthouse/protocol/federation';
+import { readRelayResponse } from '@posthouse/protocol/federation';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { RelayAnswer, RelayClient, RelayContext } from '../../src/context.ts';
+import { encodeRequest } from '../../src/dispatch/envelope.ts';
 import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { InProcessRelay, network } from '../support/in-process-relay.ts';
@@ -48,7 +49,7 @@ afterAll(async () => {
 
 const callHome: RelayClient['call'] = async (_relayId, method, params) => {
   if (answer !== undefined) return answer;
-  const frame = new TextEncoder().encode(encodeRelayRequest({ id: 1, method, params }));
+  const frame = new TextEncoder().encode(encodeRequest(1, method, params));
   const reply = await home.answerRelay(frame, relay);
   if (reply.kind !== 'answer') throw new Error('not answered');
   return readRelayResponse(reply.text, 1);

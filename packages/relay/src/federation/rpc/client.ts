@@ -1,7 +1,6 @@
 import { utf8 } from '@posthouse/protocol';
 import {
   encodeRelayNotification,
-  encodeRelayRequest,
   FrameError,
   type RelayMethodName,
   type RelayNotificationName,
@@ -9,6 +8,8 @@ import {
 } from '@posthouse/protocol/federation';
 import { decodeUtf8, type JsonObject } from '@posthouse/protocol/json';
 import type { RelayAnswer, RelayClient, RelayContext } from '../../context.ts';
+import { encodeRequest } from '../../dispatch/envelope.ts';
+import type { ResultValue } from '../../dispatch/json-text.ts';
 import { relayCalled } from '../../observability/peer-events.ts';
 import { type OpenedStream, type PeerConnections, wordsOf } from '../connections.ts';
 import { finishStream } from '../finish-stream.ts';
@@ -44,12 +45,12 @@ export class RpcClient implements RelayClient {
     return this.#parts.health.pausedUntil(relayId);
   }
 
-  async call(relayId: string, method: RelayMethodName, params: JsonObject): Promise<RelayAnswer> {
+  async call(relayId: string, method: RelayMethodName, params: ResultValue): Promise<RelayAnswer> {
     const { clock } = this.#context;
     const started = clock.monotonic();
     this.#lastId += 1;
     const id = this.#lastId;
-    const request = utf8(encodeRelayRequest({ id, method, params }));
+    const request = utf8(encodeRequest(id, method, params));
     const answer = await this.#withStream<RelayAnswer>(relayId, {
       unreachable: { kind: 'unreachable' },
       use: (opened, limit) => this.#exchange(opened, { id, request, limit }),
