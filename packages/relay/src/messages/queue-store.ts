@@ -161,9 +161,9 @@ function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {
   };
 }
 
-/** Returns the message of a delivery. */
-export function messageOf({ texts, ...delivery }: Delivery): StoredMessage {
-  const { envelope, certificate, device_id: deviceId } = texts;
+/** Returns the message of a delivery. @throws Error if a text is missing */
+export function messageOf(delivery: Delivery): StoredMessage {
+  const { envelope, certificate, device_id: deviceId } = delivery.texts;
   if (envelope === null || certificate === null || deviceId === null) {
     throw new Error(`delivery of ${delivery.messageId} lacks its envelope or certificate`);
   }

@@ -13,7 +13,7 @@ import {
   requireHome,
   verifyAuthorization,
 } from '../accounts/index.ts';
-import type { RelayContext } from '../context.ts';
+import type { Home, RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { PeerRelay } from '../dispatch/relay-handler.ts';
@@ -54,14 +54,17 @@ export async function receiveDelivery(
   params: DeliverRequest,
   peer: PeerRelay,
 ): Promise<Reception> {
-  const { storage } = context;
+  const { identity, storage } = context;
   const receipt = checkReceipt(context, params);
   const { from, to } = receipt.envelope;
-  const isKnown = await storage.read(async (tx) => {
+  const { isKnown, home } = await storage.read(async (tx) => {
     const prior = await readPriorResults(tx, receipt.key);
-    return checkRepeat(prior.received, receipt.digest) ?? prior.contents.has(receipt.content);
+    return {
+      isKnown: checkRepeat(prior.received, receipt.digest) ?? prior.contents.has(receipt.content),
+      home: await homeOf(tx, to, identity.relayId, receipt.now),
+    };
   });
-  const access = isKnown ? undefined : await checkNew(context, receipt, peer);
+  const access = isKnown ? undefined : await checkNew(context, receipt, { peer, home });
   return await storage.write([`account:${from}`, `account:${to}`], (tx) =>
     accept(context, tx, { receipt, access }),
   );
@@ -83,11 +86,13 @@ function checkReceipt({ clock, limits, network }: RelayContext, params: DeliverR
 async function checkNew(
   context: RelayContext,
   { authorization, certificate, certificateText, envelope, now }: Receipt,
-  peer: PeerRelay,
+  { peer, home }: { readonly peer: PeerRelay; readonly home: Home },
 ): Promise<Access> {
   const { network, verifier } = context;
   const { from: requester, to: target } = envelope;
-  requireHome(await locate(context, target, { now, asker: `relay ${peer.relayId}` }));
+  if (home.kind !== 'local') {
+    requireHome(await locate(context, target, { now, asker: `relay ${peer.relayId}` }));
+  }
   const signatures = () => deviceCertificateSignatures(network, certificate);
   await verifier.verifyOnce(certificateText, signatures, 'certificate');
   await verifyEnvelope(context, envelope, { certificate, now });
