@@ -98,14 +98,27 @@ export type Home =
 export interface RouteDirectory {
   /** Whether there is another relay that could know a route. */
   readonly hasRelays: boolean;
-  /** Finds the account's verified, unexpired final routes: none, one, or several that differ. */
-  resolveRemote(account: string): Promise<readonly FinalRoute[]>;
+  /**
+   * Finds the account's verified, unexpired final routes: none, one, or several that differ.
+   *
+   * @param only asks this relay alone
+   */
+  resolveRemote(account: string, only?: string): Promise<FoundRoutes>;
   /**
    * Sends a route that this relay committed to other relays (07 §B12).
    *
    * @param leaving the relay that the account leaves; it is always asked
    */
   replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication>;
+}
+
+/** What a search of the route directory found. */
+export interface FoundRoutes {
+  readonly routes: readonly FinalRoute[];
+  /** IDs of the relays that were to be asked and gave no valid answer: they may know others. */
+  readonly missed: readonly string[];
+  /** IDs of the relays that answered with a route which names themselves. */
+  readonly claimed: readonly string[];
 }
 
 /** Which relays stored a route. */
@@ -117,7 +130,7 @@ export interface Replication {
 }
 
 /** What a lookup in the route directory ended with, and whether it found a valid route. */
-export interface RouteLookup {
+export interface RouteLookup extends Pick<FoundRoutes, 'missed' | 'claimed'> {
   readonly home: Home;
   readonly hasFound: boolean;
 }
@@ -140,7 +153,7 @@ export interface RouteLookups {
       readonly asker: string | undefined;
       readonly lookUp: () => Promise<RouteLookup>;
     },
-  ): Promise<Home>;
+  ): Promise<RouteLookup>;
 }
 
 /** The status of this relay in the network's registry (01 section 12). */

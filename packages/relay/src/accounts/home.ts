@@ -45,7 +45,8 @@ export async function locate(
   const serves = stored.kind === 'local' || routeLookups.isFresh(account, stored);
   if ((serves && !refresh) || !routeDirectory.hasRelays) return stored;
   try {
-    return await routeLookups.run(account, { asker, lookUp: () => lookUp(context, account) });
+    const lookup = { asker, lookUp: () => lookUp(context, account) };
+    return (await routeLookups.run(account, lookup)).home;
   } catch (error) {
     // The route of highest revision ever verified serves until a lookup finds a higher one.
     if (stored.kind === 'elsewhere' && !refresh && isRateLimited(error)) return stored;
@@ -58,11 +59,37 @@ export function isRateLimited(error: unknown): boolean {
   return error instanceof ProtocolError && error.code === 'rate_limited';
 }
 
-async function lookUp(context: RelayContext, account: string): Promise<RouteLookup> {
+/**
+ * Asks the network whether an account that is at home here, or is about to be, is at home elsewhere.
+ *
+ * @param asker as for {@link locate}
+ * @throws ProtocolError `rate_limited` if too many lookups are under way
+ */
+export async function confirmHome(
+  context: RelayContext,
+  account: string,
+  asker?: string,
+): Promise<RouteLookup> {
+  return await context.routeLookups.run(account, {
+    asker,
+    lookUp: () => lookUp(context, account),
+  });
+}
+
+/** Asks one relay for a higher route of an account that is at home here. */
+export async function confirmHomeWith(
+  context: RelayContext,
+  relayId: string,
+  account: string,
+): Promise<RouteLookup> {
+  return await lookUp(context, account, relayId);
+}
+
+async function lookUp(context: RelayContext, account: string, only?: string): Promise<RouteLookup> {
   const { clock, identity, limits, routeDirectory, storage } = context;
-  const found = await routeDirectory.resolveRemote(account);
+  const { routes, missed, claimed } = await routeDirectory.resolveRemote(account, only);
   const now = clock.now();
-  const usable = found.filter(
+  const usable = routes.filter(
     (route) =>
       route.account === account &&
       route.updated_at - now <= limits.futureTolerance &&
@@ -70,7 +97,7 @@ async function lookUp(context: RelayContext, account: string): Promise<RouteLook
   );
   if (usable.length > 0) await storeRoutes(context, account, usable);
   const home = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
-  return { home, hasFound: usable.length > 0 };
+  return { home, hasFound: usable.length > 0, missed, claimed };
 }
 
 /**

@@ -47,6 +47,7 @@ export {
   readInactive,
   unmarkInactive,
 } from './inactive-store.ts';
+export { wakeRoutesFor } from './missed-relays.ts';
 export {
   admitRemoteDevice,
   type DeviceAnswer,

@@ -138,4 +138,23 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 206,
+    name: 'accounts: relays that were not asked for higher routes',
+    statements: [
+      // Relays that gave no answer when the network was asked for accounts at home here. They are
+      // asked again for the accounts whose `checked_at` is not before `since`, in the order
+      // (checked_at, account) after the last one that they answered. `misses` grows with each miss.
+      `CREATE TABLE missed_relays (
+        relay_id TEXT NOT NULL PRIMARY KEY,
+        since BIGINT NOT NULL,
+        after_account TEXT NOT NULL,
+        missed_at BIGINT NOT NULL,
+        misses BIGINT NOT NULL,
+        failures BIGINT NOT NULL,
+        retry_at BIGINT NOT NULL
+      )`,
+      'CREATE INDEX missed_relays_to_ask ON missed_relays (retry_at, relay_id)',
+    ],
+  },
 ];

@@ -1,5 +1,6 @@
 /** All SQL of what this relay does for the routes that name it (07 §B12). */
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Announcement } from './store.ts';
 
 /** A route that names this relay, as the job that confirms it reads it. */
 export interface OwnRoute {
@@ -133,6 +134,39 @@ export async function postponeAnnouncement(
     announceAt,
     account,
     revision,
+  );
+}
+
+/** Records that a relay must be sent the account's route, unless another one must be. */
+export async function addAnnouncement(
+  tx: Writer,
+  { account, revision }: Pick<PendingRoute, 'account' | 'revision'>,
+  { relayId, at }: Announcement,
+): Promise<void> {
+  await tx.run(
+    `UPDATE account_routes SET previous_relay = ?, announce_at = ?, announce_failures = 0
+      WHERE account = ? AND revision = ? AND announce_at IS NULL`,
+    relayId,
+    at,
+    account,
+    revision,
+  );
+}
+
+/** Makes waiting routes of accounts that left a relay due at once; returns how many. */
+export async function wakeAnnouncements(
+  tx: Writer,
+  previousRelay: string,
+  { now, limit }: { readonly now: number; readonly limit: number },
+): Promise<number> {
+  return await tx.run(
+    `UPDATE account_routes SET announce_at = ? WHERE account IN
+      (SELECT account FROM account_routes
+        WHERE announce_at > ? AND previous_relay = ? LIMIT ?)`,
+    now,
+    now,
+    previousRelay,
+    limit,
   );
 }
 

@@ -2,7 +2,9 @@ import type { FinalRoute } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import type { Job, RelayContext } from '../context.ts';
 import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
-import { locate } from './home.ts';
+import { confirmOwnRoute } from './confirm-own-route.ts';
+import { addMissedRelays, nextMissedRelay } from './missed-relay-store.ts';
+import { askMissedRelays } from './missed-relays.ts';
 import {
   earliestCheck,
   endAnnouncement,
@@ -22,7 +24,8 @@ const batchSize = 8;
 
 /**
  * Asks the network for higher routes of the accounts at home here, so that this relay learns that an
- * account left it; sends routes to relays that accounts left and that were not reached (07 §B12).
+ * account left it, and again the relays that did not answer; sends routes to relays that accounts
+ * left and that were not reached (07 §B12).
  */
 export const ownRoutesJob: Job = {
   name: ownRoutesJobName,
@@ -32,11 +35,15 @@ export const ownRoutesJob: Job = {
     // Alone, there is no relay to ask.
     const isAlone = !routeDirectory.hasRelays;
     const isComplete = isAlone || (await check(context, signal));
+    if (!isAlone) await askMissedRelays(context, signal);
     const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
     const next = await storage.read(async (tx) => {
-      const checkedAt = isAlone ? undefined : await earliestCheck(tx, identity.relayId);
+      const announceAt = (await nextAnnouncement(tx)) ?? Infinity;
+      if (isAlone) return announceAt;
+      const checkedAt = await earliestCheck(tx, identity.relayId);
       const checkAt = checkedAt === undefined ? Infinity : checkedAt + limits.ownRouteCheck;
-      return Math.min(Math.max(checkAt, retryAt), (await nextAnnouncement(tx)) ?? Infinity);
+      const missedAt = (await nextMissedRelay(tx)) ?? Infinity;
+      return Math.min(Math.max(checkAt, retryAt), missedAt, announceAt);
     });
     return nextRun(context, ownRoutesJobName, Number.isFinite(next) ? next : undefined);
   },
@@ -66,9 +73,10 @@ async function announce(context: RelayContext, signal: AbortSignal): Promise<voi
 }
 
 /**
- * Confirms routes in batches; each is due again half a day later, at a time of its own.
+ * Confirms routes in batches; each is due again half a day later, at a time of its own. Relays that
+ * did not answer are recorded.
  *
- * @returns whether all were confirmed
+ * @returns whether the network was asked for all
  */
 async function check(context: RelayContext, signal: AbortSignal): Promise<boolean> {
   const { clock, identity, limits, random, routeLookups, storage } = context;
@@ -83,16 +91,20 @@ async function check(context: RelayContext, signal: AbortSignal): Promise<boolea
     after = due.at(-1);
     if (after === undefined) break;
     const outcomes = await Promise.allSettled(
-      due.map(({ account }) => locate(context, account, { now, refresh: true })),
+      due.map(({ account }) => confirmOwnRoute(context, account)),
     );
     const checked = due.filter((_, index) => outcomes[index]?.status === 'fulfilled');
+    const answers = outcomes.filter((outcome) => outcome.status === 'fulfilled');
+    const missed = new Set(answers.flatMap(({ value }) => value));
     if (checked.length < due.length) isComplete = false;
     const jitter = ((random(1)[0] as number) / 256) * (limits.ownRouteCheck / 10);
-    const checkedAt = clock.now() + Math.floor(jitter);
+    const asked = { now: clock.now(), retryAt: clock.now() + limits.remoteRetryFirst };
+    const checkedAt = asked.now + Math.floor(jitter);
     await storage.write(
-      due.map(({ account }) => `account:${account}`),
+      [ownRoutesJobName, ...due.map(({ account }) => `account:${account}`)],
       async (tx) => {
         for (const route of checked) await markChecked(tx, route, checkedAt);
+        await addMissedRelays(tx, missed, asked);
       },
     );
   }

@@ -14,7 +14,7 @@ interface PastLookup {
 /** A lookup that has not ended. */
 interface Lookup {
   readonly asker: string | undefined;
-  readonly home: Promise<Home>;
+  readonly result: Promise<RouteLookup>;
 }
 
 /**
@@ -58,19 +58,19 @@ export class LimitedRouteLookups implements RouteLookups {
       readonly asker: string | undefined;
       readonly lookUp: () => Promise<RouteLookup>;
     },
-  ): Promise<Home> {
+  ): Promise<RouteLookup> {
     const { asker, lookUp } = options;
     const joined = this.#underWay.get(account);
-    if (joined !== undefined) return await joined.home;
+    if (joined !== undefined) return await joined.result;
     if (!this.#hasRoom(asker)) {
       const data = { retry_after: 1 };
       throw new ProtocolError('rate_limited', 'too many accounts are looked up', { data });
     }
     if (asker !== undefined) takeFrom(this.#askers, asker);
-    const home = this.#remember(account, lookUp);
-    this.#underWay.set(account, { asker, home });
+    const result = this.#remember(account, lookUp);
+    this.#underWay.set(account, { asker, result });
     try {
-      return await home;
+      return await result;
     } finally {
       this.#underWay.delete(account);
     }
@@ -87,10 +87,10 @@ export class LimitedRouteLookups implements RouteLookups {
     return hasSession(asker) || others.length < routeLookupsWithoutSession;
   }
 
-  async #remember(account: string, lookUp: () => Promise<RouteLookup>): Promise<Home> {
-    const { home, hasFound } = await lookUp();
-    this.#past.set(account, { at: this.#clock.monotonic(), hasFound });
-    return home;
+  async #remember(account: string, lookUp: () => Promise<RouteLookup>): Promise<RouteLookup> {
+    const result = await lookUp();
+    this.#past.set(account, { at: this.#clock.monotonic(), hasFound: result.hasFound });
+    return result;
   }
 }
 

@@ -29,6 +29,8 @@ export const statusHintsJobName = 'accounts.status-hints';
  * describes them again.
  *
  * @param change.announce the relay that the account leaves, and when it is sent the route again
+ * @param change.isConfirmed false if the network must be asked soon whether another relay has a
+ *   route of the account
  */
 export async function storeRoute(
   tx: Writer,
@@ -40,10 +42,11 @@ export async function storeRoute(
     readonly relayId: string;
     readonly now: number;
     readonly announce?: Announcement | undefined;
+    readonly isConfirmed?: boolean;
   },
 ): Promise<void> {
-  const { known, relayId, now, announce } = change;
-  await writeRoute(tx, account, next, { now, announce });
+  const { known, relayId, now, announce, isConfirmed = true } = change;
+  await writeRoute(tx, account, next, { checkedAt: isConfirmed ? now : 0, announce });
   const from = known?.relayId;
   const to = next.relayId;
   if (to === relayId) {

@@ -64,7 +64,14 @@ export async function writeRoute(
   tx: Writer,
   account: string,
   route: KnownRoute,
-  { now, announce }: { readonly now: number; readonly announce: Announcement | undefined },
+  {
+    checkedAt,
+    announce,
+  }: {
+    /** When the network was last asked for other routes, Unix seconds. */
+    readonly checkedAt: number;
+    readonly announce: Announcement | undefined;
+  },
 ): Promise<void> {
   await tx.run(
     `INSERT INTO account_routes
@@ -85,7 +92,7 @@ export async function writeRoute(
     route.text,
     announce?.relayId ?? null,
     announce?.at ?? null,
-    now,
+    checkedAt,
   );
 }
 

@@ -6,6 +6,7 @@ import {
   type PeerIdentity,
   type PeerLimits,
 } from '@posthouse/peer';
+import { wakeRoutesFor } from '../accounts/index.ts';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
@@ -68,7 +69,7 @@ export class Federation implements AsyncDisposable {
       get hasRelays() {
         return routes().hasRelays;
       },
-      resolveRemote: (account) => routes().resolveRemote(account),
+      resolveRemote: (account, only) => routes().resolveRemote(account, only),
       replicate: (route, leaving) => routes().replicate(route, leaving),
     };
   }
@@ -91,7 +92,11 @@ export class Federation implements AsyncDisposable {
     const { eligibility, faults, filter } = admission;
     const stopping = this.#stopping.signal;
     const health = this.#parts.use(
-      new RelayHealth(context, (relayId) => wakeDestination(context, relayId)),
+      new RelayHealth(context, async (relayId) => {
+        routes.resume(relayId);
+        await wakeDestination(context, relayId);
+        await wakeRoutesFor(context, relayId);
+      }),
     );
     await health.restore();
     const shared = { eligibility, filter, health, faults, stopping };

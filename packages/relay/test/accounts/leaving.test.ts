@@ -1,7 +1,7 @@
 import type { FinalRoute } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { homeOf, observeRoute, readUsableRoute } from '../../src/accounts/index.ts';
+import { homeOf, observeRoute, readUsableRoute, wakeRoutesFor } from '../../src/accounts/index.ts';
 import { Person } from '../fixtures/person.ts';
 import { signIn, signInCode } from '../fixtures/sign-in.ts';
 import type { InProcessRelay } from '../support/in-process-relay.ts';
@@ -102,6 +102,94 @@ describe('07 §B12: a relay that an account leaves', () => {
     expect(lookups).toHaveLength(2);
     expect(await old.runJob(jobName)).toBeGreaterThanOrEqual(old.clock.now() + 43_200);
     expect(lookups).toHaveLength(2);
+  });
+
+  test('if the new relay could not ask any relay, it asks again, and corrects the old one', async () => {
+    wired.cut(next, old);
+    wired.cut(old, next);
+    await ann.moveTo(next);
+    expect(await next.rows('account_routes')).toMatchObject([{ previous_relay: null }]);
+    const delays: number[] = [];
+    for (let attempt = 0; attempt < 6; attempt += 1) {
+      const at = (await next.runJob(jobName)) as number;
+      delays.push(at - next.clock.now());
+      next.clock.advance(at - next.clock.now());
+    }
+    expect(delays).toEqual([30, 30, 60, 120, 240, 480]);
+    expect(await homeAt(old)).toEqual({ kind: 'local' });
+    wired.heal();
+    await next.runJob(jobName);
+    expect(await homeAt(old)).toEqual(elsewhere);
+    expect(await next.rows('missed_relays')).toEqual([]);
+  });
+
+  test('a relay that was missed at the check is asked again as soon as it is back', async () => {
+    wired.cut(next, old);
+    wired.cut(old, next);
+    await ann.moveTo(next);
+    wired.advance(43_200 + 4_321);
+    expect(await old.runJob(jobName)).toBe(old.clock.now() + 30);
+    old.clock.advance(10);
+    expect(await old.runJob(jobName)).toBe(old.clock.now() + 20);
+    wired.heal();
+    wired.cut(next, old);
+    await wakeRoutesFor(old.context, next.relayId);
+    await old.runJob(jobName);
+    expect(await homeAt(old)).toEqual(elsewhere);
+    expect(await old.rows('missed_relays')).toEqual([]);
+  });
+
+  test('the route is sent as soon as the relay that was left is back', async () => {
+    await next.call('account.route.resolve', { account: ann.account });
+    wired.cut(next, old);
+    await ann.moveTo(next);
+    await next.runJob(jobName);
+    wired.heal();
+    await next.runJob(jobName);
+    expect(await homeAt(old)).toEqual({ kind: 'local' });
+    await wakeRoutesFor(next.context, 'another relay');
+    await next.runJob(jobName);
+    expect(await homeAt(old)).toEqual({ kind: 'local' });
+    await wakeRoutesFor(next.context, old.relayId);
+    await next.runJob(jobName);
+    expect(await homeAt(old)).toEqual(elsewhere);
+  });
+
+  test('a relay that was missed is asked for the rest, after what it answered', async () => {
+    for (let index = 0; index < 9; index += 1) await Person.register(old, `${index}`, []);
+    wired.advance(43_200 + 4_321);
+    wired.cut(old, next);
+    await old.runJob(jobName);
+    wired.heal();
+    const asked: string[] = [];
+    const { missed } = old;
+    old.routes = (account, only) => {
+      if (only === next.relayId) asked.push(account);
+      return [];
+    };
+    old.missed = () => (asked.length > 8 ? [next.relayId] : missed());
+    old.clock.advance(30);
+    await old.runJob(jobName);
+    expect(asked).toHaveLength(10);
+    const answered = asked.splice(0).slice(0, 8);
+    old.clock.advance(30);
+    await old.runJob(jobName);
+    expect(asked).toHaveLength(2);
+    expect(answered).not.toContain(asked[0]);
+    expect(await old.rows('missed_relays')).toEqual([]);
+  });
+
+  test('a relay that is not among the active ones any more is forgotten after a day', async () => {
+    wired.cut(old, next);
+    wired.advance(43_200 + 4_321);
+    await old.runJob(jobName);
+    old.missed = (only) => (only === undefined ? [] : [next.relayId]);
+    wired.advance(86_399);
+    await old.runJob(jobName);
+    expect(await old.rows('missed_relays')).toMatchObject([{ failures: 1 }]);
+    wired.advance(60);
+    await old.runJob(jobName);
+    expect(await old.rows('missed_relays')).toEqual([]);
   });
 
   test('a relay without others asks for none of its accounts, and writes nothing', async () => {

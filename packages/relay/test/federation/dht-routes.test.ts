@@ -65,9 +65,9 @@ test('07 §B12: a relay that does not answer delays a lookup by three seconds, a
     .poll(() => metrics.value('dht_requests', { type: 'get_value', outcome: 'ok' }))
     .toBe(2);
   clock.advance(3);
-  expect(await found).toEqual([]);
+  expect(await found).toEqual({ routes: [], missed: [idOf(2)], claimed: [] });
   expect(asked).toEqual([idOf(1), idOf(2), idOf(3)]);
-  expect(await routes.resolveRemote(account)).toEqual([]);
+  expect(await routes.resolveRemote(account)).toMatchObject({ missed: [idOf(2)] });
   expect(asked.slice(3)).toEqual([idOf(1), idOf(3)]);
 });
 

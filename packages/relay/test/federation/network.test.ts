@@ -186,5 +186,7 @@ test('07 §B7: a relay without a listener for others is alone, and warns', async
   expect(await context.relayClient.call(unknown, 'device.status', {})).toEqual({
     kind: 'unreachable',
   });
-  expect(await context.routeDirectory.resolveRemote('neo:1:x')).toEqual([]);
+  expect(await context.routeDirectory.resolveRemote('neo:1:x')).toEqual({
+    ...{ routes: [], missed: [], claimed: [] },
+  });
 });

@@ -107,13 +107,12 @@ test('07 §B12: an old relay that cannot be reached does not block the move, and
   await network.untilInTime(async () => (await serves(b, a, ben)) === 'route_stale');
 });
 
-test('07 §B12: an old relay that the new one does not know learns of the move within half a day', async () => {
+test('07 §B12: an old relay that the new one does not know learns of the move after healing', async () => {
   const { a, b, c } = network;
   const ben = await network.register('ben', b);
   network.cutAll();
   await ben.moveTo(c);
   await network.heal();
-  network.advance(50_000);
   await network.untilInTime(async () => (await serves(b, a, ben)) === 'route_stale');
 });
 
@@ -130,5 +129,5 @@ test('03 §12: an account that comes back is at home where it began, with all me
     sent.push(one);
   }
   expect(await differences(sent, new Map([[ben, [b, c]]]))).toEqual([]);
-  expect(await serves(c, a, ben)).toBe('route_stale');
+  await network.untilInTime(async () => (await serves(c, a, ben)) === 'route_stale');
 });

@@ -46,7 +46,12 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   clock = new ManualClock();
   faults: StorageFaults = {};
   /** Answers of other relays; replaced by tests that know some. */
-  routes: (account: string) => readonly FinalRoute[] | Promise<readonly FinalRoute[]> = noRoutes;
+  routes: (
+    account: string,
+    only?: string,
+  ) => readonly FinalRoute[] | Promise<readonly FinalRoute[]> = noRoutes;
+  /** Relays that give no answer about routes. */
+  missed: (only?: string) => readonly string[] = () => [];
   callRelay: (to: string, method: string, params: JsonObject) => Promise<RelayAnswer> = unreachable;
   notifyRelay: (to: string, name: string, params: JsonObject) => Promise<boolean> = notSent;
   /** Sends a route to other relays; says which of them stored it. */
@@ -90,6 +95,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.clock = new ManualClock();
     this.faults = {};
     this.routes = noRoutes;
+    this.missed = () => [];
     this.awayHome?.forget();
     this.callRelay = this.#answerOfHome();
     this.notifyRelay = notSent;
@@ -249,7 +255,13 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         verifier: this.#verifier(),
         routeDirectory: {
           hasRelays: this.hasRelays,
-          resolveRemote: async (account) => await this.routes(account),
+          resolveRemote: async (account, only) => {
+            const routes = await this.routes(account, only);
+            const missed = this.missed(only).filter((relayId) => relayId === (only ?? relayId));
+            const claimed = [...new Set(routes.map((route) => route.relay_id))];
+            const others = claimed.filter((id) => id !== this.relayId && !missed.includes(id));
+            return { routes, missed, claimed: others };
+          },
           replicate: (route, leaving) => this.replicate(route, leaving),
         },
         relayClient: {

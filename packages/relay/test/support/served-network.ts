@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import type { PartialConfig } from '../../src/config/index.ts';
+import { defaultLimits } from '../../src/limits.ts';
 import { devAuthority } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from './folder.ts';
 import { ServedRelay } from './served-relay.ts';
@@ -10,8 +11,12 @@ import { ServedRelay } from './served-relay.ts';
 /** For what needs no time of the relays' clocks, on a busy machine. */
 export const patience = { timeout: 20_000, interval: 5 };
 
-/** Connections of loopback all have one address. */
+/**
+ * Connections of loopback all have one address. Tests move clocks by seconds while relays ask each
+ * other, which must not end the questions.
+ */
 export const generousPeers = {
+  dhtQuestionTimeout: defaultLimits.dhtLookupTimeout,
   peerHandshakesPerAddress: 1_000,
   peerHandshakeRate: 1e6,
   peerHandshakeBurst: 1e6,

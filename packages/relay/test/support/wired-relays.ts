@@ -78,9 +78,16 @@ export class WiredRelays implements AsyncDisposable {
   }
 
   #wire(relay: InProcessRelay): void {
-    relay.routes = async (account) => {
-      const found = this.#reachableFrom(relay).map((other) => knownRoutes(other, account));
-      return (await Promise.all(found)).flat();
+    relay.routes = async (account, only) => {
+      const asked = this.#reachableFrom(relay).filter(
+        ({ relayId }) => relayId === (only ?? relayId),
+      );
+      return (await Promise.all(asked.map((other) => knownRoutes(other, account)))).flat();
+    };
+    relay.missed = () => {
+      const reachable = this.#reachableFrom(relay);
+      const others = this.relays.filter((other) => other !== relay && !reachable.includes(other));
+      return others.map(({ relayId }) => relayId);
     };
     relay.replicate = async (route, leaving) => {
       const left = this.#reachableFrom(relay).find(({ relayId }) => relayId === leaving);

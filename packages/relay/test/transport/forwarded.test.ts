@@ -35,7 +35,10 @@ beforeAll(async () => {
   context.routeDirectory = {
     ...context.routeDirectory,
     hasRelays: true,
-    resolveRemote: async () => routes.map(({ route }) => parseJson(route as string) as never),
+    resolveRemote: async () => ({
+      routes: routes.map(({ route }) => parseJson(route as string) as never),
+      ...{ missed: [], claimed: [] },
+    }),
   };
   context.relayClient = { ...context.relayClient, call: callHome };
 });

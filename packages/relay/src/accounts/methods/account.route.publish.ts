@@ -15,7 +15,7 @@ import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handl
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
-import { knownRoute, locate } from '../home.ts';
+import { confirmHome, knownRoute } from '../home.ts';
 import { endAnnouncement, readPreviousRelay } from '../own-route-store.ts';
 import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
 import { deleteProfile, type KnownRoute, readRoute, readStaged, readState } from '../store.ts';
@@ -41,7 +41,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
       'the registry does not list this relay as active: try another relay',
     );
   }
-  await lookUpUnknown(context, account, { now, asker: `address ${call.address}` });
+  const isAnswered = await lookUpUnknown(context, account, `address ${call.address}`);
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   const published = await storage.write(`account:${account}`, async (tx) => {
@@ -56,9 +56,13 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     }
     const at = now + limits.remoteRetryFirst;
     const announce = leaving === undefined ? undefined : { relayId: leaving, at };
-    await storeRoute(tx, account, submitted, { known, relayId: identity.relayId, now, announce });
-    return { text: submitted.text, notices, leaving };
+    // The account may have been at home at a relay that this one does not know of.
+    const isConfirmed = isStillHome(known, identity.relayId) || (known === undefined && isAnswered);
+    const change = { known, relayId: identity.relayId, now, announce, isConfirmed };
+    await storeRoute(tx, account, submitted, change);
+    return { text: submitted.text, notices, leaving, isConfirmed };
   });
+  if (published.isConfirmed === false) context.jobs.wake(ownRoutesJobName);
   return await replicate(context, published);
 };
 
@@ -66,18 +70,22 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
  * Asks the network for an account that is unknown here: a higher route refuses the submitted one,
  * and the relay that the account leaves is sent it. If nothing is found the account may move all the
  * same (07 §B12).
+ *
+ * @returns whether every relay answered that was to be asked
  */
 async function lookUpUnknown(
   context: RelayContext,
   account: string,
-  by: { readonly now: number; readonly asker: string },
-): Promise<void> {
-  const known = await context.storage.read((tx) => readRoute(tx, account));
-  if (known !== undefined) return;
+  asker: string,
+): Promise<boolean> {
+  const { routeDirectory, storage } = context;
+  const known = await storage.read((tx) => readRoute(tx, account));
+  if (known !== undefined || !routeDirectory.hasRelays) return true;
   try {
-    await locate(context, account, { ...by, refresh: true });
+    return (await confirmHome(context, account, asker)).missed.length === 0;
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
+    return false;
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { BoundedMap } from '../../bounded-map.ts';
-import type { RelayContext, Replication, RouteDirectory } from '../../context.ts';
+import type { FoundRoutes, RelayContext, Replication, RouteDirectory } from '../../context.ts';
 import { dhtAsked, relaysLeftOut, routeRecordRefused } from '../../observability/peer-events.ts';
 import type { PeerConnections } from '../connections.ts';
 import type { Eligibility } from '../eligibility.ts';
@@ -68,16 +68,21 @@ export class DhtRoutes implements RouteDirectory {
     this.#paused.delete(relayId);
   }
 
-  async resolveRemote(account: string): Promise<readonly FinalRoute[]> {
+  async resolveRemote(account: string, only?: string): Promise<FoundRoutes> {
     const { network, clock, limits } = this.#context;
     const key = deriveRouteKey(network, account);
     using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
     const request: KadRequest = { type: kadTypes.getValue, key };
     // A higher route may be anywhere, so an answer counts when all have answered or had their time.
-    const found = await Promise.all(
-      this.#relaysToAsk().map((relayId) => this.#find(relayId, { request, signal: limit.signal })),
-    );
-    return distinct(found.filter((route) => route !== undefined));
+    const relays = only === undefined ? this.#relaysToAsk() : [only];
+    const ask = { request, signal: limit.signal };
+    const found = await Promise.all(relays.map((relayId) => this.#find(relayId, ask)));
+    const routes = distinct(found.flatMap((answer) => answer?.route ?? []));
+    return {
+      routes,
+      missed: relays.filter((_, index) => found[index] === undefined),
+      claimed: relays.filter((relayId, index) => found[index]?.route?.relay_id === relayId),
+    };
   }
 
   /** Chooses the relays to ask: connected ones first, failing ones last, each group by its ID. */
@@ -117,26 +122,31 @@ export class DhtRoutes implements RouteDirectory {
     return { isEnough: true, reachedLeaving };
   }
 
-  /** Asks one relay for a route, for a limited time, and verifies its record. */
-  async #find(relayId: string, ask: Ask): Promise<FinalRoute | undefined> {
+  /**
+   * Asks one relay for a route, for a limited time, and verifies its record; `undefined` without an
+   * answer.
+   */
+  async #find(relayId: string, ask: Ask): Promise<Answer | undefined> {
     const { clock, limits } = this.#context;
     const { eligibility, faults } = this.#parts;
     using limit = timeLimit(clock, limits.dhtQuestionTimeout, ask.signal);
-    const record = (await this.#ask(relayId, { ...ask, signal: limit.signal }))?.record;
-    if (record?.key === undefined || record.value === undefined) return undefined;
+    const reply = await this.#ask(relayId, { ...ask, signal: limit.signal });
+    if (reply === undefined) return undefined;
+    const { record } = reply;
+    if (record?.key === undefined || record.value === undefined) return { route: undefined };
     try {
       const { key, value } = record;
       const route = readRouteRecord(this.#context, { key, value });
-      if (!(await this.#newAccounts.admit(relayId, route.account))) return undefined;
+      if (!(await this.#newAccounts.admit(relayId, route.account))) return { route: undefined };
       const verified = verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
       // The descriptor of the relay that it names may have to be fetched.
       await unlessAborted(ask.signal, verified);
-      return route;
+      return { route };
     } catch (error) {
       routeRecordRefused(this.#context, { relay: relayId, error });
       const fault = dhtFaultOf(error);
       if (fault !== undefined) faults.add(relayId, fault);
-      return undefined;
+      return { route: undefined };
     }
   }
 
@@ -198,6 +208,11 @@ export class DhtRoutes implements RouteDirectory {
 interface Ask {
   readonly request: KadRequest;
   readonly signal: AbortSignal;
+}
+
+/** A relay's answer, with the valid route that it has, if any. */
+interface Answer {
+  readonly route: FinalRoute | undefined;
 }
 
 /** Leaves out routes with the same text, which several relays have. */
