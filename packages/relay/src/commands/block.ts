@@ -83,7 +83,9 @@ async function add(relayId: string, of: Command): Promise<void> {
 
 async function remove(relayId: string, of: Command): Promise<void> {
   const { config } = configAndFlags<OwnFlags>(of);
-  const wasBlocked = await withStorage(config, (storage) => unblockRelay(storage, relayId));
+  const wasBlocked = await withStorage(config, (storage) =>
+    unblockRelay(storage, relayId, systemClock.now()),
+  );
   if (!wasBlocked) throw new Error(`relay ${relayId} is not blocked: see posthouse block list`);
   relayUnblocked({ log: createLog(config.log) }, { relay: relayId });
   print([`relay ${relayId} is no longer blocked`]);

@@ -1,6 +1,7 @@
 /** SQL of the operator's list of blocked relays. A running relay reads it by itself. */
 import { readBoundRelay } from '../storage/identity.ts';
 import type { Reader, Row, Storage } from '../storage/types.ts';
+import { endPause } from './health-store.ts';
 import { knownRelays } from './store.ts';
 
 /** A relay that the operator refuses, whatever the registry says. */
@@ -53,14 +54,21 @@ export async function blockRelay(
 }
 
 /**
- * Ends the block of a relay.
+ * Ends the block of a relay, and the pause that failed dials of the blocked relay began.
+ *
+ * @param now Unix seconds
  * @returns whether it was blocked
  */
-export async function unblockRelay(storage: Storage, relayId: string): Promise<boolean> {
-  const removed = await storage.write(knownRelays, (tx) =>
-    tx.run('DELETE FROM blocked_relays WHERE relay_id = ?', relayId),
-  );
-  return removed > 0;
+export async function unblockRelay(
+  storage: Storage,
+  relayId: string,
+  now: number,
+): Promise<boolean> {
+  return await storage.write(knownRelays, async (tx) => {
+    const removed = await tx.run('DELETE FROM blocked_relays WHERE relay_id = ?', relayId);
+    if (removed > 0) await endPause(tx, relayId, now);
+    return removed > 0;
+  });
 }
 
 /** Lists the blocked relays, the newest last; at most `limit`. */

@@ -67,3 +67,18 @@ export async function readFailing(tx: Reader): Promise<ReadonlyMap<string, Faili
     ]),
   );
 }
+
+/**
+ * Lets a failing relay be tried again at once; a running relay reads that by itself.
+ *
+ * @param now Unix seconds
+ * @returns whether it was failing
+ */
+export async function endPause(tx: Writer, relayId: string, now: number): Promise<boolean> {
+  const changed = await tx.run(
+    'UPDATE relays SET retry_at = ? WHERE relay_id = ? AND failing_since IS NOT NULL',
+    now,
+    relayId,
+  );
+  return changed > 0;
+}

@@ -3,6 +3,7 @@ import type { RelayEntry } from '@posthouse/protocol';
 import { readBoundRelay } from '../storage/identity.ts';
 import type { Reader, Row, Storage } from '../storage/types.ts';
 import { isBlocked } from './block-store.ts';
+import { endPause } from './health-store.ts';
 import { knownRelays } from './store.ts';
 
 /** Another relay. Times are Unix seconds. */
@@ -83,12 +84,7 @@ export async function retryRelay(
 ): Promise<RetryResult> {
   return await storage.write(knownRelays, async (tx) => {
     if (await isBlocked(tx, relayId)) return 'blocked';
-    const changed = await tx.run(
-      'UPDATE relays SET retry_at = ? WHERE relay_id = ? AND failing_since IS NOT NULL',
-      now,
-      relayId,
-    );
-    if (changed > 0) return 'retried';
+    if (await endPause(tx, relayId, now)) return 'retried';
     const row = await tx.get('SELECT relay_id FROM relays WHERE relay_id = ?', relayId);
     return row === undefined ? 'not_known' : 'not_failing';
   });

@@ -187,6 +187,18 @@ describe('posthouse peers', () => {
     });
   });
 
+  test('a relay that is no longer blocked is tried at once: its block made it fail', async () => {
+    await know('a', { ...failing, retry_at: 9_000_000_000 });
+    await insert(relay.context.storage, 'blocked_relays', {
+      ...{ relay_id: id('a'), reason: '', created_at: at },
+    });
+    const remove = ['block', 'remove', 'relay', id('a'), '--data', data.path];
+    expect(await posthouse(remove, data.environment).ended).toBe(0);
+    const [a] = (await listed()) as { next_try: number; state: string }[];
+    expect(a?.state).toBe('failing');
+    expect(a?.next_try).toBeLessThan(9_000_000_000);
+  });
+
   test('works without a running relay', async () => {
     await know('a', { ...failing, retry_at: 9_000_000_000 });
     await relay[Symbol.asyncDispose]();

@@ -216,7 +216,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect([isConnected(first), isConnected(second)]).toEqual([false, false]);
       }, patience);
       expect(await askForAnn()).not.toEqual(active);
-      await unblockRelay(storage, b.relayId);
+      await unblockRelay(storage, b.relayId, clock.now());
       await network.connected();
       network.advance(900);
       await vi.waitFor(async () => expect(await askForAnn()).toEqual(active), patience);
