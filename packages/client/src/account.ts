@@ -1,5 +1,5 @@
 import { timelines } from './accounts/account-rows.ts';
-import { resolveOwnState } from './accounts/device-states.ts';
+import { syncOwnState } from './accounts/device-states.ts';
 import { homeRelay, isWrongHome, refreshHome } from './accounts/home-relay.ts';
 import { checkMove, moveHome } from './accounts/move-home.ts';
 import { knownProfile, publishProfile } from './accounts/profiles.ts';
@@ -217,7 +217,7 @@ export class Account {
     const core = this.#core;
     const home = await core.home();
     const { signal } = visit;
-    await resolveOwnState(core, home, { account: this.id, signal });
+    await syncOwnState(core, home, signal);
     yield* readTimeline(core, home.relayId, visit);
     await flushOutbox(core, signal);
   }

@@ -6,6 +6,8 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { accountSigner } from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import {
   type Account,
@@ -18,7 +20,7 @@ import { NodeTransport, SqliteStore } from '../src/node.ts';
 import { Person } from './support/courier.ts';
 import type { Json } from './support/hostile-answers.ts';
 import { LyingRelay } from './support/lying-relay.ts';
-import { befriend, texts } from './support/relay-with-clients.ts';
+import { befriend, network, texts } from './support/relay-with-clients.ts';
 
 let relay: LyingRelay;
 let ann: Account;
@@ -254,6 +256,43 @@ test('04 §18.3: a relay that refuses every position is read from the beginning 
   relay.behave();
   await bob.sync();
   expect(await texts(bob)).toEqual(['one', 'two']);
+});
+
+describe('03 §4: a relay that has an older device state than its account', () => {
+  test('gets the newer one from a device that has no account key', async () => {
+    const accountKey = nodeRandom(32);
+    const carol = await relay.world.person({ accountKey, prefer: 'http' });
+    const phone = await (await relay.world.client({ prefer: 'http' })).setUp({ accountKey });
+    await carol.sync();
+    await backUp();
+    await carol.devices.remove(phone.deviceId, {
+      accountKey: accountSigner(network, accountKey),
+      force: true,
+    });
+    await carol.sync();
+    const newest = relay.honest.get('device.state.resolve').revision;
+    await restore();
+    await carol.messages.send(carol.id, { text: 'to myself' });
+    await carol.sync();
+    expect(await texts(carol)).toEqual(['to myself']);
+    expect(relay.honest.get('device.state.resolve').revision).toBe(newest);
+    await expect(phone.sync()).rejects.toMatchObject({ code: 'relay_refused' });
+  });
+});
+
+test('04 §15.2: a message that a relay accepted and lost is submitted again, and arrives once', async () => {
+  await bob.sync();
+  await ann.sync();
+  await backUp();
+  relay.lie('message.send', (status) => ({ ...status, status: 'delivering' }));
+  await send('accepted');
+  relay.behave();
+  await restore();
+  await ann.sync();
+  await ann.sync();
+  await bob.sync();
+  expect(await texts(bob)).toEqual(['accepted']);
+  expect((await ann.messages.list()).at(-1)).toMatchObject({ status: 'target_accepted' });
 });
 
 test('04 §18.3: a store in a file keeps what it knows of the last record', async () => {

@@ -119,6 +119,32 @@ export async function resolveOwnState(
 }
 
 /**
+ * Reads the own state as {@link resolveOwnState}. If the home relay has an older one, because its
+ * storage was put back to a backup, the stored one is published again: it is signed already, so
+ * that no account key is needed, and a device that was removed since is out again (03 §4).
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function syncOwnState(
+  core: AccountCore,
+  connection: RelayConnection,
+  signal: AbortSignal,
+): Promise<void> {
+  const { account, store } = core;
+  try {
+    await resolveOwnState(core, connection, { account, signal });
+  } catch (error) {
+    if (!(error instanceof RelayMisbehaviour) || error.reason !== 'lower_revision') throw error;
+    const known = await store.read((tx) => knownState(tx, account));
+    if (known === undefined) throw error;
+    await connection.call('device.state.publish', known, { signal }).catch((cause: unknown) => {
+      throw isRefusal(cause) ? error : cause;
+    });
+    await resolveOwnState(core, connection, { account, signal });
+  }
+}
+
+/**
  * Reads another account's state: with a signed query if there is a grant or invite, else publicly.
  * The signer of an invite must be one of the currently valid devices (03 §5.7).
  *

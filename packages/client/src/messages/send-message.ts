@@ -246,7 +246,12 @@ async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal)
     await storeStatus(core, row, checkedStatus(answer, method));
   } catch (error) {
     if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
-    await storeRejection(core, row, error);
+    const home = await core.home();
+    // A relay keeps its results longer than it delivers (04 §15.2): one that has none lost the
+    // message. Submitted unchanged it is delivered once, or refused as expired.
+    if (isRefusal(error, 'not_found') && row.relayId === home.relayId) {
+      await submit(core, row, signal);
+    } else await storeRejection(core, row, error);
   }
 }
 
