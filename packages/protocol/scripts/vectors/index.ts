@@ -14,6 +14,7 @@ import { channelVectors, groupVectors } from './hosted.ts';
 import { certificateVectors, deviceStateVectors, profileVectors } from './identity.ts';
 import { contentVectors, envelopeVectors, messageVectors, payloadVectors } from './messages.ts';
 import { handshakeVectors, peerKeyVectors } from './peers.ts';
+import { relayRequestVectors } from './relay-requests.ts';
 import { authVectors, descriptorVectors, routeVectors } from './relays.ts';
 
 const makers: Readonly<Record<string, () => VectorFile>> = {
@@ -39,6 +40,7 @@ const makers: Readonly<Record<string, () => VectorFile>> = {
   payloads: payloadVectors,
   'peer-keys': peerKeyVectors,
   profiles: profileVectors,
+  'relay-requests': relayRequestVectors,
   'relay-rpc': relayRpcVectors,
   routes: routeVectors,
   'rpc-faults': rpcFaultVectors,

@@ -9,6 +9,7 @@ import { crypto, encoding, network } from './operations-core.ts';
 import { federation } from './operations-federation.ts';
 import { contacts, identity } from './operations-identity.ts';
 import { hosted, messages } from './operations-messages.ts';
+import { relayRpc } from './operations-relay-rpc.ts';
 
 /** Every operation by its name. */
 export const operations: Readonly<Record<string, Operation>> = {
@@ -20,6 +21,7 @@ export const operations: Readonly<Record<string, Operation>> = {
   ...messages,
   ...hosted,
   ...federation,
+  ...relayRpc,
 };
 
 /**
