@@ -73,13 +73,13 @@ async function announce(context: RelayContext, signal: AbortSignal): Promise<voi
 }
 
 /**
- * Confirms routes in batches; each is due again half a day later, at a time of its own. Relays that
- * did not answer are recorded.
+ * Confirms routes in batches; each is due again half a day later, at the pace of the questions to
+ * other relays. Relays that did not answer are recorded.
  *
  * @returns whether the network was asked for all
  */
 async function check(context: RelayContext, signal: AbortSignal): Promise<boolean> {
-  const { clock, identity, limits, random, routeLookups, storage } = context;
+  const { clock, identity, limits, routeLookups, storage } = context;
   const now = clock.now();
   // After a start all are due: what came while the relay was stopped was missed.
   const by = Math.max(now - limits.ownRouteCheck, routeLookups.startedAt - 1);
@@ -97,13 +97,11 @@ async function check(context: RelayContext, signal: AbortSignal): Promise<boolea
     const answers = outcomes.filter((outcome) => outcome.status === 'fulfilled');
     const missed = new Set(answers.flatMap(({ value }) => value));
     if (checked.length < due.length) isComplete = false;
-    const jitter = ((random(1)[0] as number) / 256) * (limits.ownRouteCheck / 10);
     const asked = { now: clock.now(), retryAt: clock.now() + limits.remoteRetryFirst };
-    const checkedAt = asked.now + Math.floor(jitter);
     await storage.write(
       [ownRoutesJobName, ...due.map(({ account }) => `account:${account}`)],
       async (tx) => {
-        for (const route of checked) await markChecked(tx, route, checkedAt);
+        for (const route of checked) await markChecked(tx, route, asked.now);
         await addMissedRelays(tx, missed, asked);
       },
     );

@@ -102,6 +102,12 @@ describe('07 §B12: a relay that an account leaves', () => {
     expect(lookups).toHaveLength(2);
     expect(await old.runJob(jobName)).toBeGreaterThanOrEqual(old.clock.now() + 43_200);
     expect(lookups).toHaveLength(2);
+
+    // However short the time since the last check.
+    wired.advance(1);
+    await old.restart();
+    await old.runJob(jobName);
+    expect(lookups).toHaveLength(3);
   });
 
   test('if the new relay could not ask any relay, it asks again, and corrects the old one', async () => {
