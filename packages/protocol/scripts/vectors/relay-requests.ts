@@ -7,6 +7,7 @@ import {
   certificateOf,
   deterministic,
   network,
+  relayKey,
   signedBy,
   start,
   tampered,
@@ -220,7 +221,9 @@ function queryCases(file: VectorFile): void {
     ['an authorization of another type', signedQuery({ authorization: annCertificate })],
     [
       'a certificate whose account is not that of its key',
-      signedQuery({ signer_certificate: certificateOf(ann, ann.device, { account }) }),
+      signedQuery({
+        signer_certificate: certificateOf(ann, ann.device, { account: relayKey.account }),
+      }),
     ],
   ] as const) {
     bad(file, { name, method, params });
