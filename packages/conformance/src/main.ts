@@ -5,6 +5,7 @@ import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { checks } from './checks/index.ts';
 import { TestContext } from './fixtures/test-context.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
+import { restartBy } from './restart.ts';
 import { type Finding, runChecks, selectChecks } from './runner.ts';
 import { RelaySeats } from './seat/relay-seats.ts';
 import { loadTarget, type Target } from './target.ts';
@@ -18,6 +19,7 @@ interface Options {
   readonly certificate?: string;
   readonly key?: string;
   readonly registryRefresh?: number;
+  readonly restart?: string;
   readonly only?: string[];
   readonly json?: boolean;
   readonly list?: boolean;
@@ -37,6 +39,7 @@ const command = new Command('posthouse-conformance')
     'with --listen: how often the relay reads its registry',
     secondsOf,
   )
+  .option('--restart <command>', 'shell command that restarts the relay, for the checks of that')
   .option('--service <word>', 'service word', 'svc')
   .option('--only <prefix...>', 'only checks whose id starts with a prefix')
   .option('--json', 'one JSON object per line instead of text')
@@ -58,7 +61,12 @@ const command = new Command('posthouse-conformance')
     checkSeatOptions(options);
     const client = await targetOf(options);
     await using seats = await seatsOf(client, options);
-    const target = seats === undefined ? client : { ...client, seats };
+    const { restart } = options;
+    const target = {
+      ...client,
+      ...(seats && { seats }),
+      ...(restart && { restart: () => restartBy(restart, client) }),
+    };
     process.exitCode = (await report(target, options)) ? 0 : 1;
   });
 

@@ -15,6 +15,8 @@ export interface Target {
   readonly ca: string | undefined;
   /** Relays of the kit's own, if the relay under test can reach them. */
   readonly seats?: RelaySeats;
+  /** Restarts the relay, and resolves when it answers; absent if the kit cannot. */
+  readonly restart?: () => Promise<void>;
   /** Replaces answers before a check reads them; tests use it to make checks fail. */
   readonly alter?: (method: string, answer: Answer) => Answer;
 }

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
 import { engine } from '../../relay/test/support/engine.ts';
 import type { Check, CheckTransport } from '../src/check.ts';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
@@ -23,26 +24,38 @@ afterAll(async () => {
   await relays[Symbol.asyncDispose]();
 });
 
+/** Checks between relays about what the engine does not store. */
+const withoutStorage = /^(?:peer\.|rpc\.(?:envelope|frames|limits)$|dht\.(?:frames|messages)$)/;
+
 /**
  * Returns the transports of a check. PostgreSQL gets the same statements over either client
  * transport: there a check that runs over WebSocket is not repeated over HTTPS.
  */
-function transportsOf({ transports }: Check): readonly CheckTransport[] {
-  if (engine === 'sqlite' || !transports.includes('wss')) return transports;
+function transportsOf({ method, transports }: Check): readonly CheckTransport[] {
+  if (engine === 'sqlite') return transports;
+  if (withoutStorage.test(method)) return [];
+  if (!transports.includes('wss')) return transports;
   return transports.filter((transport) => transport !== 'https');
 }
 
-describe.concurrent('conformance of the relay', () => {
-  for (const check of checks) {
-    for (const transport of transportsOf(check)) {
-      test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({
-        expect,
-      }) => {
-        const finding = await runCheck(relays.targetFor(check), check, transport);
-        expect(finding).toMatchObject({ outcome: 'passed' });
-      });
-    }
+function expectPassing(check: Check): void {
+  for (const transport of transportsOf(check)) {
+    test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({ expect }) => {
+      const finding = await runCheck(relays.targetFor(check), check, transport);
+      expect(finding).toMatchObject({ outcome: 'passed' });
+    });
   }
+}
+
+/** Checks that restart the relay, which none may use meanwhile. */
+const isRestart = ({ method }: Check) => method === 'restart';
+
+describe.concurrent('conformance of the relay', () => {
+  for (const check of checks) if (!isRestart(check)) expectPassing(check);
+});
+
+describe('conformance of the relay after restarts', () => {
+  for (const check of checks.filter(isRestart)) expectPassing(check);
 });
 
 test('the checks let every method succeed on this storage engine', () => {
@@ -71,8 +84,18 @@ test('checks that would wait for days are not applicable, with the reason', asyn
     .filter(({ waitsForPeriod }) => waitsForPeriod === true)
     .map(({ id }) => id);
   expect(waiting.length).toBeGreaterThan(0);
-  for (const finding of await findings(relays.defaults.target, waiting)) {
-    const reason = expect.stringMatching(/ for 10080 min here; a check waits 10 s at most$/);
+  for (const finding of await findings(relays.withSeats.target, waiting)) {
+    const reason = expect.stringMatching(
+      / for (?:10080|43200) min here; a check waits 10 s at most$/,
+    );
+    expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
+  }
+});
+
+test('without a command for it, restarts are not applicable, with the reason', async () => {
+  const { restart: _, ...target } = relays.withSeats.target;
+  for (const finding of await findings(target, ['restart/'])) {
+    const reason = '--restart is missing: a command that restarts the relay';
     expect(finding).toMatchObject({ outcome: 'not_applicable', reason });
   }
 });
@@ -93,9 +116,10 @@ test('the command is another relay, and leaves the registry as it was', async ()
     new URL('../src/main.ts', import.meta.url).pathname,
     ...['--relay', target.baseUrl, '--registry', registry, '--ca', join(folder, 'tls', 'ca.pem')],
     ...['--listen', '127.0.0.1', '--certificate', `${certificate}.pem`],
-    ...['--key', `${certificate}.key`, '--only', 'peer.admission/listed', 'peer.dial/reaches'],
+    ...['--key', `${certificate}.key`, '--restart', 'exit'],
+    ...['--only', 'peer.admission/listed', 'peer.dial/reaches', 'restart/received'],
   ]);
-  expect(stdout).toMatch(/^2 passed, 0 failed in \d+ s$/m);
+  expect(stdout).toMatch(/^3 passed, 0 failed in \d+ s$/m);
   expect(JSON.parse(readFileSync(registry, 'utf8'))).toEqual(before);
 });
 

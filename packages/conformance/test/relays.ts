@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type PartialConfig, Relay } from '@posthouse/relay';
 import { devCertificate } from '../../relay/src/tls/dev-ca.ts';
 import { RelayData } from '../../relay/test/support/engine.ts';
+import { freePort } from '../../relay/test/support/ports.ts';
 import { type Check, loadTarget, RelaySeats, type Target } from '../src/index.ts';
 
 /** Rate limits that the checks never reach. */
@@ -26,29 +27,42 @@ interface TestRelay extends AsyncDisposable {
 export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
   const data = stack.use(await RelayData.empty());
-  const relay = stack.use(
-    await Relay.start({
+  // It can start again at the same addresses.
+  const [port, peerPort] = [await freePort(), await freePort()];
+  const start = () =>
+    Relay.start({
       dev: true,
       ...data.config,
-      listen: '127.0.0.1:0',
+      listen: `127.0.0.1:${port}`,
+      federation: { listen: `127.0.0.1:${peerPort}` },
       log: 'silent',
       ...config,
-    }),
-  );
+    });
+  let relay = await start();
+  stack.defer(() => relay[Symbol.asyncDispose]());
+  const restart = async () => {
+    await relay[Symbol.asyncDispose]();
+    relay = await start();
+  };
   const target = await loadTarget({
     relay: relay.https[0] as string,
     registry: join(data.path, 'registry.json'),
     ca: join(data.path, 'tls', 'ca.pem'),
   });
   const owned = stack.move();
-  const { metrics } = relay.context;
   return {
-    target,
+    target: { ...target, restart },
     folder: data.path,
-    relay,
-    successes: (method) =>
-      metrics.value('calls', { method, transport: 'http', code: 'ok' }) +
-      metrics.value('calls', { method, transport: 'websocket', code: 'ok' }),
+    get relay() {
+      return relay;
+    },
+    successes: (method) => {
+      const { metrics } = relay.context;
+      return (
+        metrics.value('calls', { method, transport: 'http', code: 'ok' }) +
+        metrics.value('calls', { method, transport: 'websocket', code: 'ok' })
+      );
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -64,7 +78,7 @@ const unlimitedPeers = {
 
 /** Seconds that checks with other relays would wait for otherwise. */
 const shortTimes = {
-  federationRegistryRefresh: 2,
+  federationRegistryRefresh: 1,
   federationRegistryCheck: 1,
   federationRegistryRetry: 1,
   federationDescriptorForced: 1,
@@ -76,12 +90,13 @@ const shortTimes = {
 };
 
 /** A relay with short times for other relays, and the seat of one. */
-export async function startRelayWithSeats(): Promise<TestRelay> {
+export async function startRelayWithSeats(
+  periods: PartialConfig['limits'] = {},
+): Promise<TestRelay> {
   await using stack = new AsyncDisposableStack();
-  const limits = { ...unlimited, ...unlimitedPeers, ...shortTimes };
-  const { target, folder, relay, successes } = stack.use(
-    await startRelay({ host: { groups: true, channels: true }, limits }),
-  );
+  const limits = { ...unlimited, ...unlimitedPeers, ...shortTimes, ...periods };
+  const started = stack.use(await startRelay({ host: { groups: true, channels: true }, limits }));
+  const { target, folder } = started;
   const authorityFolder = join(folder, 'tls');
   const now = Math.floor(Date.now() / 1_000);
   const { cert, key } = await devCertificate(join(folder, 'kit'), ['127.0.0.1'], now, {
@@ -97,40 +112,47 @@ export async function startRelayWithSeats(): Promise<TestRelay> {
   );
   const owned = stack.move();
   return {
-    ...{ target: { ...target, seats }, folder, relay, successes },
+    ...{ target: { ...target, seats }, folder, successes: started.successes },
+    get relay() {
+      return started.relay;
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
-/** A relay with default limits, and one with short periods that end during a check. */
+/** A relay with default limits, one with short periods that end during a check, and so on. */
 export class TestRelays implements AsyncDisposable {
   readonly defaults: TestRelay;
-  readonly #shortPeriods: TestRelay;
   readonly withSeats: TestRelay;
+  readonly #shortPeriods: TestRelay;
+  /** A check may restart it, so it is for one check at a time. */
+  readonly #restarted: TestRelay;
 
-  private constructor(defaults: TestRelay, shortPeriods: TestRelay, withSeats: TestRelay) {
-    this.defaults = defaults;
-    this.#shortPeriods = shortPeriods;
-    this.withSeats = withSeats;
+  private constructor(relays: readonly [TestRelay, TestRelay, TestRelay, TestRelay]) {
+    [this.defaults, this.withSeats, this.#shortPeriods, this.#restarted] = relays;
   }
 
   static async start(): Promise<TestRelays> {
     const host = { groups: true, channels: true };
-    const defaults = await startRelay({ host, limits: unlimited });
-    const short = { groupRecoveryWait: 4, groupStagingPeriod: 4 };
-    const shortPeriods = await startRelay({ host, limits: { ...unlimited, ...short } });
-    return new TestRelays(defaults, shortPeriods, await startRelayWithSeats());
+    return new TestRelays([
+      await startRelay({ host, limits: unlimited }),
+      await startRelayWithSeats(),
+      await startRelayWithSeats({
+        ...{ groupRecoveryWait: 4, groupStagingPeriod: 4, messageRetention: 4 },
+      }),
+      await startRelayWithSeats(),
+    ]);
   }
 
   /** Returns the relay on which a check can be made. */
-  targetFor({ transports, waitsForPeriod }: Check): Target {
-    if (transports.includes('relay')) return this.withSeats.target;
-    return (waitsForPeriod === true ? this.#shortPeriods : this.defaults).target;
+  targetFor({ method, transports, waitsForPeriod }: Check): Target {
+    if (waitsForPeriod === true) return this.#shortPeriods.target;
+    if (method === 'restart') return this.#restarted.target;
+    return (transports.includes('relay') ? this.withSeats : this.defaults).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.defaults[Symbol.asyncDispose]();
-    await this.#shortPeriods[Symbol.asyncDispose]();
-    await this.withSeats[Symbol.asyncDispose]();
+    const started = [this.defaults, this.withSeats, this.#shortPeriods, this.#restarted];
+    await Promise.all(started.map((relay) => relay[Symbol.asyncDispose]()));
   }
 }

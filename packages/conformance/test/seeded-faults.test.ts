@@ -4,8 +4,14 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { checks, runCheck } from '../src/index.ts';
+import { dhtFaults } from './faults/dht.ts';
+import { peerFaults } from './faults/peers.ts';
+import { rpcFaults } from './faults/rpc.ts';
+import { sourceFaults } from './faults/source.ts';
+import { openStreamsToFaults } from './faults/streams.ts';
 import { startRelayWithSeats } from './relays.ts';
-import { openStreamsToFaults, seededFaults } from './seeded-faults.ts';
+
+const seededFaults = [...peerFaults, ...dhtFaults, ...rpcFaults, ...sourceFaults];
 
 const parts = new AsyncDisposableStack();
 let tested: Awaited<ReturnType<typeof startRelayWithSeats>>;

@@ -1,9 +1,9 @@
 /** Recovery requests and preparations, which end after a period of the relay (05 §9.3, §13.26). */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
 import { assertAllRefused } from '../../fixtures/refusals.ts';
-import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
+import { relayTime, requireShortPeriod, untilRelayTime } from '../../fixtures/relay-info.ts';
 import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import { groupFixture } from '../../groups/group-fixture.ts';
 import { GroupListeners } from '../../groups/group-listeners.ts';
@@ -18,16 +18,6 @@ const submit = checksOf('group.member.recovery.submit');
 const listing = checksOf('group.member.recovery.list');
 const prepare = checksOf('group.secret.rotation.prepare');
 const commit = checksOf('group.secret.rotation.commit');
-
-/** Seconds that a check waits at most for the end of a period. */
-const patience = 10;
-
-/** Ends the check as not applicable if the period is too long to wait for. */
-function requireShortPeriod(period: number, what: string): void {
-  if (period <= patience) return;
-  const minutes = Math.ceil(period / 60);
-  throw new NotApplicable(`${what} for ${minutes} min here; a check waits ${patience} s at most`);
-}
 
 /** Asks for a new key. */
 async function asked(context: TestContext, by: TestAccount, request: JsonObject) {

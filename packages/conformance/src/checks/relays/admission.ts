@@ -5,6 +5,7 @@ import { formatPeerId } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, NotApplicable, Violation } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
+import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import { payloadWith } from '../../seat/raw-handshake.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
@@ -23,7 +24,7 @@ async function isAdmitted(
 }
 
 /** Seconds in which a relay ends a connection after it has seen that it must. */
-const endTime = 10;
+const endTime = 3;
 
 admission.check(
   'listed',
@@ -242,5 +243,21 @@ for (const status of ['disabled', 'suspended', 'unlisted'] as const) {
     },
   );
 }
+
+admission.check(
+  'loses-expired-descriptor',
+  { source: '07 §B5', title: 'serves a relay no more whose descriptor has expired' },
+  async (context) => {
+    const seat = await context.seat();
+    const expiresAt = (await relayTime(context)) + 3;
+    seat.served = JSON.stringify(await seat.descriptor({ expires_at: expiresAt }));
+    const connection = await seat.connect();
+    await untilRelayTime(context, expiresAt);
+    assertConforms(
+      await connection.isCutOff({ seconds: endTime }),
+      'a relay with an expired descriptor is served no more',
+    );
+  },
+);
 
 export const admissionChecks = admission.list;

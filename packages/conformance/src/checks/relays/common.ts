@@ -6,7 +6,7 @@ type Run = Parameters<Checks['check']>[2];
 
 /** Collects checks for which the kit is another relay. */
 export function relayChecksOf(topic: string): {
-  check(word: string, text: Pick<Text, 'source' | 'title'>, run: Run): void;
+  check(word: string, text: Omit<Text, 'transports'>, run: Run): void;
   readonly list: Checks['list'];
 } {
   const { check, list } = checksOf(topic);

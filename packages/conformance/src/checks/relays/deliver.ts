@@ -1,7 +1,7 @@
 /** `message.deliver` to an account at home here (07 §C8). */
 import type { MessageEnvelope, MessageKeyBox } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms, assertEqual } from '../../assert.ts';
+import { assertEqual } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { grantFor, inviteOf } from '../../fixtures/contacts.ts';
 import {
@@ -11,63 +11,30 @@ import {
   readTimeline,
 } from '../../fixtures/direct-messages.ts';
 import { tampered } from '../../fixtures/tampered.ts';
-import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
-import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
-import type { RelayConnection } from '../../seat/relay-connection.ts';
-import type { RelaySeat } from '../../seat/relay-seat.ts';
+import { routeTo } from '../../seat/home-account.ts';
 import { messageRefusals } from '../message-refusals.ts';
 import { relayChecksOf } from './common.ts';
+import {
+  asDelivery,
+  type DeliveryScene,
+  delivery,
+  expectAccepted,
+  openDelivery,
+} from './delivery-scene.ts';
 
 const deliver = relayChecksOf('rpc.message.deliver');
 const method = 'message.deliver';
 
-interface Scene {
-  readonly seat: RelaySeat;
-  readonly connection: RelayConnection;
-  readonly from: HomeAccount;
-  readonly to: TestAccount;
-}
-
-async function open(context: TestContext, publicDiscovery?: boolean): Promise<Scene> {
-  const seat = await context.seat();
-  const options = publicDiscovery === undefined ? {} : { publicDiscovery };
-  const to = await context.testAccount(options);
-  return { seat, connection: await seat.connect(), from: await seat.home(), to };
-}
-
-/** Makes the parameters of a delivery of those of `message.send`. */
-function asDelivery(from: Pick<HomeAccount | TestAccount, 'device'>, sent: JsonObject): JsonObject {
-  const { sender_boxes: _, ...params } = sent;
-  return { ...params, signer_certificate: from.device.certificate };
-}
-
-/** Makes a valid delivery, with a grant of the recipient. */
-function delivery({ from, to }: Pick<Scene, 'from' | 'to'>, text = 'hi'): JsonObject {
-  return asDelivery(from, grantedMessage(from.device, [to.device], { text }));
-}
-
-/** Asserts that a delivery is accepted; returns when. */
-async function expectAccepted(connection: RelayConnection, params: JsonObject): Promise<number> {
-  const status = await connection.expectResult(method, params);
-  assertEqual(status.status, 'target_accepted', 'status of a delivery');
-  assertEqual(status.error, undefined, 'error of an accepted delivery');
-  const { accepted_at } = status;
-  assertConforms(Number.isSafeInteger(accepted_at), 'accepted_at is in Unix seconds');
-  const distance = Math.abs(Number(accepted_at) - unixSeconds());
-  assertConforms(distance <= 300, `accepted_at is the time of acceptance, not ${distance} s off`);
-  return Number(accepted_at);
-}
-
 for (const [word, publicDiscovery, credential] of [
-  ['grant', undefined, ({ from, to }: Scene) => grantFor(to.device, from.id)],
-  ['invite', false, ({ to }: Scene) => inviteOf(to.device)],
+  ['grant', undefined, ({ from, to }: DeliveryScene) => grantFor(to.device, from.id)],
+  ['invite', false, ({ to }: DeliveryScene) => inviteOf(to.device)],
   ['public-profile', true, () => undefined],
 ] as const) {
   deliver.check(
     `accepts-by-${word}`,
     { source: '07 §C8', title: `appends the complete message to the timeline once, by ${word}` },
     async (context) => {
-      const scene = await open(context, publicDiscovery);
+      const scene = await openDelivery(context, publicDiscovery);
       const { connection, from, to } = scene;
       const recipients = [to.device.certificate];
       const message = directMessage(from.device, { to: to.account.id, recipients });
@@ -88,7 +55,7 @@ deliver.check(
   'repeat',
   { source: '07 §C8', title: 'answers a repeat with the same accepted_at and appends nothing' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const { connection, to } = scene;
     const params = delivery(scene);
     const first = await expectAccepted(connection, params);
@@ -104,7 +71,7 @@ deliver.check(
   'repeat-at-once',
   { source: '07 §C8', title: 'appends one record for ten deliveries of one message at once' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const params = delivery(scene);
     const times = await Promise.all(
       Array.from({ length: 10 }, () => expectAccepted(scene.connection, params)),
@@ -118,7 +85,7 @@ deliver.check(
   'repeat-by-another-relay',
   { source: '07 §C8', title: 'recognizes a message that another relay delivers again' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const params = delivery(scene);
     const first = await expectAccepted(scene.connection, params);
     const other = await (await context.seat()).connect();
@@ -131,7 +98,7 @@ deliver.check(
   'repeat-after-move',
   { source: '07 §C8', title: 'confirms an accepted message also after the account has left' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const { connection, seat, to } = scene;
     const params = delivery(scene);
     const first = await expectAccepted(connection, params);
@@ -143,7 +110,9 @@ deliver.check(
 );
 
 /** Other parameters with the message ID of an accepted delivery. */
-const conflicts: Readonly<Record<string, (params: JsonObject, scene: Scene) => JsonObject>> = {
+const conflicts: Readonly<
+  Record<string, (params: JsonObject, scene: DeliveryScene) => JsonObject>
+> = {
   'an-unknown-member': (params) => ({ ...params, future: 1 }),
   'another-credential': (params, { to }) => ({ ...params, authorization: inviteOf(to.device) }),
   'other-boxes': (params) => {
@@ -162,7 +131,7 @@ for (const [word, change] of Object.entries(conflicts)) {
     `conflict-${word}`,
     { source: '07 §C8', title: `a repeat with ${word} is state_conflict and appends nothing` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openDelivery(context);
       const { connection, to } = scene;
       const params = delivery(scene);
       const first = await expectAccepted(connection, params);
@@ -183,7 +152,7 @@ for (const [word, [build, code]] of Object.entries(messageRefusals)) {
     `refused-${word}`,
     { source: '07 §C8', title: `a delivery with ${word} is ${code} and appends nothing` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openDelivery(context);
       const { connection, from, to } = scene;
       const params = asDelivery(from, await build({ context, from, to }));
       await connection.expectRefused({ method, params, what: word }, code);
@@ -192,7 +161,7 @@ for (const [word, [build, code]] of Object.entries(messageRefusals)) {
   );
 }
 
-type Change = (params: JsonObject, scene: Scene) => JsonObject | Promise<JsonObject>;
+type Change = (params: JsonObject, scene: DeliveryScene) => JsonObject | Promise<JsonObject>;
 
 /** Deliveries with one fault, and the accepted codes. */
 const faults: Readonly<Record<string, readonly [Change, ...string[]]>> = {
@@ -247,7 +216,7 @@ for (const [word, [change, ...codes]] of Object.entries(faults)) {
     `refused-${word}`,
     { source: '07 §C8', title: `a delivery with ${word} is ${codes.join(' or ')}` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openDelivery(context);
       const { connection, to } = scene;
       const params = await change(delivery(scene), scene);
       await connection.expectRefused({ method, params, what: word }, ...codes);
@@ -260,7 +229,7 @@ deliver.check(
   'no-fallback',
   { source: '07 §C8', title: 'an invalid credential does not fall back to the public profile' },
   async (context) => {
-    const scene = await open(context, true);
+    const scene = await openDelivery(context, true);
     const { connection, from, to } = scene;
     const authorization = grantFor(to.device, from.id, unixSeconds() - 60);
     const params = { ...delivery(scene), authorization };
@@ -273,7 +242,7 @@ deliver.check(
   'after-refusal',
   { source: '07 §C8', title: 'a refusal leaves no result: the corrected delivery is accepted' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const { connection, to } = scene;
     const params = delivery(scene);
     const { authorization: _, ...without } = params;
@@ -287,7 +256,7 @@ deliver.check(
   'some-devices',
   { source: '07 §C8', title: 'accepts boxes of which only some are for current devices' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const { connection, from, to } = scene;
     const unknown = await to.account.device();
     const sent = grantedMessage(from.device, [to.device, unknown]);
@@ -300,7 +269,7 @@ deliver.check(
   'unknown-recipient',
   { source: '07 §C8', title: 'a recipient whose home cannot be determined is target_not_local' },
   async (context) => {
-    const { connection, from } = await open(context);
+    const { connection, from } = await openDelivery(context);
     const device = await context.account().device();
     const params = asDelivery(from, grantedMessage(from.device, [device]));
     await connection.expectRefused({ method, params }, 'target_not_local');
@@ -314,7 +283,7 @@ deliver.check(
     title: 'a recipient with an unresolved route conflict is invalid_state',
   },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openDelivery(context);
     const { connection, seat, to } = scene;
     const known = JSON.parse(String(await connection.getRoute(to.account.id)));
     await connection.putRoute(await routeTo(to.account, seat, { revision: known.revision }));

@@ -8,6 +8,8 @@ import { frameChecks } from './frames.ts';
 import { handshakeChecks } from './handshake.ts';
 import { homeQueryChecks } from './home-queries.ts';
 import { relayLimitChecks } from './limits.ts';
+import { messagePeriodChecks } from './message-periods.ts';
+import { restartChecks } from './restarts.ts';
 import { sourceDeliverChecks } from './source-deliver.ts';
 import { sourceStatusChecks } from './source-device-status.ts';
 import { sourceQueryChecks } from './source-queries.ts';
@@ -27,4 +29,6 @@ export const relayToRelayChecks = [
   ...sourceStatusChecks,
   ...sourceQueryChecks,
   ...sourceDeliverChecks,
+  ...messagePeriodChecks,
+  ...restartChecks,
 ];

@@ -1,115 +1,30 @@
-/** The relay under test delivers messages of its accounts to another relay (07 §C8). */
-import { setTimeout } from 'node:timers/promises';
 import type { ErrorCode } from '@posthouse/protocol';
-import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual, NotApplicable } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
-import { grantedMessage } from '../../fixtures/direct-messages.ts';
-import { pollUntil } from '../../fixtures/poll.ts';
-import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
-import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
+import { routeTo } from '../../seat/home-account.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
 import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
 import { relayChecksOf } from './common.ts';
-import { openSource, type SourceScene } from './source-scene.ts';
+import {
+  attempts,
+  ended,
+  expectDelivered,
+  expectRetried,
+  expectUnchanged,
+  openSending,
+  type SendingScene,
+  send,
+  statusOf,
+} from './sending-scene.ts';
 
 const deliveries = relayChecksOf('source.message.deliver');
-
-/** The sender is at home at the relay under test, the recipient at the seat. */
-interface Scene extends Pick<SourceScene, 'context' | 'seat' | 'connection'> {
-  readonly from: TestAccount;
-  readonly to: HomeAccount;
-}
-
-async function open(context: TestContext): Promise<Scene> {
-  const { asker: from, home: to, ...others } = await openSource(context);
-  return { ...others, from, to };
-}
-
-/** Seconds in which a delivery to a connected relay must have ended. */
-const deliveryTime = 30;
-
-/** Seconds for which a check waits for another attempt: the pauses are the relay's own matter. */
-const retryTime = 90;
-
-/** A message that a client has sent. */
-interface Sent {
-  readonly messageId: string;
-  /** What each attempt must send: all that the client has sent, but its own boxes. */
-  readonly expected: JsonObject;
-}
-
-async function send({ context, from, to }: Scene): Promise<Sent> {
-  const params = grantedMessage(from.device, [to.device], { senders: [from.device.certificate] });
-  const status = (await context.expectOk(from.caller, 'message.send', params)) as JsonObject;
-  assertConforms(
-    status.status === 'delivering' || status.status === 'target_accepted',
-    `message.send to another relay is delivering, not ${status.status}`,
-  );
-  const { sender_boxes: _, ...others } = params;
-  const messageId = String((params.envelope as JsonObject).message_id);
-  return { messageId, expected: { ...others, signer_certificate: from.device.certificate } };
-}
-
-async function statusOf({ context, from }: Scene, { messageId }: Sent): Promise<JsonObject> {
-  const query = { message_id: messageId };
-  return (await context.expectOk(from.caller, 'message.delivery.status', query)) as JsonObject;
-}
-
-async function ended(scene: Scene, sent: Sent, seconds = deliveryTime): Promise<JsonObject> {
-  return await pollUntil(
-    'a delivery ends',
-    async () => {
-      const status = await statusOf(scene, sent);
-      return status.status === 'delivering' ? undefined : status;
-    },
-    { seconds },
-  );
-}
-
-async function expectDelivered(scene: Scene, sent: Sent, seconds?: number): Promise<void> {
-  const { status, error } = await ended(scene, sent, seconds);
-  const found = `${status} ${error === undefined ? '' : JSON.stringify(error)}`;
-  assertConforms(status === 'target_accepted', `the delivery is target_accepted, not ${found}`);
-}
-
-/**
- * Asserts that a delivery whose first attempt fails is made again, and succeeds.
- *
- * @throws NotApplicable if the relay's pauses are longer than a check waits
- */
-async function expectRetried(scene: Scene, sent: Sent): Promise<void> {
-  const first = async () => attempts(scene.seat, sent)[0];
-  await pollUntil('a delivery is tried', first, { seconds: deliveryTime });
-  const deadline = Date.now() + retryTime * 1_000;
-  while (attempts(scene.seat, sent).length === 1) {
-    const { status } = await statusOf(scene, sent);
-    if (status !== 'delivering') break;
-    if (Date.now() > deadline) {
-      throw new NotApplicable(`the relay makes no second attempt within ${retryTime} s`);
-    }
-    await setTimeout(100);
-  }
-  await expectDelivered(scene, sent, retryTime);
-}
-
-/** Returns the attempts of a message at a relay, in order. */
-function attempts({ service }: RelaySeat, { messageId }: Sent) {
-  const calls = service.calls('message.deliver');
-  return calls.filter(({ params }) => (params.envelope as JsonObject).message_id === messageId);
-}
-
-function expectUnchanged(seat: RelaySeat, sent: Sent): void {
-  for (const { params } of attempts(seat, sent)) {
-    assertEqual(canonicalJson(params), canonicalJson(sent.expected), 'parameters of an attempt');
-  }
-}
 
 deliveries.check(
   'once',
   { source: '07 §C8', title: 'delivers a message with exactly what was sent, and once' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const sent = await send(scene);
     await expectDelivered(scene, sent);
     expectUnchanged(scene.seat, sent);
@@ -125,7 +40,7 @@ deliveries.check(
   'accepted-at',
   { source: '07 §C8', title: 'the time of its own acceptance stays, whatever the target answers' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const accepted_at = unixSeconds() - 1_000;
     const result = { status: 'target_accepted', accepted_at };
     scene.seat.service.answer('message.deliver', () => ({ result }));
@@ -158,7 +73,7 @@ for (const [word, [reply, code]] of Object.entries(ends)) {
     `ends-${word}`,
     { source: '07 §C8', title: `ends a delivery that is refused with ${word}, for good` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openSending(context);
       const { service } = scene.seat;
       service.answer('message.deliver', () => reply);
       const sent = await send(scene);
@@ -211,7 +126,7 @@ for (const [word, first] of Object.entries(retries)) {
     `retries-${word}`,
     { source: '07 §C8', title: `repeats a delivery to the same relay, unchanged, after ${word}` },
     async (context) => {
-      const scene = await open(context);
+      const scene = await openSending(context);
       const { seat } = scene;
       const { service } = seat;
       let count = 0;
@@ -234,7 +149,7 @@ deliveries.check(
   'waits',
   { source: '07 §C9', title: 'waits for the longer of its own pause and retry_after' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const pause = await pauseAfter(scene, 0);
     assertConforms(pause >= leastPause, 'retry_after 0 leaves the pause of the relay');
     // So long that the own pause, which may have doubled, cannot be taken for it. A relay may count
@@ -247,7 +162,7 @@ deliveries.check(
 );
 
 /** Refuses a message once; returns the milliseconds until it is delivered again. */
-async function pauseAfter(scene: Scene, retry_after: number): Promise<number> {
+async function pauseAfter(scene: SendingScene, retry_after: number): Promise<number> {
   const { service } = scene.seat;
   let isFirst = true;
   service.answer('message.deliver', (call) => {
@@ -262,7 +177,7 @@ async function pauseAfter(scene: Scene, retry_after: number): Promise<number> {
 }
 
 /** Moves the recipient to a second relay of the kit, by a higher route. */
-async function move({ context, to }: Scene): Promise<RelaySeat> {
+async function move({ context, to }: SendingScene): Promise<RelaySeat> {
   const other = await context.seat();
   const connection = await other.connect();
   const revision = to.route.revision + 1;
@@ -276,7 +191,7 @@ deliveries.check(
   'switches',
   { source: '07 §C8', title: 'delivers to another relay after a route error, by a higher route' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const { seat } = scene;
     let other: RelaySeat | undefined;
     seat.service.answer('message.deliver', async () => {
@@ -295,7 +210,7 @@ deliveries.check(
   'stays-after-unknown-outcome',
   { source: '07 §C8', title: 'asks the relay that may have accepted first, also after a move' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const { seat } = scene;
     let other: RelaySeat | undefined;
     seat.service.answer('message.deliver', async () => {
@@ -320,7 +235,7 @@ deliveries.check(
   'stays-below',
   { source: '07 §C8', title: 'never delivers to a relay that only a lower route names' },
   async (context) => {
-    const scene = await open(context);
+    const scene = await openSending(context);
     const { seat, to } = scene;
     const other = await context.seat();
     await other.connect();
