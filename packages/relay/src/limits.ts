@@ -98,6 +98,10 @@ export const RelayLimits = Type.Object({
     120,
     'Seconds until a delivery whose process was killed is tried again; an attempt ends before.',
   ),
+  countedDeliveries: limit(
+    100_000,
+    'Queued messages that the metric deliveries_waiting counts at the most.',
+  ),
   federationRegistryCheck: period(
     60,
     'Seconds a registry record serves to admit a relay (07 §B4).',

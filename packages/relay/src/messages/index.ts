@@ -8,6 +8,7 @@ import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
 import { messageDeliver } from './relay-methods/message.deliver.ts';
 import { timelineResync } from './resync.ts';
+import { waitingMailJob } from './waiting-mail-job.ts';
 
 export { wakeDestination } from './delivery.ts';
 export { readWaitingMail, type WaitingMail } from './waiting-mail.ts';
@@ -21,6 +22,6 @@ export const messages: StoredModule = {
     'message.timeline.sync': messageTimelineSync,
   } satisfies HandlersOf<'message'>,
   relayHandlers: { 'message.deliver': messageDeliver },
-  jobs: [deliveryJob, retentionJob],
+  jobs: [deliveryJob, retentionJob, waitingMailJob],
   accountResync: timelineResync,
 };

@@ -1,4 +1,5 @@
 import type { Reader, Row } from '../storage/types.ts';
+import type { MessageKey } from './store.ts';
 
 /** Messages that wait for one relay. */
 export interface WaitingMail {
@@ -16,5 +17,28 @@ export async function readWaitingMail(tx: Reader): Promise<WaitingMail[]> {
       FROM deliveries d
         JOIN sent_results s ON s.sender = d.sender AND s.message_id = d.message_id
       GROUP BY d.destination ORDER BY d.destination`,
+  );
+}
+
+/** A queued message, as the metrics count it. */
+export interface WaitingMessage extends MessageKey {
+  /** Unix seconds. */
+  readonly acceptedAt: number;
+}
+
+/** Reads queued messages after a given one, in a fixed order. */
+export async function readWaitingMessages(
+  tx: Reader,
+  { after, limit }: { readonly after: MessageKey | undefined; readonly limit: number },
+): Promise<WaitingMessage[]> {
+  return await tx.all<Row & { sender: string; messageId: string; acceptedAt: number }>(
+    `SELECT d.sender, d.message_id AS "messageId", s.accepted_at AS "acceptedAt"
+      FROM deliveries d
+        JOIN sent_results s ON s.sender = d.sender AND s.message_id = d.message_id
+      WHERE (d.sender, d.message_id) > (?, ?)
+      ORDER BY d.sender, d.message_id LIMIT ?`,
+    after?.sender ?? '',
+    after?.messageId ?? '',
+    limit,
   );
 }

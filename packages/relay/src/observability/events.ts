@@ -114,6 +114,15 @@ export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
   log.error({ err: error }, 'notice not handled');
 }
 
+/** Records how many messages wait for delivery to other relays, and the seconds of the oldest. */
+export function deliveriesCounted(
+  { metrics }: Pick<Observed, 'metrics'>,
+  { waiting, age }: { readonly waiting: number; readonly age: number },
+): void {
+  metrics.set('deliveries_waiting', waiting);
+  metrics.set('delivery_age_seconds', age);
+}
+
 /** Records an internal error during a delivery attempt; the message stays in the queue. */
 export function deliveryFailed(
   { log, metrics }: Observed,

@@ -11,6 +11,11 @@ const catalogue = {
     'counter',
     'Times a job failed for one group, channel or account and continued with the rest, by job.',
   ],
+  deliveries_waiting: [
+    'gauge',
+    'Messages that wait for delivery to other relays; counted each minute.',
+  ],
+  delivery_age_seconds: ['gauge', 'Seconds since the oldest of them was accepted; 0 without one.'],
   delivery_errors: ['counter', 'Delivery attempts that failed with an internal error.'],
   notices_failed: ['counter', 'Notices that could not be processed.'],
   notices_dropped: ['counter', 'Notices not published to other processes, which then resync.'],
@@ -63,6 +68,10 @@ type HistogramName = {
   [N in MetricName]: (typeof catalogue)[N][0] extends 'histogram' ? N : never;
 }[MetricName];
 
+type GaugeName = {
+  [N in MetricName]: (typeof catalogue)[N][0] extends 'gauge' ? N : never;
+}[MetricName];
+
 /** From closed sets (method names, error codes), never from input. */
 type Labels = Readonly<Record<string, string>>;
 
@@ -88,6 +97,11 @@ export class Metrics {
     this.#values.set(name, values);
     const key = labelText(labels);
     values.set(key, (values.get(key) ?? 0) + by);
+  }
+
+  /** Sets a gauge. */
+  set(name: GaugeName, value: number): void {
+    this.#values.set(name, new Map([['', value]]));
   }
 
   /** Adds a value to a histogram. */
