@@ -6,7 +6,7 @@ import { FairScheduler, nextTurn, pauseAfter } from './fair-scheduler.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
 import type { Listener } from './listener.ts';
 import { applySessionEnd, RecheckQueue, recheckBatchSize } from './recheck-queue.ts';
-import { SubscriberMap, type Subscribers, type TopicListeners } from './subscribers.ts';
+import { noAccess, SubscriberMap, type Subscribers, type TopicListeners } from './subscribers.ts';
 
 type GroupNotice = Extract<Notice, { group: string }>;
 type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
@@ -33,8 +33,9 @@ interface Group extends Subscribers {
 /**
  * Notifies the connections that subscribe to groups (05 §15). A listener's access was confirmed when
  * it subscribed; it is checked again in storage only if a commit ended access since, or notices of
- * removed devices may be lost. Other listeners do not wait for that check, and nothing queues:
- * changes of a group that arrive meanwhile are merged.
+ * removed devices may be lost. A listener without access stays subscribed, and is checked again at
+ * each change (05 §13.29). Other listeners do not wait for that check, and nothing queues: changes
+ * of a group that arrive meanwhile are merged.
  */
 export class GroupListeners implements TopicListeners, AsyncDisposable {
   readonly #context: Context;
@@ -156,11 +157,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   ): Promise<void> {
     const unconfirmed: [Listener, number][] = [];
     const hints = hintsOf(group.id, changes);
-    for (const [listener, confirmedAt] of group.listeners) {
+    await this.#scheduler.each(group.listeners, ([listener, confirmedAt]) => {
       if (all || confirmedAt < group.accessEnded) unconfirmed.push([listener, confirmedAt]);
       // Confirmed meanwhile by another recheck, before these changes arrived.
       else passTimeline(listener, hints);
-    }
+    });
     for (let start = 0; start < unconfirmed.length; start += recheckBatchSize) {
       if (this.#rechecks.isStopping) return;
       await this.#confirm(group, {
@@ -195,8 +196,14 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
       if (now !== undefined && now !== at) this.#recheckLater(group, changes);
       if (now !== at) continue;
       if (!applySessionEnd(listener, session, ends)) continue;
-      if (!mayRead(readers, listener)) {
+      if (readers === undefined) {
         listener.leave('group', group.id);
+        continue;
+      }
+      if (!mayRead(readers, listener)) {
+        // The account may be admitted again: each change is a reason to check it again.
+        group.listeners.set(listener, noAccess);
+        listener.drop(group.id);
         continue;
       }
       group.listeners.set(listener, Math.max(at, current.head));
@@ -249,6 +256,6 @@ function passLists(listener: Listener, changes: PendingHints, { lists }: Hints):
   }
 }
 
-function mayRead(readers: GroupReaders | undefined, { account }: Listener): boolean {
-  return readers?.members.has(account) === true;
+function mayRead({ members }: GroupReaders, { account }: Listener): boolean {
+  return members.has(account);
 }

@@ -14,6 +14,8 @@ export interface Listener {
   revoke(): void;
   /** Shortens the session to end at `expiresAt` at the latest. */
   cap(expiresAt: number): void;
+  /** Drops its unsent hints of a group or channel; the subscription stays. */
+  drop(id: string): void;
   /** Ends its subscription of a group or a channel. */
   leave(kind: SubscriptionKind, id: string): void;
 }

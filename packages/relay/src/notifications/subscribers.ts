@@ -1,9 +1,12 @@
 import type { Listener } from './listener.ts';
 
+/** In place of a sequence: the last check found no right to read. Below every sequence. */
+export const noAccess = -1;
+
 /** The connections of this process that subscribe to one group or channel. */
 export interface Subscribers {
   readonly id: string;
-  /** Each with the sequence at which its right to read was last confirmed. */
+  /** Each with the sequence at which its right to read was last confirmed, or {@link noAccess}. */
   readonly listeners: Map<Listener, number>;
   /** The head that every listener was notified of, or is about to be; -1 for none yet. */
   head: number;
@@ -61,15 +64,15 @@ export class SubscriberMap<A extends Subscribers> {
     };
   }
 
-  /** @returns the subscribers, if the listener is new and must be notified of their current head */
+  /** @returns the subscribers, if the listener must be notified of their current head */
   join(listener: Listener, id: string, confirmedAt: number): A | undefined {
     const entry = this.#getOrCreate(id);
     const { listeners } = entry;
-    const before = listeners.get(listener);
+    const before = listeners.get(listener) ?? noAccess;
     // The first listener has read up to `confirmedAt`.
     if (listeners.size === 0) entry.head = Math.max(entry.head, confirmedAt);
-    listeners.set(listener, Math.max(before ?? -1, confirmedAt));
-    return before === undefined && confirmedAt < entry.head ? entry : undefined;
+    listeners.set(listener, Math.max(before, confirmedAt));
+    return before === noAccess && confirmedAt < entry.head ? entry : undefined;
   }
 
   leave(listener: Listener, id: string): void {

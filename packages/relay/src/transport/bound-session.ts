@@ -80,6 +80,11 @@ export class BoundSession implements Listener {
   }
 
   /** @see Listener */
+  drop(id: string): void {
+    this.#hints.forget(id);
+  }
+
+  /** @see Listener */
   leave(kind: SubscriptionKind, id: string): void {
     this.#subscriptions[kind].leave(id);
   }

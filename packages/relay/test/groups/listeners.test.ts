@@ -43,6 +43,8 @@ class Told implements Listener {
 
   cap(): void {}
 
+  drop(): void {}
+
   leave(_kind: string, id: string): void {
     listeners.leave(this, id);
   }

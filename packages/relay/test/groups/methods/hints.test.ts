@@ -245,21 +245,49 @@ describe('an account that may not read is not notified', () => {
     await group.update({ name: 'later' });
     await arrives('cem', 4);
     expect(of('ben').hints()).toEqual([]);
-    // Its subscription is over; its connection is not.
+    // Its connection is not over.
     expect(of('ben').bound.dead).toBe(false);
     await expect(of('ben').subscribeGroups(group)).rejects.toHaveProperty('code', 'forbidden');
     await of('ben').subscribeGroups();
   });
 
-  test('admitted again, only from its next subscription on', async () => {
+  test('05 §13.29: admitted again on the same connection, it is notified again', async () => {
     await group.remove([ben]);
     await arrives('cem', 3);
-    await group.admit(ben);
+    await group.update({ name: 'unread' });
     await arrives('cem', 4);
     expect(of('ben').hints()).toEqual([]);
-    await of('ben').subscribeGroups(group);
+    await group.admit(ben);
+    await arrives('ben', 5);
     await group.update({ name: 'later' });
-    expect(of('ben').hints()).toEqual([timeline(5)]);
+    expect(of('ben').hints()).toEqual([timeline(6)]);
+    await of('ben').subscribeGroups(group);
+    await group.update({ name: 'last' });
+    expect(of('ben').hints()).toEqual([timeline(7)]);
+  });
+
+  test('admitted again, a manager is notified of lists again', async () => {
+    await group.remove([ada]);
+    await arrives('cem', 3);
+    await group.apply(eve, await group.invite());
+    await arrives('ann', 3);
+    await group.admit(ada);
+    await arrives('ada', 4);
+    await group.setRole(ada, 'administrator');
+    await group.requestRecovery(ben);
+    expect(of('ada').hints()).toEqual([timeline(5), recoveries]);
+  });
+
+  test('02 §12.3: hints that wait for a slow connection are dropped', async () => {
+    const slow = of('ben');
+    slow.isSlow = true;
+    await group.update({ name: 'sent' });
+    await group.update({ name: 'waits' });
+    expect(slow.hints()).toEqual([timeline(3)]);
+    await group.remove([ben]);
+    await arrives('cem', 5);
+    slow.drain();
+    expect(slow.hints()).toEqual([]);
   });
 
   test('a device that subscribes again before it is checked keeps the new subscription', async () => {
