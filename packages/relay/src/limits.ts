@@ -205,6 +205,10 @@ export const RelayLimits = Type.Object({
   accountBurst: limit(1_000, 'Calls of one account at once.'),
   addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
   addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
+  routeResolvesPerCall: limit(
+    4,
+    'Calls of account.route.resolve without a session that count as one call of their address.',
+  ),
   relayRate: limit(200, 'Requests of one other relay in a second, sustained (07 §C9).'),
   relayBurst: limit(1_000, 'Requests of one other relay at once.'),
   relayAccountRate: limit(

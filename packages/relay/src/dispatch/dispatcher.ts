@@ -124,7 +124,7 @@ export class Dispatcher {
     definition: MethodDefinition,
   ): Promise<Session | undefined> {
     if (definition.session === 'none') {
-      takeFrom(this.#addresses, request.address);
+      await this.#chargeWithoutRule(request);
       return undefined;
     }
     const session = await this.#session(request);
@@ -136,6 +136,30 @@ export class Dispatcher {
       );
     }
     return session;
+  }
+
+  /**
+   * Charges a call that needs no session: to the account of the session that it carries all the
+   * same, as far as that costs no look-up; otherwise to the address, which others may share.
+   */
+  async #chargeWithoutRule({
+    method,
+    credentials,
+    origin,
+    address,
+  }: DecodedRequest): Promise<void> {
+    const { sessions, limits } = this.#context;
+    const carried =
+      typeof credentials === 'object'
+        ? credentials.bound?.dead === false && credentials.bound.session
+        : credentials !== undefined &&
+          sessions.isCached(credentials) &&
+          (await sessions.find(credentials, origin));
+    if (carried) takeFrom(this.#accounts, carried.account);
+    else if (method === 'account.route.resolve') {
+      // Two reads of storage. A client resolves one route for each relay or recipient it writes to.
+      takeFrom(this.#addresses, address, 1 / limits.routeResolvesPerCall);
+    } else takeFrom(this.#addresses, address);
   }
 
   async #session({ credentials, origin, address }: DecodedRequest): Promise<Session> {

@@ -29,13 +29,13 @@ export class RateLimiter {
   }
 
   /**
-   * Charges one call to a key.
+   * Charges one call to a key, or another price of at most one token.
    * @returns 0, or the whole seconds to wait if no token is left
    */
-  take(key: string): number {
+  take(key: string, price = 1): number {
     const bucket = this.#bucket(key);
-    if (bucket.tokens < 1) return this.#wait(bucket);
-    bucket.tokens -= 1;
+    if (bucket.tokens < price) return this.#wait(bucket);
+    bucket.tokens -= price;
     return 0;
   }
 
@@ -71,11 +71,11 @@ export class RateLimiter {
 }
 
 /**
- * Charges one call to a key.
+ * Charges one call to a key, or another price of at most one token.
  * @throws ProtocolError `rate_limited` with the seconds to wait
  */
-export function takeFrom(limiter: RateLimiter, key: string): void {
-  const wait = limiter.take(key);
+export function takeFrom(limiter: RateLimiter, key: string, price?: number): void {
+  const wait = limiter.take(key, price);
   if (wait === 0) return;
   throw new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
 }
