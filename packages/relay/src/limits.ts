@@ -23,14 +23,18 @@ export const RelayLimits = Type.Object({
   accountSessionLifetime: period(3_600, 'Seconds of an account session.'),
   authClockTolerance: period(
     300,
-    "Seconds a device's clock may differ in authentication (02 §9.3).",
+    "Seconds a device's clock may differ in authentication (02 §9.3); published as clock_tolerance.",
     0,
   ),
-  futureTolerance: period(300, 'Seconds a signed time may lie ahead (01 §11 F4, 04 §3).', 0),
+  futureTolerance: period(
+    300,
+    'Seconds a signed time may lie ahead (01 §11 F4, 04 §3); published as future_tolerance.',
+    0,
+  ),
   signedQueryAge: period(300, 'Seconds a signed query may be old (03 §5.6).'),
   deliveryAgeLimit: period(
     604_800,
-    'Seconds an envelope may be old when it is taken for delivery (04 §3).',
+    'Seconds an envelope may be old when it is taken for delivery (04 §3); published as max_delivery_age.',
   ),
   stagingWindow: period(86_400, 'Seconds a pre-stored device state is kept (03 §4.2).'),
   stagedStates: limit(
@@ -59,7 +63,10 @@ export const RelayLimits = Type.Object({
     'Groups one connection subscribes; published as max_group_subscriptions (02 §13).',
     0,
   ),
-  groupBans: limit(10_000, 'Banned accounts of one group (05 §13.19).'),
+  groupBans: limit(
+    10_000,
+    'Banned accounts of one group; published as max_group_bans (05 §13.19).',
+  ),
   groupInvites: limit(1_000, 'Valid invitations one account has issued in one group.'),
   groupRecordBytes: limit(
     4_194_304,

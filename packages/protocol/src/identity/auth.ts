@@ -138,6 +138,15 @@ export const RelayInfo = Type.Object({
     max_group_members: Type.Optional(Positive),
     max_group_subscriptions: Type.Optional(Counter),
     max_group_invite_ttl: Type.Optional(Positive),
+    // Beyond the chapter; stated by relays that help their clients (DECISION at 02 section 11.2).
+    /** Banned accounts of one group. */
+    max_group_bans: Type.Optional(Positive),
+    /** Seconds a device's clock may differ in authentication. */
+    clock_tolerance: Type.Optional(Counter),
+    /** Seconds a signed time may lie ahead. */
+    future_tolerance: Type.Optional(Counter),
+    /** Seconds an envelope may be old when it is taken for delivery. */
+    max_delivery_age: Type.Optional(Positive),
   }),
 });
 export type RelayInfo = Static<typeof RelayInfo>;

@@ -189,6 +189,10 @@ describe('02 §11.2: RelayInfo', () => {
     ['max_channel_subscriptions', -1],
     ['max_group_subscriptions', -1],
     ['max_group_subscriptions', null],
+    ['max_group_bans', 0],
+    ['clock_tolerance', -1],
+    ['future_tolerance', 0.5],
+    ['max_delivery_age', null],
     ['message_retention', '1'],
   ])('limit %s is refused as %j', (name, value) => {
     expect(check({ ...info, limits: { ...limits, [name]: value } })).toBe('bad_request');

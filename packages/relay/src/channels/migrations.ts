@@ -149,4 +149,12 @@ export const migrations: readonly Migration[] = [
         WHERE clear_after IS NOT NULL`,
     ],
   },
+  {
+    id: 505,
+    name: 'channels: when the quota of reports is free again',
+    statements: [
+      'DROP INDEX channel_reports_by_account',
+      'CREATE INDEX channel_reports_by_account ON channel_reports (account, clear_after)',
+    ],
+  },
 ];

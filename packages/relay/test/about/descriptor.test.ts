@@ -63,6 +63,14 @@ describe('02 §11.1: relay.descriptor', () => {
   });
 });
 
+/** The limits that every relay states. */
+const general = {
+  message_retention: 2_592_000,
+  clock_tolerance: 300,
+  future_tolerance: 300,
+  max_delivery_age: 604_800,
+};
+
 test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
   const socket = await relay.socket();
   const overHttp = JSON.parse((await relay.http().call('relay.info', {})).text);
@@ -72,11 +80,12 @@ test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
     name: 'Häuschen',
     server_time: relay.clock.now(),
     limits: {
-      message_retention: 2_592_000,
+      ...general,
       group_message_retention: 2_592_000,
       max_group_members: 10_000,
       max_group_subscriptions: 500,
       max_group_invite_ttl: 2_592_000,
+      max_group_bans: 10_000,
       channel_timeline_retention: 2_592_000,
       max_channel_subscriptions: 500,
     },
@@ -99,13 +108,13 @@ test('05 §1.1, 06 §1: a module is declared where it is offered, with its limit
   const offered = 'unauthorized';
   const unknown = 'method_not_found';
   expect(await of({ groups: false, channels: false })).toEqual({
-    limits: { message_retention: 2_592_000 },
+    limits: general,
     codes: [unknown, unknown],
   });
   expect(await of({ groups: false, channels: true })).toEqual({
     capabilities: ['channel.host.v1'],
     limits: {
-      message_retention: 2_592_000,
+      ...general,
       channel_timeline_retention: 2_592_000,
       max_channel_subscriptions: 500,
     },

@@ -206,6 +206,33 @@ describe('06 §8: quota of reports', () => {
     expect(await codeOf({ target_sequence: post })).toBe('ok');
   });
 
+  test('02 §5: the refusal says when the first of the stored reports ends', async () => {
+    const posts = [await channel.post(), await channel.post(), await channel.post()];
+    const [first, second, third] = posts as [number, number, number];
+    for (const target_sequence of [first, second, third]) {
+      await call({ target_sequence });
+      relay.clock.advance(100);
+    }
+    // A replaced report ends last.
+    await call({ target_sequence: first, reason: 'again' });
+    const waitForAnother = async () => {
+      const refusal = call({ target_sequence: await channel.post() });
+      return await refusal.then(
+        () => 0,
+        ({ data }) => data?.retry_after,
+      );
+    };
+    expect(await waitForAnother()).toBe(period - 200);
+    relay.clock.advance(period - 200);
+    expect(await waitForAnother()).toBe(1);
+    await relay.runJob('channels.retention');
+    expect(await waitForAnother()).toBe(0);
+    expect(await waitForAnother()).toBe(100);
+    // With a lower quota, the last report but one must end as well.
+    await relay.restart({ channelReports: 1 });
+    expect(await waitForAnother()).toBe(period);
+  });
+
   test('concurrent reports of one account on one post stay within the quota', async () => {
     const posts = await Promise.all(Array.from({ length: 8 }, () => channel.post()));
     const codes = await Promise.all(posts.map((target_sequence) => codeOf({ target_sequence })));

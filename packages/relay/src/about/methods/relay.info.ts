@@ -15,6 +15,9 @@ export function relayInfo(options: {
       server_time: clock.now(),
       limits: {
         message_retention: limits.messageRetention,
+        clock_tolerance: limits.authClockTolerance,
+        future_tolerance: limits.futureTolerance,
+        max_delivery_age: limits.deliveryAgeLimit,
         ...(modules.includes('group.host.v1') ? groupLimits(limits) : {}),
         ...(modules.includes('channel.host.v1') ? channelLimits(limits) : {}),
       },
@@ -28,6 +31,7 @@ function groupLimits(limits: RelayLimits) {
     max_group_members: limits.groupMembers,
     max_group_subscriptions: limits.groupSubscriptions,
     max_group_invite_ttl: limits.groupInviteTtl,
+    max_group_bans: limits.groupBans,
   };
 }
 

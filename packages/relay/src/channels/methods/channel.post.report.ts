@@ -2,7 +2,12 @@ import { checkChannelPostReport, ProtocolError } from '@posthouse/protocol';
 import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { postReported } from '../../observability/events.ts';
-import { countReports, hasReport, hasReports, putReport } from '../moderation/report-store.ts';
+import {
+  countReports,
+  hasReport,
+  putReport,
+  readReportQuotaEnd,
+} from '../moderation/report-store.ts';
 import { requireReadablePost } from '../write-access.ts';
 
 /** Highest number of reports of one post that the log counts. */
@@ -23,8 +28,9 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
     await confirmDevice(context, tx, { session, now });
     await requireReadablePost(tx, channelId, sequence);
     const replaces = await hasReport(tx, { channelId, sequence, account });
-    if (!replaces && (await hasReports(tx, account, limits.channelReports))) {
-      throw new ProtocolError('rate_limited', 'the account has made too many reports');
+    if (!replaces) {
+      const end = await readReportQuotaEnd(tx, account, limits.channelReports);
+      if (end !== undefined) throw overQuota(end - now);
     }
     const clearAfter = now + limits.channelReportPeriod;
     const report = { channelId, sequence, account, deviceId, reason, reportedAt: now, clearAfter };
@@ -34,3 +40,9 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
   postReported(context, { channel: channelId, sequence, count, replaces });
   return { result: null };
 };
+
+/** @param seconds until a stored report ends; its removal may take a moment longer */
+function overQuota(seconds: number): ProtocolError {
+  const data = { retry_after: Math.max(1, seconds) };
+  return new ProtocolError('rate_limited', 'the account has made too many reports', { data });
+}

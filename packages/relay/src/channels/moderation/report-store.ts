@@ -51,14 +51,22 @@ export async function hasReport(tx: Reader, key: ReportKey): Promise<boolean> {
   return found !== undefined;
 }
 
-/** Tells whether at least `count` reports of an account are stored. */
-export async function hasReports(tx: Reader, account: string, count: number): Promise<boolean> {
-  const last = await tx.get(
-    'SELECT account FROM channel_reports WHERE account = ? LIMIT 1 OFFSET ?',
+/**
+ * Returns when fewer than `quota` reports of an account will be stored, Unix seconds; `undefined` if
+ * fewer are stored now.
+ */
+export async function readReportQuotaEnd(
+  tx: Reader,
+  account: string,
+  quota: number,
+): Promise<number | undefined> {
+  const row = await tx.get<{ clear_after: number }>(
+    `SELECT clear_after FROM channel_reports WHERE account = ?
+      ORDER BY clear_after DESC LIMIT 1 OFFSET ?`,
     account,
-    count - 1,
+    quota - 1,
   );
-  return last !== undefined;
+  return row?.clear_after;
 }
 
 /** Counts the reports about a post, up to `limit`. */
