@@ -35,7 +35,7 @@ test('02 §5: a call that carries a session is charged to its account', async ()
   const info = (options = {}) => http.call('relay.info', {}, options).then(codeOf);
   await http.call('message.timeline.sync', {}, { token });
   relay.clock.advance(3);
-  // Neighbours behind the same address.
+  // Neighbours with the same address.
   await untilRefused(() => info());
   const onSocket = async () => {
     const { error } = await socket.call('relay.info');
