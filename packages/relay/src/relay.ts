@@ -30,6 +30,7 @@ import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
+import { releaseDeliveries } from './messages/index.ts';
 import { relayMigrations, storedModules } from './modules.ts';
 import { ChannelListeners } from './notifications/channel-listeners.ts';
 import { ConnectionResync } from './notifications/connection-resync.ts';
@@ -181,6 +182,7 @@ async function startParts(
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
   await serve(config, { context, modules, addresses, tls, parts });
   await useRegistry(config, context, addresses.https[0] as string);
+  if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
   jobs.start(context, [...modules.jobs, ...federation.jobs]);
   const { listen } = config.operations;

@@ -2,7 +2,7 @@ import type { Job, RelayContext } from '../context.ts';
 import { deliveryFailed, recipientsNotLocated } from '../observability/events.ts';
 import { attempt } from './attempt.ts';
 import { Running, storeAndClaim } from './claim.ts';
-import { type Lane, readLanes, wakeLane } from './lane-store.ts';
+import { type Lane, readLanes, releaseLane, wakeLane } from './lane-store.ts';
 import type { Outcome } from './outcomes.ts';
 import type { ClaimedDelivery } from './queue-store.ts';
 import { type PausedLane, relocate } from './relocate.ts';
@@ -131,11 +131,32 @@ async function relocateSafely(context: RelayContext, lane: PausedLane): Promise<
  * await wakeDestination(context, relayId);
  */
 export async function wakeDestination(context: RelayContext, relayId: string): Promise<void> {
-  const { clock, jobs, limits, storage } = context;
-  const batchSize = limits.deliveryBatch;
-  for (let woken = batchSize; woken === batchSize; ) {
-    const batch = { destination: relayId, now: clock.now(), batchSize };
-    woken = await storage.write(deliveryJobName, (tx) => wakeLane(tx, batch));
+  await inBatches(context, relayId, wakeLane);
+  context.jobs.wake(deliveryJobName);
+}
+
+/**
+ * Makes the deliveries due that were under way when the relay's process was killed. To be called
+ * before the jobs start, and only if the relay has no other process, which may attempt them.
+ *
+ * @example
+ * await releaseDeliveries(context);
+ */
+export async function releaseDeliveries(context: RelayContext): Promise<void> {
+  for (const { destination } of await context.storage.read(readLanes)) {
+    await inBatches(context, destination, releaseLane);
   }
-  jobs.wake(deliveryJobName);
+}
+
+/** Changes deliveries of a lane, a batch in each transaction, until there are no more. */
+async function inBatches(
+  { clock, limits, storage }: RelayContext,
+  destination: string,
+  change: typeof wakeLane,
+): Promise<void> {
+  const batchSize = limits.deliveryBatch;
+  for (let changed = batchSize; changed === batchSize; ) {
+    const batch = { destination, now: clock.now(), batchSize };
+    changed = await storage.write(deliveryJobName, (tx) => change(tx, batch));
+  }
 }

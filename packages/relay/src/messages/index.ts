@@ -10,7 +10,7 @@ import { messageDeliver } from './relay-methods/message.deliver.ts';
 import { timelineResync } from './resync.ts';
 import { waitingMailJob } from './waiting-mail-job.ts';
 
-export { wakeDestination } from './delivery.ts';
+export { releaseDeliveries, wakeDestination } from './delivery.ts';
 export { readWaitingMail, type WaitingMail } from './waiting-mail.ts';
 
 export const messages: StoredModule = {

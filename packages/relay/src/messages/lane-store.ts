@@ -82,6 +82,23 @@ export async function wakeLane(
   return await tx.run(wakeLaneSql, now, ...waiting, ...waiting, batchSize);
 }
 
+// Only a claim sets `wake_after` after the next attempt: the lease's end and the second after it.
+export const releaseLaneSql = `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?
+  WHERE destination = ? AND wake_after > next_attempt_at AND (sender, message_id) IN
+    (SELECT sender, message_id FROM deliveries
+      WHERE destination = ? AND next_attempt_at > ? AND wake_after > next_attempt_at LIMIT ?)`;
+
+/**
+ * Makes claimed deliveries of a lane due before their leases end. Returns how many. Their attempts
+ * must be over, in every process.
+ */
+export async function releaseLane(
+  tx: Writer,
+  { destination, now, batchSize }: LaneBatch,
+): Promise<number> {
+  return await tx.run(releaseLaneSql, now, now, destination, destination, now, batchSize);
+}
+
 export const moveInLaneSql = `UPDATE deliveries SET destination = ?, next_attempt_at = ?
   WHERE destination = ? AND target IS NULL AND wake_after <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries

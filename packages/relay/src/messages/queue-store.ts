@@ -131,7 +131,7 @@ export async function claimDue(tx: Writer, claim: Claim): Promise<ClaimedDeliver
       `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, target = ?
         WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
       leaseUntil,
-      leaseUntil,
+      leaseUntil + 1,
       sendTo,
       row.sender,
       row.message_id,

@@ -370,8 +370,9 @@ test('every statement about lanes uses an index', async () => {
   const { storage } = relay.context;
   const { dueSql } = await import('../../src/messages/queue-store.ts');
   const lanes = await import('../../src/messages/lane-store.ts');
-  const { lanesSql, postponeLaneSql, wakeLaneSql, moveInLaneSql } = lanes;
-  for (const sql of [dueSql, lanesSql, postponeLaneSql, wakeLaneSql, moveInLaneSql]) {
+  const { lanesSql, postponeLaneSql, wakeLaneSql, releaseLaneSql, moveInLaneSql } = lanes;
+  const changes = [postponeLaneSql, wakeLaneSql, releaseLaneSql, moveInLaneSql];
+  for (const sql of [dueSql, lanesSql, ...changes]) {
     expect(await scansAndSorts(storage, sql), sql).toEqual([]);
   }
 });

@@ -2,6 +2,7 @@ import { accountSigner, cosignRoute, deriveRelayId } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RelayAnswer } from '../../src/context.ts';
+import { releaseDeliveries } from '../../src/messages/index.ts';
 import { type MessageOptions, Person, type SendParams } from '../fixtures/person.ts';
 import { throughEveryFault } from '../support/faults.ts';
 import { type InProcessRelay, inProcessRelay, network } from '../support/in-process-relay.ts';
@@ -494,6 +495,31 @@ describe('04 §16.2: attempts at other relays', () => {
     expect((await queue())[0]).toMatchObject({ target: relayIds[0] });
     await nextAttempt();
     expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
+  });
+
+  test('after a crash during an attempt the relay is asked again at the start', async () => {
+    relay.callRelay = () => Promise.reject(new Error('the process dies here'));
+    const message = toBen();
+    await send(message);
+    await relay.runJob(job);
+    await relay.restart();
+    const asked = answering(accepted);
+    await relay.runJob(job);
+    expect(asked).toEqual([]);
+    await releaseDeliveries(relay.context);
+    await relay.runJob(job);
+    expect(asked.map(({ relayId }) => relayId)).toEqual([relayIds[0]]);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
+  test('a start makes no delivery due that waits after an answer', async () => {
+    const asked = answering(refused('rate_limited', 60), accepted);
+    await send(toBen());
+    await nextAttempt();
+    await relay.restart();
+    await releaseDeliveries(relay.context);
+    await relay.runJob(job);
+    expect(asked).toHaveLength(1);
   });
 
   test('16.3: a route error of that relay frees the delivery for the new one', async () => {

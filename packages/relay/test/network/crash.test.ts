@@ -21,7 +21,7 @@ const impatient = {
   ...{ peerRetryFirst: 1, peerRetryMost: 1, deliveryRetryFirst: 1, deliveryRetryMost: 1 },
   ...{ peerHandshakeRate: 1_000, peerHandshakeBurst: 1_000, peerHandshakesPerAddress: 100 },
   ...{ relayRate: 1_000, relayAccountRate: 1_000, relayAccountBurst: 1_000, dhtPause: 1 },
-  ...{ deliveryLease: 2, remoteRetryFirst: 1 },
+  remoteRetryFirst: 1,
   ...{ federationAddressLookupRate: 1_000, routeNotFound: 1 },
 };
 
