@@ -37,6 +37,7 @@ const commonSql = [
   'packages/relay/test/commands/{block,peers-network,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/request-vectors.test.ts',
+  'packages/relay/test/messages/delivery-cost.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',
   'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
 ];
