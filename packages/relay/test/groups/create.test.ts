@@ -24,7 +24,8 @@ const ben = relay.person('ben');
 const rows = (table: string) => relay.rows(table);
 
 /** Parameters of a creation, with other facts, signed by the phone. */
-const founding = (facts: Partial<GroupCreate> = {}, by = ann) => TestGroup.plan(relay, by, facts);
+const founding = (facts: Partial<GroupCreate> = {}, by = ann) =>
+  TestGroup.draft(relay, by, facts).params;
 const create = (params: object, by = ann, device = 'phone') =>
   relay.codeOf('group.create', params, { session: by.session(device) });
 /** The same with members of the body changed after signing. */

@@ -73,7 +73,12 @@ const byEve = { by: () => eve, signed: '' };
 const facts = { name: 'n', description: 'd', member_capacity: 9 };
 
 const hostilities: readonly Hostility[] = [
-  { ...byEve, method: 'group.create', params: () => TestGroup.plan(relay, eve), signed: 'create' },
+  {
+    ...byEve,
+    method: 'group.create',
+    params: () => TestGroup.draft(relay, eve).params,
+    signed: 'create',
+  },
   { ...asAnn, method: 'group.resolve', params: ofGroup({ invite_id }) },
   { ...asAnn, method: 'group.sync', params: ofGroup(page) },
   { ...asAnn, method: 'group.key.sync', params: ofGroup(page) },

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { groups } from '../../src/groups/index.ts';
-import { newMemberKey, TestGroup } from '../fixtures/group.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { newMemberKey } from '../fixtures/member-key.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';

@@ -236,7 +236,7 @@ const approval = async (kind: 'application' | 'member.recovery') => {
   }
   return group.approval([ben], { kind: `group.${kind}.approval` }) as unknown as Parts;
 };
-const founding = () => TestGroup.plan(relay, ann) as unknown as Parts;
+const founding = () => TestGroup.draft(relay, ann).params as unknown as Parts;
 
 describe.each<[MethodName, string, number, () => Promise<Parts> | Parts, Extend]>([
   [

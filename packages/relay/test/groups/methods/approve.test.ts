@@ -2,8 +2,9 @@ import type { GroupApplicationApproval, GroupInvite, GroupParams } from '@postho
 import { canonicalJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { digest } from '../../../src/digest.ts';
-import { type By, newMemberKey, TestGroup } from '../../fixtures/group.ts';
+import { type By, TestGroup } from '../../fixtures/group.ts';
 import { readChain, readKeys, verified } from '../../fixtures/group-reader.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
 import { type Connection, Connections } from '../../fixtures/connections.ts';
-import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
+import { TestGroup } from '../../fixtures/group.ts';
 import type { Hint } from '../../fixtures/hints.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import { Person } from '../../fixtures/person.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';
 

@@ -1,7 +1,8 @@
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type By, newMemberKey, TestGroup } from '../../fixtures/group.ts';
+import { type By, TestGroup } from '../../fixtures/group.ts';
 import { readChain } from '../../fixtures/group-reader.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import type { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';

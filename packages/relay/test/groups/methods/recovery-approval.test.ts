@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { newMemberKey } from '../../fixtures/group.ts';
 import { readChain, readKeys, readPage, shape, verified } from '../../fixtures/group-reader.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import { Person } from '../../fixtures/person.ts';
 import {
   accountsOf,

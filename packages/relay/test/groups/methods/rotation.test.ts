@@ -2,8 +2,9 @@ import { createGroupSecret, encodeBase64url, type GroupSecretBox } from '@postho
 import { nodeRandom } from '@posthouse/protocol/node';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { inactiveDevicesJobName } from '../../../src/accounts/index.ts';
-import { newMemberKey, TestGroup } from '../../fixtures/group.ts';
+import { TestGroup } from '../../fixtures/group.ts';
 import { readChain, readKeys, readPage, shape, verified } from '../../fixtures/group-reader.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';

@@ -3,7 +3,8 @@
 import { clientSecretCommitment, createGroupSecret, managementHash } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { expect } from 'vitest';
-import { newMemberKey, type TestGroup } from '../../fixtures/group.ts';
+import type { TestGroup } from '../../fixtures/group.ts';
+import { newMemberKey } from '../../fixtures/member-key.ts';
 import { network } from '../../support/in-process-relay.ts';
 import type { Step } from './commands.ts';
 import type { Caller, Hints, Link } from './ground.ts';

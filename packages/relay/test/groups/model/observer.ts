@@ -10,7 +10,7 @@ import {
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
 import { expect } from 'vitest';
-import { privateKeyOf } from '../../fixtures/group.ts';
+import { privateKeyOf } from '../../fixtures/member-key.ts';
 import type { Person } from '../../fixtures/person.ts';
 import { type InProcessRelay, network } from '../../support/in-process-relay.ts';
 import type { Reference } from './reference.ts';

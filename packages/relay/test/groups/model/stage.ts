@@ -1,7 +1,8 @@
 /** The subject of a sequence of steps: people, their group, and the reference model. */
 import { encodeBase64url, type GroupInvite, type GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { type MemberKey, privateKeyOf, TestGroup } from '../../fixtures/group.ts';
+import { TestGroup } from '../../fixtures/group.ts';
+import { type MemberKey, privateKeyOf } from '../../fixtures/member-key.ts';
 import { Person } from '../../fixtures/person.ts';
 import type { InProcessRelay } from '../../support/in-process-relay.ts';
 import type { Step, Who } from './commands.ts';
