@@ -15,6 +15,7 @@ import {
   deriveRelayId,
   type FinalRoute,
   peerIdOf,
+  type RelayDescriptor,
   type RelayEntry,
   signDescriptor,
 } from '@posthouse/protocol';
@@ -50,6 +51,8 @@ export class ForeignRelay implements AsyncDisposable {
   /** How it serves streams that the relay under test opens; by default it ends them. */
   serveRpc: Serve = async () => {};
   serveDht: Serve = async () => {};
+  /** What it presents in handshakes; by default its own descriptor. */
+  present: () => Promise<RelayDescriptor> = () => this.descriptor();
   readonly #relay: ServedRelay;
   readonly #seed: Uint8Array;
   #host: PeerHost<string> | undefined;
@@ -93,7 +96,7 @@ export class ForeignRelay implements AsyncDisposable {
     });
     this.#host = new PeerHost<string>({
       identity: ed25519Identity(this.#seed),
-      descriptor: () => this.#descriptor(),
+      descriptor: async () => JSON.stringify(await this.present()),
       admit: async () => 'the relay under test',
       protocols: new Map([
         [rpc, protocol(() => this.serveRpc)],
@@ -166,12 +169,24 @@ export class ForeignRelay implements AsyncDisposable {
     await this.stop();
   }
 
-  async #descriptor(): Promise<string> {
-    const peerId = peerIdOf(nodePrimitives.ed25519.publicKey(this.#seed));
-    const descriptor = await signDescriptor(network, this.signer, {
-      endpoints: ['https://127.0.0.1:1/svc/v1', `/ip4/127.0.0.1/tcp/${this.#port}/p2p/${peerId}`],
-      expires_at: this.#relay.clock.now() + 86_400,
+  /** Its descriptor, right unless a test says otherwise. */
+  async descriptor({
+    port = this.#port,
+    peerId = this.peerId,
+    seconds = 86_400,
+  }: {
+    readonly port?: number;
+    readonly peerId?: string;
+    /** Until it expires. */
+    readonly seconds?: number;
+  } = {}): Promise<RelayDescriptor> {
+    return await signDescriptor(network, this.signer, {
+      endpoints: ['https://127.0.0.1:1/svc/v1', `/ip4/127.0.0.1/tcp/${port}/p2p/${peerId}`],
+      expires_at: this.#relay.clock.now() + seconds,
     });
-    return JSON.stringify(descriptor);
+  }
+
+  get peerId(): string {
+    return peerIdOf(nodePrimitives.ed25519.publicKey(this.#seed));
   }
 }

@@ -1,8 +1,10 @@
 /** Lies of another relay, and what this one and its clients do: the rows of docs/federation.md. */
 
+import { type RelayDescriptor, utf8 } from '@posthouse/protocol';
 import { deriveRouteKey } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { ForeignRelay } from '../federation/foreign-relay.ts';
 import type { Person } from '../fixtures/person.ts';
 import { network } from '../support/in-process-relay.ts';
 import { servedRelay } from '../support/served-relay.ts';
@@ -116,6 +118,94 @@ describe('07 §C6, §C7: as home relay of an account, it answers with', () => {
   });
 });
 
+describe('07 §B4: when it connects again, it presents', () => {
+  const refusals = (check: string) =>
+    relay.server.context.metrics.value('peers_refused', { check });
+  /** Connects once more; whether the relay under test admits it. */
+  const isAdmitted = async (present: () => Promise<RelayDescriptor>) => {
+    liar.foreign.present = present;
+    return await liar.foreign.dial().then(
+      () => true,
+      () => false,
+    );
+  };
+  const isAnswered = async (foreign: ForeignRelay) => {
+    const { relayClient } = relay.server.context;
+    const params = { account: ann.account };
+    return (await relayClient.call(foreign.relayId, 'profile.resolve', params)).kind;
+  };
+  /** A relay that tells the truth, and what it was asked. */
+  const honestRelay = async () => {
+    const honest = await ForeignRelay.start(relay, { byte: 0x92 });
+    const asked: string[] = [];
+    honest.serveRpc = async (stream) => {
+      const frame = await stream.readFrame();
+      if (frame === undefined) return;
+      const { id, method } = JSON.parse(Buffer.from(frame).toString());
+      asked.push(method);
+      const error = { code: -32_010, message: 'none' };
+      await stream.writeFrame(utf8(JSON.stringify({ jsonrpc: '2.0', id, error })));
+    };
+    return { honest, asked };
+  };
+
+  test('a descriptor of another relay, or one that binds the other: refused, the other stays', async () => {
+    const { honest, asked } = await honestRelay();
+    await using _honest = honest;
+    expect(await isAdmitted(() => honest.descriptor())).toBe(false);
+    expect(refusals('peer_id_bound')).toBe(1);
+    expect(await isAdmitted(() => liar.foreign.descriptor({ peerId: honest.peerId }))).toBe(false);
+    expect(refusals('peer_id_bound')).toBe(2);
+    const withOwnAddresses = async () => {
+      const { endpoints } = await liar.foreign.descriptor();
+      return { ...(await honest.descriptor()), endpoints };
+    };
+    expect(await isAdmitted(withOwnAddresses)).toBe(false);
+    expect(refusals('descriptor_signature')).toBe(1);
+    expect(await isAnswered(honest)).toBe('refused');
+    expect(asked).toEqual(['profile.resolve']);
+  });
+
+  test('the descriptor of the relay under test: refused as its own', async () => {
+    const { text } = await relay.http().call('relay.descriptor', {});
+    expect(await isAdmitted(async () => JSON.parse(text))).toBe(false);
+    expect(refusals('own_relay')).toBe(1);
+  });
+
+  test('a descriptor that has expired: refused; its earlier connection stays', async () => {
+    const old = await liar.foreign.descriptor({ seconds: 10 });
+    relay.clock.advance(10);
+    expect(await isAdmitted(async () => old)).toBe(false);
+    expect(refusals('descriptor_expired')).toBe(1);
+    answering('profile.resolve', profileOf(liam));
+    expect(await codeOf('profile.resolve')).toBe('ok');
+  });
+
+  test('an older or a newer one of its own: admitted, as the same relay', async () => {
+    for (const seconds of [1_000, 200_000]) {
+      expect(await isAdmitted(() => liar.foreign.descriptor({ seconds }))).toBe(true);
+    }
+    const { metrics } = relay.server.context;
+    expect(metrics.value('peers', { state: 'connected' })).toBe(1);
+    answering('profile.resolve', profileOf(liam));
+    expect(await codeOf('profile.resolve')).toBe('ok');
+  });
+
+  test('the address of another relay: that one is dialled, and refused; it is asked nothing', async () => {
+    const { honest, asked } = await honestRelay();
+    await using _honest = honest;
+    const { port } = honest;
+    expect(await isAdmitted(() => liar.foreign.descriptor({ port }))).toBe(true);
+    await liar.foreign.stop();
+    await until(() => relay.server.context.relayClient.pausedUntil(liar.relayId) === undefined);
+    await until(async () => (await isAnswered(liar.foreign)) === 'unreachable');
+    expect(asked).toEqual([]);
+    expect(relay.server.context.relayClient.pausedUntil(liar.relayId)).toBeDefined();
+    expect(await isAnswered(honest)).toBe('refused');
+    expect(asked).toEqual(['profile.resolve']);
+  });
+});
+
 describe('07 §C5: about a device of its account, it answers with', () => {
   const signIn = async () => {
     const answer = await relay.bindDevice(await relay.socket(), liam.device());
@@ -184,6 +274,12 @@ describe('07 §C8: as target of a message', () => {
     return { from: ann, message };
   };
 
+  const nextAttempt = async () => {
+    const sql = 'SELECT next_attempt_at FROM deliveries';
+    const rows = await relay.server.context.storage.read((tx) => tx.all(sql));
+    return Number(rows[0]?.next_attempt_at);
+  };
+
   test('results that confirm nothing are no confirmation: it is sent again, unchanged', async () => {
     const wrong = [
       {},
@@ -207,6 +303,31 @@ describe('07 §C8: as target of a message', () => {
       async () => (await statusOf(relay, sent)).status === 'target_accepted',
       advance,
     );
+  });
+
+  test('rate_limited: the client sees delivering, and no attempt is made before retry_after', async () => {
+    const error = { code: -32_030, message: 'slow down', data: { retry_after: 60 } };
+    const sent = await sendToLiam(() => ({ error }));
+    await until(() => liar.asked.length === 1);
+    answering('message.deliver', { status: 'target_accepted', accepted_at: relay.clock.now() });
+    const due = relay.clock.now() + 60;
+    await until(async () => (await nextAttempt()) === due);
+    // Local backoff alone would be 5 seconds at the most here.
+    relay.clock.advance(59);
+    relay.server.wakeJobs();
+    const status = await statusOf(relay, sent);
+    expect(status.status).toBe('delivering');
+    expect(status.error).toBeUndefined();
+    expect(liar.asked).toHaveLength(1);
+    const advance = (seconds: number) => {
+      relay.clock.advance(seconds);
+      relay.server.wakeJobs();
+    };
+    await untilInTime(
+      async () => (await statusOf(relay, sent)).status === 'target_accepted',
+      advance,
+    );
+    expect(liar.asked).toHaveLength(2);
   });
 
   test('a code that no chapter knows ends with bad_gateway, its text is cut', async () => {
