@@ -12,6 +12,7 @@ import { systemClock } from './clock.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
+import { withName } from './config/with-name.ts';
 import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
@@ -187,7 +188,9 @@ async function startParts(
   jobs.start(context, [...modules.jobs, ...federation.jobs]);
   const { listen } = config.operations;
   const operations =
-    listen === '' ? undefined : parts.use(await Operations.listen(context, listen));
+    listen === ''
+      ? undefined
+      : parts.use(await withName('operations.listen', () => Operations.listen(context, listen)));
   return {
     https: addresses.https,
     wss: addresses.wss,
@@ -371,7 +374,7 @@ async function serve(
     const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
     parts.use(new CertificateRenewal(context, renew));
   }
-  await app.listen(listenAddress(config));
+  await withName('listen', () => app.listen(listenAddress(config)));
   addresses.setPort((app.server.address() as AddressInfo).port);
   if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
 }

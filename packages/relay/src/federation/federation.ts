@@ -9,6 +9,7 @@ import {
 import { wakeRoutesFor } from '../accounts/index.ts';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
+import { withName } from '../config/with-name.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
 import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
 import type { RelayHandlers } from '../dispatch/relay-handler.ts';
@@ -148,7 +149,8 @@ export class Federation implements AsyncDisposable {
       peersJob({ eligibility, connections, health, stopping }),
       routeKeysJob(),
     ];
-    return (await host.listen(listenAddress(config.federation))).port;
+    const address = listenAddress(config.federation);
+    return (await withName('federation.listen', () => host.listen(address))).port;
   }
 
   /** Lets the handshakes proceed: the relay is in the registry, and its descriptor is complete. */
