@@ -1,5 +1,5 @@
 /** The registry as a file, for networks that are not on a chain. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import {
   type Network,
@@ -104,7 +104,9 @@ function replaceUnchanged(path: string, before: string | undefined, after: strin
   return withFileLock(`${path}.lock`, () => {
     const current = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
     if (current !== before) return false;
-    writeFileSync(`${path}.new`, after);
+    // A file that an interrupted write left has the mode it was made with.
+    rmSync(`${path}.new`, { force: true });
+    writeFileSync(`${path}.new`, after, { mode: 0o600 });
     renameSync(`${path}.new`, path);
     return true;
   });
