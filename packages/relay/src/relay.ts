@@ -17,7 +17,6 @@ import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
-import { RateLimiter } from './dispatch/rate-limiter.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
   Federation,
@@ -61,7 +60,9 @@ import { openStorage } from './storage/open.ts';
 import type { Storage, StorageFaults } from './storage/types.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
+import { ByteAccounts } from './transport/byte-accounts.ts';
 import { ClientAddresses } from './transport/client-addresses.ts';
+import { ConnectionTable } from './transport/connection-table.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 
@@ -342,7 +343,7 @@ async function serve(
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
-  const { limits, clock } = context;
+  const clients = new ClientAddresses(config.trustedProxies);
   const scheduler = new FairScheduler();
   const listeners = {
     group: parts.use(new GroupListeners(context, scheduler)),
@@ -355,12 +356,9 @@ async function serve(
     hub,
     addresses,
     dispatcher: new Dispatcher(context, modules.handlers),
-    clients: new ClientAddresses(config.trustedProxies),
-    requestBytes: new RateLimiter({
-      rate: limits.addressBytes,
-      burst: limits.addressBytesBurst,
-      clock,
-    }),
+    clients,
+    bytes: new ByteAccounts(context),
+    open: new ConnectionTable({ context, clients }),
   };
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({

@@ -66,6 +66,10 @@ export type EndReason =
   | 'binary message'
   | 'peer reads too slowly'
   | 'peer does not answer pings'
+  | 'too many bytes received'
+  | 'message unfinished'
+  | 'no session'
+  | 'too many connections'
   | 'connection error';
 
 export function connectionOpened({ metrics }: Observed): void {
