@@ -56,8 +56,8 @@ describe('limits that do not fit each other', () => {
     ['receivedBytesOfStrangers', { receivedBytes: 67_108_864 }, { receivedBytes: 67_108_863 }],
     [
       'waitingBytesPerAddress',
-      { waitingBytesPerAddress: 4_194_304 },
-      { waitingBytesPerAddress: 4_194_303 },
+      { waitingBytesPerAddress: 1_048_576 },
+      { waitingBytesPerAddress: 1_048_575 },
     ],
     [
       'waitingBytesPerAccount',
