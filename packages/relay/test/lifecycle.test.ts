@@ -270,7 +270,8 @@ describe('stopping', () => {
     const write = storage.write.bind(storage);
     let expected = count;
     storage.write = async (aggregates, work) => {
-      expected -= 1;
+      // Jobs write too.
+      if (String(aggregates).startsWith('challenge:')) expected -= 1;
       if (expected === 0) arrived();
       await promise;
       return write(aggregates, work);
