@@ -81,8 +81,9 @@ async function storeGap(core: AccountCore, relayId: string): Promise<AccountEven
 }
 
 /**
- * Moves the position to the beginning, because the relay lost records that it had given, and
- * rewinds the groups and channels that it hosts, which are in the same storage. Reported once, until a record is applied that was not known: a relay may go back and forth.
+ * Moves the position to the beginning, because the relay lost records that it had given, and rewinds
+ * the groups and channels that it hosts, which are in the same storage. Reported once, until a record
+ * is applied that was not known: a relay may go back and forth.
  */
 async function startOver(
   core: AccountCore,
@@ -94,7 +95,7 @@ async function startOver(
     // Another process of this device may have read further, or started over.
     if (!isSamePlace(known, from)) return [];
     await timelines.put(tx, relayId, { position: -1, gap: true, rollback: true });
-    // Their hosts' heads may be above the positions again.
+    // Their heads may be as high again, so that the host refuses no position.
     await rewindGroupsOf(tx, relayId);
     await rewindChannelsOf(tx, relayId);
     if (known.rollback) return [];

@@ -105,7 +105,7 @@ export async function listGroupEntries(
   return await listRange(tx, timeline, { ...range, id: groupId });
 }
 
-/** Returns the sequence of the last stored change, at or after which the state stayed the same. */
+/** Returns the sequence of the last stored change: the state has been the same since. */
 export async function lastChange(tx: StoreReader, groupId: string): Promise<number | undefined> {
   let before: number | undefined;
   for (;;) {
