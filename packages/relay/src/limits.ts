@@ -96,7 +96,7 @@ export const RelayLimits = Type.Object({
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
   deliveryConcurrency: limit(256, 'Deliveries from the queue under way at once.'),
-  deliveriesPerRelay: limit(48, 'Deliveries to one relay under way at once.'),
+  deliveriesPerRelay: limit(56, 'Deliveries to one relay under way at once.'),
   deliveryLookups: limit(16, 'Recipients of queued messages that are located at once.'),
   deliveryBatch: limit(1_000, 'Queued messages postponed or woken in one transaction.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
@@ -296,7 +296,7 @@ export const RelayLimits = Type.Object({
   relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
   relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
   relayRequestsAtOnce: limit(
-    32,
+    48,
     'Requests of one other relay under way at once, or whose answers (at most 128 KiB) it does not read.',
   ),
   relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
