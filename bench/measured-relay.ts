@@ -4,13 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JsonValue, parseJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../packages/relay/src/context.ts';
-import { ThreadPoolVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
 import { encodeResult } from '../packages/relay/src/dispatch/encode.ts';
-import { noRelayClient, noRoutes } from '../packages/relay/src/federation/no-federation.ts';
 import { relayMigrations } from '../packages/relay/src/modules.ts';
-import { MemoryBus } from '../packages/relay/src/notifications/memory-bus.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { migrate } from '../packages/relay/src/storage/migrations.ts';
 import { openStorage } from '../packages/relay/src/storage/open.ts';
@@ -21,6 +18,7 @@ import {
   defaultRelay,
   openModules,
   origin,
+  partsOfOneRelay,
   relayKeys,
   withoutRateLimits,
 } from '../packages/relay/test/support/modules.ts';
@@ -85,13 +83,7 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
         storage,
         clock,
         limits: withoutRateLimits,
-        verifier: new ThreadPoolVerifier(),
-        routeDirectory: noRoutes,
-        relayClient: noRelayClient,
-        registryStatus: { isActive: () => Promise.resolve(true) },
-        bus: new MemoryBus((error) => {
-          throw error;
-        }),
+        ...partsOfOneRelay(),
       },
       relayKeys(defaultRelay),
     );

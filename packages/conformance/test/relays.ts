@@ -4,6 +4,7 @@ import { type PartialConfig, Relay } from '@posthouse/relay';
 import { devCertificate } from '../../relay/src/tls/dev-ca.ts';
 import { RelayData } from '../../relay/test/support/engine.ts';
 import { freePort } from '../../relay/test/support/ports.ts';
+import { unlimitedHandshakes } from '../../relay/test/support/served-network.ts';
 import { type Check, loadTarget, RelaySeats, type Target } from '../src/index.ts';
 
 /** Rate limits that the checks never reach. */
@@ -69,9 +70,7 @@ export async function startRelay(config: Omit<PartialConfig, 'storage'>): Promis
 
 /** Limits of a relay that other relays on this machine call. */
 const unlimitedPeers = {
-  peerHandshakesPerAddress: 1_000,
-  peerHandshakeRate: 1e6,
-  peerHandshakeBurst: 1e6,
+  ...unlimitedHandshakes,
   federationLookupRate: 1e6,
   federationAddressLookupRate: 1e6,
 };

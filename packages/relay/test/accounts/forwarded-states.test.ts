@@ -5,7 +5,6 @@ import {
   deviceStateSigningInput,
   encodeBase64url,
   type ProtocolError,
-  signDeviceStateQuery,
 } from '@posthouse/protocol';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
@@ -30,17 +29,8 @@ const codeOf = (params: unknown, options: Options = {}) =>
   here.codeOf(method, params, { session: ben.session(), ...options });
 const open = { account: ann.account };
 
-const query = (
-  authorization: Authorization,
-  facts: Partial<DeviceStateQuery> = {},
-): DeviceStateQuery =>
-  signDeviceStateQuery(network, ben.device().signer, {
-    account: ann.account,
-    authorization,
-    signer_certificate: ben.device().certificate,
-    created_at: here.clock.now(),
-    ...facts,
-  });
+const query = (authorization: Authorization, facts?: Partial<DeviceStateQuery>) =>
+  ben.stateQuery(ann.account, authorization, facts);
 
 /** Answers every request with this result instead of the home relay's. */
 const answerWith = (value: JsonObject) => {
@@ -214,12 +204,7 @@ describe('07 §C6: the home relay trusts no other relay', () => {
 
   test('a signed query of the own state is forbidden; a public one is answered', async () => {
     await ann.publishProfile();
-    const own = signDeviceStateQuery(network, ann.device().signer, {
-      account: ann.account,
-      authorization: ann.invite(),
-      signer_certificate: ann.device().certificate,
-      created_at: home.clock.now(),
-    });
+    const own = ann.stateQuery(ann.account, ann.invite());
     expect(await ask(own)).toBe('forbidden');
     expect(await ask(open)).toBe('result');
   });
@@ -261,13 +246,8 @@ describe('07 §C6: the home relay trusts no other relay', () => {
 
   test('the requester needs no session and no known account', async () => {
     const stranger = new Person(third, 'stranger');
-    const { signer, certificate } = await stranger.addDevice('phone');
-    const asked = signDeviceStateQuery(network, signer, {
-      account: ann.account,
-      authorization: ann.grant(stranger),
-      signer_certificate: certificate,
-      created_at: home.clock.now(),
-    });
+    await stranger.addDevice('phone');
+    const asked = stranger.stateQuery(ann.account, ann.grant(stranger));
     expect(await ask(asked)).toBe('result');
   });
 

@@ -83,47 +83,29 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     return problems.slice(0, 20);
   }
 
-  /** Resolves when so many more messages were confirmed; says what time it is for a fault. */
-  async function progress(atLeast: number, atMost = atLeast): Promise<void> {
-    const goal = debts.accepted + atLeast + Math.floor(chance() * (atMost - atLeast));
-    await log.until(
-      () => `${goal - debts.accepted} more messages to be accepted`,
-      () => debts.accepted >= goal,
-    );
-  }
-
-  /** Everybody learns of everything, by themselves. */
-  async function settled(): Promise<void> {
-    await load.pause();
-    await log.until(
-      () => debts.describe(),
-      () => debts.none,
-    );
-  }
-
   /** A fault under load: what it does, and what undoes it. */
   async function suffer(name: string, fault: () => Promise<void>, cure: () => Promise<void>) {
     load.resume();
-    await progress(20, 60);
+    await debts.progress(20 + Math.floor(chance() * 40));
     log.add({ kind: 'fault', name });
     await fault();
     await cure();
-    await progress(30);
-    await settled();
+    await debts.progress(30);
+    await debts.settled(load);
     log.add({ kind: 'recovered', name });
     expect(findings()).toEqual([]);
   }
 
   test('clients of different processes see each other’s messages and hints', async () => {
-    await progress(60);
-    await settled();
+    await debts.progress(60);
+    await debts.settled(load);
     expect(findings()).toEqual([]);
   });
 
   test.each([0, 1, 2])('process %i is killed and started again', async (index) => {
     const killed = () => cluster.kill(index);
     await suffer(`SIGKILL of process ${index}`, killed, async () => {
-      await progress(30);
+      await debts.progress(30);
       await cluster.revive(index);
     });
   });
@@ -131,11 +113,11 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   test('NATS is away: messages are accepted, and their hints come when it is back', async () => {
     const stopped = () => cluster.nats.stop();
     await suffer('NATS stopped', stopped, async () => {
-      await progress(60);
+      await debts.progress(60);
       // Nothing that is sent later tells of what was sent meanwhile.
       await load.pause();
       await cluster.nats.start();
-      await settled();
+      await debts.settled(load);
       load.resume();
     });
   });
@@ -144,7 +126,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     const cut = async () => {
       for (let time = 0; time < 10; time += 1) {
         cluster.balancer.cut();
-        await progress(5, 20);
+        await debts.progress(5 + Math.floor(chance() * 15));
       }
     };
     await suffer('connections cut', cut, async () => {});
@@ -204,7 +186,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
       expect(new Set(replies.map(({ outcome }) => outcome))).toEqual(new Set(['ok']));
       expect(new Set(replies.map(({ result }) => JSON.stringify(result))).size).toBe(1);
     }
-    await settled();
+    await debts.settled(load);
     expect(findings()).toEqual([]);
   });
 
@@ -239,7 +221,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
     const sender = people.ann?.phones[0] as Phone;
     const senders = (await connectEverywhere(sender, lines)).filter((_, index) => index % 2 === 0);
     load.resume();
-    await progress(20, 60);
+    await debts.progress(20 + Math.floor(chance() * 40));
     await removal(person, { kept, removed });
     await refusedEverywhere(removed, sessions);
     for (const line of senders) {
@@ -248,9 +230,9 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
       const reply = await line.call('message.send', params, { content: sending.content });
       expect(reply.outcome).toBe('ok');
     }
-    await progress(20);
+    await debts.progress(20);
     await meanwhile();
-    await settled();
+    await debts.settled(load);
     // On a connection, what was sent before stands before the answer.
     await refusedEverywhere(removed, sessions);
     expect(findings()).toEqual([]);
@@ -288,7 +270,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   });
 
   test('reading everything again gives the same result', async () => {
-    await settled();
+    await debts.settled(load);
     await Promise.all(members.map((member) => member.readAgain()));
     expect(findings()).toEqual([]);
     const { accepted, refused, heads } = figuresOf(log.entries, []);

@@ -120,7 +120,25 @@ export class Debts {
     return this.#owed.size === 0;
   }
 
-  describe(): string {
+  /** Resolves when so many more messages were confirmed. */
+  async progress(count: number): Promise<void> {
+    const goal = this.accepted + count;
+    await this.#log.until(
+      () => `${goal - this.accepted} more messages to be accepted`,
+      () => this.accepted >= goal,
+    );
+  }
+
+  /** Pauses the load, and resolves when all that was confirmed was shown. */
+  async settled(load: Load): Promise<void> {
+    await load.pause();
+    await this.#log.until(
+      () => this.#describe(),
+      () => this.none,
+    );
+  }
+
+  #describe(): string {
     return `${this.#owed.size} deliveries, such as ${[...this.#owed].slice(0, 3).join(', ')}`;
   }
 

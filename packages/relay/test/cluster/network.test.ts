@@ -67,22 +67,9 @@ describe.skipIf(withoutNats !== undefined)(
 
     const isConnected = () => b.context.metrics.value('peers', { state: 'connected' }) === 1;
 
-    /** Resolves when so many more messages were confirmed. */
-    async function progress(count: number): Promise<void> {
-      const goal = debts.accepted + count;
-      await log.until(
-        () => `${goal - debts.accepted} more messages to be accepted`,
-        () => debts.accepted >= goal,
-      );
-    }
-
     /** Every message is read by every device that it is for, once. */
     async function settled(): Promise<void> {
-      await load.pause();
-      await log.until(
-        () => debts.describe(),
-        () => debts.none,
-      );
+      await debts.settled(load);
       // Messages of another relay stand in the order of their arrival here.
       const problems = check(log.entries).filter(({ rule }) => rule !== 'swapped');
       expect(problems.slice(0, 20)).toEqual([]);
@@ -90,17 +77,17 @@ describe.skipIf(withoutNats !== undefined)(
 
     test('07 §C8: messages of both relays arrive once', async () => {
       await vi.waitFor(() => expect(isConnected()).toBe(true), 20_000);
-      await progress(40);
+      await debts.progress(40);
       await settled();
     });
 
     test.each([0, 1])('07 §C8: also if process %i is killed and started again', async (index) => {
       load.resume();
-      await progress(20);
+      await debts.progress(20);
       await cluster.kill(index);
-      await progress(20);
+      await debts.progress(20);
       await cluster.revive(index);
-      await progress(20);
+      await debts.progress(20);
       await settled();
       // The connection with the other process was used at once.
       expect(b.context.metrics.value('relays_failed')).toBe(0);

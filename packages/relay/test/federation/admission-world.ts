@@ -3,17 +3,20 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
 import type { RelayContext } from '../../src/context.ts';
-import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { type Admission, openAdmission } from '../../src/federation/admission.ts';
 import { FileRegistry, KeptRegistry } from '../../src/federation/index.ts';
-import { noRelayClient, noRoutes } from '../../src/federation/no-federation.ts';
 import type { EligiblePeer } from '../../src/federation/verify-descriptor.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
-import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { ManualClock } from '../support/clock.ts';
 import { RelayData } from '../support/engine.ts';
-import { defaultRelay, network, openModules, relayKeys } from '../support/modules.ts';
+import {
+  defaultRelay,
+  network,
+  openModules,
+  partsOfOneRelay,
+  relayKeys,
+} from '../support/modules.ts';
 import { peerText, RemoteRelay, type TestCertificate, testCertificate } from './remote-relay.ts';
 
 /** The byte of this relay's peer key. */
@@ -160,13 +163,7 @@ export class AdmissionWorld implements AsyncDisposable {
         storage,
         clock: this.clock,
         limits: this.#limits,
-        verifier: new ThreadPoolVerifier(),
-        routeDirectory: noRoutes,
-        relayClient: noRelayClient,
-        registryStatus: { isActive: () => Promise.resolve(true) },
-        bus: new MemoryBus((error) => {
-          throw error;
-        }),
+        ...partsOfOneRelay(),
       },
       relayKeys(defaultRelay),
     );

@@ -3,15 +3,13 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import type { PeerStream } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { patience } from '../support/served-network.ts';
+import { patience, unlimitedHandshakes } from '../support/served-network.ts';
 import { servedRelay } from '../support/served-relay.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 
 const relay = servedRelay({
   limits: {
-    peerHandshakesPerAddress: 1_000,
-    peerHandshakeRate: 1e6,
-    peerHandshakeBurst: 1e6,
+    ...unlimitedHandshakes,
     federationAddressLookupRate: 1_000,
   },
 });

@@ -13,15 +13,13 @@ import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { closerPeers } from '../../src/federation/dht/closer-peers.ts';
 import { Person } from '../fixtures/person.ts';
 import { network } from '../support/modules.ts';
-import { patience } from '../support/served-network.ts';
+import { patience, unlimitedHandshakes } from '../support/served-network.ts';
 import { servedRelay } from '../support/served-relay.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 
 const relay = servedRelay({
   limits: {
-    peerHandshakesPerAddress: 1_000,
-    peerHandshakeRate: 1e6,
-    peerHandshakeBurst: 1e6,
+    ...unlimitedHandshakes,
     federationAddressLookupRate: 1_000,
     dhtBytes: 1_000_000,
     dhtBytesBurst: 1_048_576,

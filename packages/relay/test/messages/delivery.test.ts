@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { RelayAnswer } from '../../src/context.ts';
 import { releaseDeliveries } from '../../src/messages/index.ts';
 import { type MessageOptions, Person, type SendParams } from '../fixtures/person.ts';
-import { throughEveryFault } from '../support/faults.ts';
+import { throughEveryFault, withFailingWrite } from '../support/faults.ts';
 import { type InProcessRelay, inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const job = 'messages.delivery';
@@ -230,14 +230,7 @@ describe('a recipient that comes home here later', () => {
     await ben.moveIn();
     relay.takeNotices();
     for (let failAt = 0; ; failAt += 1) {
-      let left = failAt;
-      relay.faults.beforeStatement = (sql) => {
-        if (!/^\s*(INSERT|UPDATE|DELETE)/.test(sql)) return;
-        if (left === 0) throw new Error('fault of the test');
-        left -= 1;
-      };
-      await relay.runJob(job).catch(() => undefined);
-      delete relay.faults.beforeStatement;
+      await withFailingWrite(relay, failAt, () => relay.runJob(job)).catch(() => undefined);
       const [row] = await queue();
       if (row === undefined) break;
       expect(await inboxHead(ben)).toBe(-1);
@@ -414,14 +407,7 @@ describe('04 §16.2: attempts at other relays', () => {
     await send(message);
     let failures = 0;
     for (; (await queue()).length > 0; failures += 1) {
-      let left = failures;
-      relay.faults.beforeStatement = (sql) => {
-        if (!/^\s*(INSERT|UPDATE|DELETE)/.test(sql)) return;
-        if (left === 0) throw new Error('fault of the test');
-        left -= 1;
-      };
-      await relay.runJob(job).catch(() => undefined);
-      delete relay.faults.beforeStatement;
+      await withFailingWrite(relay, failures, () => relay.runJob(job)).catch(() => undefined);
       relay.clock.advance(120);
     }
     expect(failures).toBeGreaterThan(3);

@@ -1,9 +1,8 @@
-import { errorCodeOfRpc, type MethodName, signDeviceStateQuery } from '@posthouse/protocol';
+import { errorCodeOfRpc, type MethodName } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { network } from '../support/in-process-relay.ts';
 import { servedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
@@ -59,12 +58,7 @@ describe.each([
     });
     const found = await asAnn('device.state.resolve', { account: ben.account });
     expect(found.result).toMatchObject({ certificates: [ben.device().certificate] });
-    const query = signDeviceStateQuery(network, ann.device().signer, {
-      account: ben.account,
-      authorization: ben.invite(),
-      signer_certificate: ann.device().certificate,
-      created_at: relay.clock.now(),
-    });
+    const query = ann.stateQuery(ben.account, ben.invite());
     expect(await asAnn('device.state.resolve', query, 'POST')).toEqual(found);
 
     const state = await ann.state();

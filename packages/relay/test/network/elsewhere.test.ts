@@ -1,5 +1,3 @@
-/** Accounts at home at one relay that are asked for, and sign in, at others. */
-import { signDeviceStateQuery } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
@@ -7,7 +5,6 @@ import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readPage } from '../fixtures/group-reader.ts';
 import type { Person } from '../fixtures/person.ts';
 import { codeOf as answerCode } from '../support/http.ts';
-import { network as protocol } from '../support/in-process-relay.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 import { relayNetwork, until } from './relay-network.ts';
 
@@ -61,14 +58,8 @@ describe('questions to other home relays', () => {
     const cem = await network.register('cem', network.c);
     const ask = ['device.state.resolve', { account: ben.account }] as const;
     expect(await codeOf(a, ann, ask)).toBe('forbidden');
-    const signed = ({ created_at = a.clock.now(), to = ann } = {}) => {
-      return signDeviceStateQuery(protocol, ann.device().signer, {
-        account: ben.account,
-        authorization: ben.grant(to),
-        signer_certificate: ann.device().certificate,
-        created_at,
-      });
-    };
+    const signed = ({ created_at = a.clock.now(), to = ann } = {}) =>
+      ann.stateQuery(ben.account, ben.grant(to), { created_at });
     const client = a.http();
     const { token } = await a.logInDevice(ann);
     const post = (params: object) =>

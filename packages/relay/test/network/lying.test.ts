@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ForeignRelay } from '../federation/foreign-relay.ts';
 import type { Person } from '../fixtures/person.ts';
 import { network } from '../support/in-process-relay.ts';
+import { unlimitedHandshakes } from '../support/served-network.ts';
 import { servedRelay } from '../support/served-relay.ts';
 import { LyingRelay } from './lying-relay.ts';
 import { differences } from './received.ts';
@@ -14,7 +15,7 @@ import { fateOf, send, statusOf, until, untilInTime } from './relay-network.ts';
 
 const relay = servedRelay({
   limits: {
-    ...{ peerHandshakesPerAddress: 1_000, peerHandshakeRate: 1e6, peerHandshakeBurst: 1e6 },
+    ...unlimitedHandshakes,
     ...{ peerFaults: 1_000, relayRate: 20, relayBurst: 50, deliveryRetryMost: 5 },
   },
 });

@@ -16,25 +16,40 @@ export async function throughEveryFault(
 ): Promise<number> {
   const before = await relay.dump();
   relay.takeNotices();
-  const fail = () => {
+  relay.faults.beforeCommit = () => {
     throw new Error('fault of the test');
   };
-  relay.faults.beforeCommit = fail;
   expect(await call()).toBe('internal_error');
   delete relay.faults.beforeCommit;
   for (let faults = 0; ; faults += 1) {
     expect(await relay.dump()).toEqual(before);
     expect(relay.takeNotices()).toEqual([]);
-    let left = faults;
-    relay.faults.beforeStatement = (sql) => {
-      if (!writes.test(sql)) return;
-      if (left === 0) fail();
-      left -= 1;
-    };
-    const code = await call();
-    delete relay.faults.beforeStatement;
+    const code = await withFailingWrite(relay, faults, call);
     if (code === 'ok') return faults;
     expect(code).toBe('internal_error');
+  }
+}
+
+/**
+ * Does something while one write fails.
+ *
+ * @param before number of writes that succeed before it
+ */
+export async function withFailingWrite<T>(
+  { faults }: Pick<InProcessRelay, 'faults'>,
+  before: number,
+  act: () => Promise<T>,
+): Promise<T> {
+  let left = before;
+  faults.beforeStatement = (sql) => {
+    if (!writes.test(sql)) return;
+    if (left === 0) throw new Error('fault of the test');
+    left -= 1;
+  };
+  try {
+    return await act();
+  } finally {
+    delete faults.beforeStatement;
   }
 }
 

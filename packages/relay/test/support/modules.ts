@@ -7,14 +7,17 @@ import { accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
+import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
 import { RelayQueryLimiter } from '../../src/dispatch/relay-query-limiter.ts';
+import { noRelayClient, noRoutes } from '../../src/federation/no-federation.ts';
 import { groups } from '../../src/groups/index.ts';
 import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
+import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
 
@@ -58,6 +61,19 @@ type Parts = Pick<
   | 'bus'
 > &
   Partial<Pick<RelayContext, 'jobs'>>;
+
+/** Parts of a relay that knows no other one, in one process. */
+export function partsOfOneRelay(): Omit<Parts, 'storage' | 'clock' | 'limits' | 'jobs'> {
+  return {
+    verifier: new ThreadPoolVerifier(),
+    routeDirectory: noRoutes,
+    relayClient: noRelayClient,
+    registryStatus: { isActive: () => Promise.resolve(true) },
+    bus: new MemoryBus((error) => {
+      throw error;
+    }),
+  };
+}
 
 /** Puts the modules of a relay on a database with its schema. */
 export function openModules(

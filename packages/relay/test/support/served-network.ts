@@ -11,15 +11,20 @@ import { ServedRelay } from './served-relay.ts';
 /** For what needs no time of the relays' clocks, on a busy machine. */
 export const patience = { timeout: 20_000, interval: 5 };
 
+/** Limits of a relay that is dialled from one address only, that of loopback. */
+export const unlimitedHandshakes = {
+  peerHandshakesPerAddress: 1_000,
+  peerHandshakeRate: 1e6,
+  peerHandshakeBurst: 1e6,
+};
+
 /**
  * Connections of loopback all have one address. Tests move clocks by seconds while relays ask each
  * other, which must not end the questions.
  */
 export const generousPeers = {
+  ...unlimitedHandshakes,
   dhtQuestionTimeout: defaultLimits.dhtLookupTimeout,
-  peerHandshakesPerAddress: 1_000,
-  peerHandshakeRate: 1e6,
-  peerHandshakeBurst: 1e6,
   federationAddressLookupRate: 1e6,
 };
 

@@ -1,12 +1,11 @@
-import { signDeviceStateQuery } from '@posthouse/protocol';
 import { readRelayResponse } from '@posthouse/protocol/federation';
-import { type JsonObject, parseJson } from '@posthouse/protocol/json';
+import { parseJson } from '@posthouse/protocol/json';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { RelayAnswer, RelayClient, RelayContext } from '../../src/context.ts';
 import { encodeRequest } from '../../src/dispatch/envelope.ts';
 import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { InProcessRelay, network } from '../support/in-process-relay.ts';
+import { InProcessRelay } from '../support/in-process-relay.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
 
@@ -58,13 +57,7 @@ const callHome: RelayClient['call'] = async (_relayId, method, params) => {
   return readRelayResponse(reply.text, 1);
 };
 
-const signed = (): JsonObject =>
-  signDeviceStateQuery(network, ben.device().signer, {
-    account: ann.account,
-    authorization: ann.invite(),
-    signer_certificate: ben.device().certificate,
-    created_at: relay.clock.now(),
-  });
+const signed = () => ben.stateQuery(ann.account, ann.invite());
 
 test('the public form over GET, POST and WebSocket gives the same state', async () => {
   const params = { account: ann.account };

@@ -6,7 +6,6 @@ import {
   deriveRelayId,
   encodeBase64url,
   type FinalRoute,
-  signDeviceStateQuery,
 } from '@posthouse/protocol';
 import { describe, expect, test } from 'vitest';
 import { Person } from '../../fixtures/person.ts';
@@ -111,17 +110,8 @@ describe('03 §5.5: form B, a public query', () => {
 });
 
 describe('03 §5.6: form C, a signed query', () => {
-  const query = (
-    authorization: Authorization,
-    facts: Partial<DeviceStateQuery> = {},
-  ): DeviceStateQuery =>
-    signDeviceStateQuery(network, ben.device().signer, {
-      account: ann.account,
-      authorization,
-      signer_certificate: ben.device().certificate,
-      created_at: relay.clock.now(),
-      ...facts,
-    });
+  const query = (authorization: Authorization, facts?: Partial<DeviceStateQuery>) =>
+    ben.stateQuery(ann.account, authorization, facts);
 
   test('an invite and a grant of the target open its state, discovery closed', async () => {
     const state = await ann.state();
