@@ -27,17 +27,19 @@ const awayCallers = 'packages/relay/test/{channels,groups}/methods/**/*.test.ts'
 const severalProcesses = 'packages/relay/test/nats/**';
 
 /**
- * Tests whose SQL is common to both engines: forms, rights and refusals of one method, transports,
- * whole clients, checks that must fail. They run on SQLite. PostgreSQL executes the same statements
+ * Tests whose SQL is common to both engines: forms, rights and refusals of one method, of clients or
+ * of relays, transports, whole clients, relays that lie, checks that must fail. They run on SQLite. PostgreSQL executes the same statements
  * in the kit, which calls every method, and in tests of models, races, plans, jobs and crashes.
  */
 const commonSql = [
-  'packages/relay/test/*/methods/**',
+  'packages/relay/test/*/{methods,relay-methods}/**',
+  'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
   'packages/relay/test/{about,auth,transport}/**',
-  'packages/relay/test/commands/{block,peers-network,withhold}.test.ts',
+  'packages/relay/test/commands/{block,peers,peers-network,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
-  'packages/relay/test/federation/request-vectors.test.ts',
+  'packages/relay/test/federation/{eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/delivery-cost.test.ts',
+  'packages/relay/test/network/{lying,skew}.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',
   'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
 ];
