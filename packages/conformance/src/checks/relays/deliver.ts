@@ -16,29 +16,29 @@ import { messageRefusals } from '../message-refusals.ts';
 import { relayChecksOf } from './common.ts';
 import {
   asDelivery,
-  type DeliveryScene,
+  type DeliveryFixture,
   delivery,
   expectAccepted,
   openDelivery,
-} from './delivery-scene.ts';
+} from './delivery-fixture.ts';
 
 const deliver = relayChecksOf('rpc.message.deliver');
 const method = 'message.deliver';
 
 for (const [word, publicDiscovery, credential] of [
-  ['grant', undefined, ({ from, to }: DeliveryScene) => grantFor(to.device, from.id)],
-  ['invite', false, ({ to }: DeliveryScene) => inviteOf(to.device)],
+  ['grant', undefined, ({ from, to }: DeliveryFixture) => grantFor(to.device, from.id)],
+  ['invite', false, ({ to }: DeliveryFixture) => inviteOf(to.device)],
   ['public-profile', true, () => undefined],
 ] as const) {
   deliver.check(
     `accepts-by-${word}`,
     { source: '07 §C8', title: `appends the complete message to the timeline once, by ${word}` },
     async (context) => {
-      const scene = await openDelivery(context, publicDiscovery);
-      const { connection, from, to } = scene;
+      const fixture = await openDelivery(context, publicDiscovery);
+      const { connection, from, to } = fixture;
       const recipients = [to.device.certificate];
       const message = directMessage(from.device, { to: to.account.id, recipients });
-      const authorization = credential(scene);
+      const authorization = credential(fixture);
       const params = asDelivery(from, {
         ...message,
         ...(authorization === undefined ? {} : { authorization }),
@@ -55,9 +55,9 @@ deliver.check(
   'repeat',
   { source: '07 §C8', title: 'answers a repeat with the same accepted_at and appends nothing' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const { connection, to } = scene;
-    const params = delivery(scene);
+    const fixture = await openDelivery(context);
+    const { connection, to } = fixture;
+    const params = delivery(fixture);
     const first = await expectAccepted(connection, params);
     assertEqual(await expectAccepted(connection, params), first, 'accepted_at of a repeat');
     // The order of members is none of the content.
@@ -71,13 +71,13 @@ deliver.check(
   'repeat-at-once',
   { source: '07 §C8', title: 'appends one record for ten deliveries of one message at once' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const params = delivery(scene);
+    const fixture = await openDelivery(context);
+    const params = delivery(fixture);
     const times = await Promise.all(
-      Array.from({ length: 10 }, () => expectAccepted(scene.connection, params)),
+      Array.from({ length: 10 }, () => expectAccepted(fixture.connection, params)),
     );
     assertEqual(new Set(times).size, 1, 'different times of one acceptance');
-    assertEqual((await readTimeline(context, scene.to)).length, 1, 'records after repeats');
+    assertEqual((await readTimeline(context, fixture.to)).length, 1, 'records after repeats');
   },
 );
 
@@ -85,12 +85,12 @@ deliver.check(
   'repeat-by-another-relay',
   { source: '07 §C8', title: 'recognizes a message that another relay delivers again' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const params = delivery(scene);
-    const first = await expectAccepted(scene.connection, params);
+    const fixture = await openDelivery(context);
+    const params = delivery(fixture);
+    const first = await expectAccepted(fixture.connection, params);
     const other = await (await context.seat()).connect();
     assertEqual(await expectAccepted(other, params), first, 'accepted_at of a repeat');
-    assertEqual((await readTimeline(context, scene.to)).length, 1, 'records after repeats');
+    assertEqual((await readTimeline(context, fixture.to)).length, 1, 'records after repeats');
   },
 );
 
@@ -98,20 +98,20 @@ deliver.check(
   'repeat-after-move',
   { source: '07 §C8', title: 'confirms an accepted message also after the account has left' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const { connection, seat, to } = scene;
-    const params = delivery(scene);
+    const fixture = await openDelivery(context);
+    const { connection, seat, to } = fixture;
+    const params = delivery(fixture);
     const first = await expectAccepted(connection, params);
     await connection.storeRoute(await routeTo(to.account, seat, { revision: Date.now() + 1_000 }));
     assertEqual(await expectAccepted(connection, params), first, 'accepted_at after the move');
-    const call = { method, params: delivery(scene, 'another message') };
+    const call = { method, params: delivery(fixture, 'another message') };
     await connection.expectRefused(call, 'route_stale');
   },
 );
 
 /** Other parameters with the message ID of an accepted delivery. */
 const conflicts: Readonly<
-  Record<string, (params: JsonObject, scene: DeliveryScene) => JsonObject>
+  Record<string, (params: JsonObject, fixture: DeliveryFixture) => JsonObject>
 > = {
   'an-unknown-member': (params) => ({ ...params, future: 1 }),
   'another-credential': (params, { to }) => ({ ...params, authorization: inviteOf(to.device) }),
@@ -119,9 +119,9 @@ const conflicts: Readonly<
     const [box] = params.recipient_boxes as unknown as [MessageKeyBox];
     return { ...params, recipient_boxes: [{ ...box, future: 1 }] };
   },
-  'another-envelope': (params, scene) => {
+  'another-envelope': (params, fixture) => {
     const { message_id: messageId } = params.envelope as MessageEnvelope;
-    const { from, to } = scene;
+    const { from, to } = fixture;
     return asDelivery(from, grantedMessage(from.device, [to.device], { messageId, text: 'other' }));
   },
 };
@@ -131,11 +131,11 @@ for (const [word, change] of Object.entries(conflicts)) {
     `conflict-${word}`,
     { source: '07 §C8', title: `a repeat with ${word} is state_conflict and appends nothing` },
     async (context) => {
-      const scene = await openDelivery(context);
-      const { connection, to } = scene;
-      const params = delivery(scene);
+      const fixture = await openDelivery(context);
+      const { connection, to } = fixture;
+      const params = delivery(fixture);
       const first = await expectAccepted(connection, params);
-      const call = { method, params: change(params, scene), what: word };
+      const call = { method, params: change(params, fixture), what: word };
       await connection.expectRefused(call, 'state_conflict');
       assertEqual((await readTimeline(context, to)).length, 1, 'records after a conflict');
       assertEqual(await expectAccepted(connection, params), first, 'accepted_at after a conflict');
@@ -152,8 +152,8 @@ for (const [word, [build, code]] of Object.entries(messageRefusals)) {
     `refused-${word}`,
     { source: '07 §C8', title: `a delivery with ${word} is ${code} and appends nothing` },
     async (context) => {
-      const scene = await openDelivery(context);
-      const { connection, from, to } = scene;
+      const fixture = await openDelivery(context);
+      const { connection, from, to } = fixture;
       const params = asDelivery(from, await build({ context, from, to }));
       await connection.expectRefused({ method, params, what: word }, code);
       assertEqual((await readTimeline(context, to)).length, 0, 'records after a refusal');
@@ -161,7 +161,7 @@ for (const [word, [build, code]] of Object.entries(messageRefusals)) {
   );
 }
 
-type Change = (params: JsonObject, scene: DeliveryScene) => JsonObject | Promise<JsonObject>;
+type Change = (params: JsonObject, fixture: DeliveryFixture) => JsonObject | Promise<JsonObject>;
 
 /** Deliveries with one fault, and the accepted codes. */
 const faults: Readonly<Record<string, readonly [Change, ...string[]]>> = {
@@ -216,9 +216,9 @@ for (const [word, [change, ...codes]] of Object.entries(faults)) {
     `refused-${word}`,
     { source: '07 §C8', title: `a delivery with ${word} is ${codes.join(' or ')}` },
     async (context) => {
-      const scene = await openDelivery(context);
-      const { connection, to } = scene;
-      const params = await change(delivery(scene), scene);
+      const fixture = await openDelivery(context);
+      const { connection, to } = fixture;
+      const params = await change(delivery(fixture), fixture);
       await connection.expectRefused({ method, params, what: word }, ...codes);
       assertEqual((await readTimeline(context, to)).length, 0, 'records after a refusal');
     },
@@ -229,10 +229,10 @@ deliver.check(
   'no-fallback',
   { source: '07 §C8', title: 'an invalid credential does not fall back to the public profile' },
   async (context) => {
-    const scene = await openDelivery(context, true);
-    const { connection, from, to } = scene;
+    const fixture = await openDelivery(context, true);
+    const { connection, from, to } = fixture;
     const authorization = grantFor(to.device, from.id, unixSeconds() - 60);
-    const params = { ...delivery(scene), authorization };
+    const params = { ...delivery(fixture), authorization };
     await connection.expectRefused({ method, params }, 'forbidden');
     assertEqual((await readTimeline(context, to)).length, 0, 'records after a refusal');
   },
@@ -242,9 +242,9 @@ deliver.check(
   'after-refusal',
   { source: '07 §C8', title: 'a refusal leaves no result: the corrected delivery is accepted' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const { connection, to } = scene;
-    const params = delivery(scene);
+    const fixture = await openDelivery(context);
+    const { connection, to } = fixture;
+    const params = delivery(fixture);
     const { authorization: _, ...without } = params;
     await connection.expectRefused({ method, params: without }, 'forbidden');
     await expectAccepted(connection, params);
@@ -256,8 +256,8 @@ deliver.check(
   'some-devices',
   { source: '07 §C8', title: 'accepts boxes of which only some are for current devices' },
   async (context) => {
-    const scene = await openDelivery(context);
-    const { connection, from, to } = scene;
+    const fixture = await openDelivery(context);
+    const { connection, from, to } = fixture;
     const unknown = await to.account.device();
     const sent = grantedMessage(from.device, [to.device, unknown]);
     await expectAccepted(connection, asDelivery(from, sent));
@@ -283,11 +283,11 @@ deliver.check(
     title: 'a recipient with an unresolved route conflict is invalid_state',
   },
   async (context) => {
-    const scene = await openDelivery(context);
-    const { connection, seat, to } = scene;
+    const fixture = await openDelivery(context);
+    const { connection, seat, to } = fixture;
     const known = JSON.parse(String(await connection.getRoute(to.account.id)));
     await connection.putRoute(await routeTo(to.account, seat, { revision: known.revision }));
-    await connection.expectRefused({ method, params: delivery(scene) }, 'invalid_state');
+    await connection.expectRefused({ method, params: delivery(fixture) }, 'invalid_state');
   },
 );
 

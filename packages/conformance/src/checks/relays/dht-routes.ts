@@ -19,7 +19,7 @@ import { relayChecksOf } from './common.ts';
 
 const routes = relayChecksOf('dht.routes');
 
-interface Scene {
+interface Fixture {
   readonly context: TestContext;
   readonly seat: RelaySeat;
   readonly connection: RelayConnection;
@@ -27,13 +27,13 @@ interface Scene {
   readonly home: HomeAccount;
 }
 
-async function open(context: TestContext): Promise<Scene> {
+async function open(context: TestContext): Promise<Fixture> {
   const seat = await context.seat();
   return { context, seat, connection: await seat.connect(), home: await seat.home() };
 }
 
 /** Signs another route of the account, by default an hour after now with the next revision. */
-async function another({ seat, home }: Scene, fields: Parameters<typeof routeTo>[2] = {}) {
+async function another({ seat, home }: Fixture, fields: Parameters<typeof routeTo>[2] = {}) {
   const revision = home.route.revision + 1;
   return await routeTo(home.account, seat, { revision, ...fields });
 }
@@ -58,8 +58,8 @@ routes.check(
   'put',
   { source: '07 §B7', title: 'echoes a valid route, and then returns it unchanged' },
   async (context) => {
-    const scene = await open(context);
-    const { connection, home } = scene;
+    const fixture = await open(context);
+    const { connection, home } = fixture;
     await connection.storeRoute(home.route);
     const found = await connection.getRoute(home.id);
     assertEqual(found, canonicalJson(home.route), 'the stored route');
@@ -92,10 +92,10 @@ routes.check(
   'put-lower',
   { source: '07 §B7, §B11', title: 'does not accept a route below the highest revision' },
   async (context) => {
-    const scene = await open(context);
-    const { connection, home } = scene;
+    const fixture = await open(context);
+    const { connection, home } = fixture;
     const lower = home.route;
-    const higher = await another(scene);
+    const higher = await another(fixture);
     await connection.storeRoute(higher);
     assertConforms(!(await connection.putRoute(lower)), 'a lower revision is not echoed');
     assertEqual(await connection.getRoute(home.id), canonicalJson(higher), 'the stored route');
@@ -106,18 +106,18 @@ routes.check(
   'put-conflict',
   { source: '07 §B11', title: 'two contents of one revision leave no route until a higher one' },
   async (context) => {
-    const scene = await open(context);
-    const { connection, home } = scene;
+    const fixture = await open(context);
+    const { connection, home } = fixture;
     const { revision } = home.route;
     await connection.storeRoute(home.route);
-    const other = await another(scene, { revision, expiresAt: unixSeconds() + 4_000 });
+    const other = await another(fixture, { revision, expiresAt: unixSeconds() + 4_000 });
     await connection.putRoute(other);
     assertEqual(await connection.getRoute(home.id), undefined, 'the route during a conflict');
     const call = { method: 'account.route.resolve', params: { account: home.id } };
     await context.expectError(context.https(), call, 'invalid_state');
     assertConforms(!(await connection.putRoute(home.route)), 'one of two contents does not win');
     assertEqual(await connection.getRoute(home.id), undefined, 'the route of a standing conflict');
-    const higher = await another(scene);
+    const higher = await another(fixture);
     await connection.storeRoute(higher);
     assertEqual(await connection.getRoute(home.id), canonicalJson(higher), 'the higher route');
   },
@@ -127,11 +127,11 @@ routes.check(
   'expires',
   { source: '07 §B5, §B11', title: 'never returns an expired route, nor an older one instead' },
   async (context) => {
-    const scene = await open(context);
-    const { connection, home } = scene;
+    const fixture = await open(context);
+    const { connection, home } = fixture;
     const expiresAt = (await relayTime(context)) + 3;
     await connection.storeRoute(home.route);
-    await connection.storeRoute(await another(scene, { expiresAt }));
+    await connection.storeRoute(await another(fixture, { expiresAt }));
     await untilRelayTime(context, expiresAt + 1);
     assertEqual(await connection.getRoute(home.id), undefined, 'the expired route');
     assertConforms(!(await connection.putRoute(home.route)), 'an older route is not reinstated');
@@ -139,11 +139,11 @@ routes.check(
   },
 );
 
-type Make = (scene: Scene) => Promise<JsonObject & { readonly account: string }>;
+type Make = (fixture: Fixture) => Promise<JsonObject & { readonly account: string }>;
 
 /** Signs a route that the signing functions refuse to make. */
 async function signedAnyway(
-  { context, seat, home }: Scene,
+  { context, seat, home }: Fixture,
   changes: JsonObject,
 ): Promise<JsonObject & { readonly account: string }> {
   const { account_signature: _, relay_signature: __, ...fields } = home.route;
@@ -160,52 +160,56 @@ const day = 86_400;
 
 /** Routes of higher revisions with one fault each. */
 const faults: Readonly<Record<string, Make>> = {
-  'the-account-signature-altered': async (scene) => {
-    const route = await another(scene);
+  'the-account-signature-altered': async (fixture) => {
+    const route = await another(fixture);
     return { ...route, account_signature: tampered(route.account_signature) };
   },
-  'the-relay-signature-altered': async (scene) => {
-    const route = await another(scene);
+  'the-relay-signature-altered': async (fixture) => {
+    const route = await another(fixture);
     return { ...route, relay_signature: tampered(route.relay_signature) };
   },
-  'no-relay-signature': async (scene) => {
-    const { relay_signature: _, ...draft } = await another(scene);
+  'no-relay-signature': async (fixture) => {
+    const { relay_signature: _, ...draft } = await another(fixture);
     return draft;
   },
-  'a-member-added': async (scene) => ({ ...(await another(scene)), note: 'added' }),
-  'a-higher-revision-written-in': async (scene) => {
-    const route = await another(scene);
+  'a-member-added': async (fixture) => ({ ...(await another(fixture)), note: 'added' }),
+  'a-higher-revision-written-in': async (fixture) => {
+    const route = await another(fixture);
     return { ...route, revision: route.revision + 5 };
   },
-  'an-end-that-has-passed': (scene) =>
-    signedAnyway(scene, { updated_at: unixSeconds() - day, expires_at: unixSeconds() - 60 }),
-  'a-start-far-ahead': (scene) => {
+  'an-end-that-has-passed': (fixture) =>
+    signedAnyway(fixture, { updated_at: unixSeconds() - day, expires_at: unixSeconds() - 60 }),
+  'a-start-far-ahead': (fixture) => {
     const ahead = unixSeconds() + 365 * day;
-    return signedAnyway(scene, { updated_at: ahead, expires_at: ahead + day });
+    return signedAnyway(fixture, { updated_at: ahead, expires_at: ahead + day });
   },
-  'a-period-over-3650-days': (scene) =>
-    signedAnyway(scene, { expires_at: unixSeconds() + 315_360_100 }),
-  'an-end-before-its-start': (scene) => {
+  'a-period-over-3650-days': (fixture) =>
+    signedAnyway(fixture, { expires_at: unixSeconds() + 315_360_100 }),
+  'an-end-before-its-start': (fixture) => {
     const updated_at = unixSeconds() + 100;
-    return signedAnyway(scene, { updated_at, expires_at: updated_at - 10 });
+    return signedAnyway(fixture, { updated_at, expires_at: updated_at - 10 });
   },
-  'more-than-4096-bytes': (scene) => signedAnyway(scene, { note: 'n'.repeat(4_096) }),
-  'another-type': (scene) => signedAnyway(scene, { $type: 'svc.account.other' }),
-  'a-null-member': (scene) => signedAnyway(scene, { note: null }),
-  'the-key-of-another-account': (scene) =>
-    signedAnyway(scene, { account_public_key: scene.context.account().signer.publicKey }),
-  'a-relay-that-did-not-sign': async (scene) => {
-    const other = await scene.context.seat();
+  'more-than-4096-bytes': (fixture) => signedAnyway(fixture, { note: 'n'.repeat(4_096) }),
+  'another-type': (fixture) => signedAnyway(fixture, { $type: 'svc.account.other' }),
+  'a-null-member': (fixture) => signedAnyway(fixture, { note: null }),
+  'the-key-of-another-account': (fixture) =>
+    signedAnyway(fixture, { account_public_key: fixture.context.account().signer.publicKey }),
+  'a-relay-that-did-not-sign': async (fixture) => {
+    const other = await fixture.context.seat();
     await other.connect();
-    return await signedAnyway(scene, { relay_id: other.relayId });
+    return await signedAnyway(fixture, { relay_id: other.relayId });
   },
-  'an-unlisted-relay': async (scene) => {
-    const other = await scene.context.seat({ status: 'unlisted' });
-    return await routeTo(scene.home.account, other, { revision: scene.home.route.revision + 10 });
+  'an-unlisted-relay': async (fixture) => {
+    const other = await fixture.context.seat({ status: 'unlisted' });
+    return await routeTo(fixture.home.account, other, {
+      revision: fixture.home.route.revision + 10,
+    });
   },
-  'a-suspended-relay': async (scene) => {
-    const other = await scene.context.seat({ status: 'suspended' });
-    return await routeTo(scene.home.account, other, { revision: scene.home.route.revision + 10 });
+  'a-suspended-relay': async (fixture) => {
+    const other = await fixture.context.seat({ status: 'suspended' });
+    return await routeTo(fixture.home.account, other, {
+      revision: fixture.home.route.revision + 10,
+    });
   },
 };
 
@@ -217,14 +221,14 @@ for (const [word, make] of Object.entries(faults)) {
       title: `does not accept a route with ${word}, nor learn its revision`,
     },
     async (context) => {
-      const scene = await open(context);
-      const { connection, home } = scene;
+      const fixture = await open(context);
+      const { connection, home } = fixture;
       await connection.storeRoute(home.route);
-      const route = await make(scene);
+      const route = await make(fixture);
       assertConforms(!(await connection.putRoute(route)), `a route with ${word} is not echoed`);
       const found = await connection.getRoute(home.id);
       assertEqual(found, canonicalJson(home.route), `the route after one with ${word}`);
-      const next = await another(scene);
+      const next = await another(fixture);
       assertConforms(await connection.putRoute(next), 'the next revision is accepted as before');
     },
   );

@@ -13,7 +13,7 @@ import { relayChecksOf } from './common.ts';
 
 const dials = relayChecksOf('peer.dial');
 
-interface Scene {
+interface Fixture {
   readonly context: TestContext;
   /** Never dials the relay under test, which must dial it. */
   readonly seat: RelaySeat;
@@ -21,12 +21,12 @@ interface Scene {
 }
 
 /** Tells the relay under test of an account at a relay that it is not connected with. */
-async function open(context: TestContext, options: SeatOptions = {}): Promise<Scene> {
+async function open(context: TestContext, options: SeatOptions = {}): Promise<Fixture> {
   const seat = await context.seat(options);
   return { context, seat, home: await seat.home() };
 }
 
-async function announce({ context, home }: Scene): Promise<void> {
+async function announce({ context, home }: Fixture): Promise<void> {
   const messenger = await (await context.seat()).connect();
   await messenger.storeRoute(home.route);
 }
@@ -35,21 +35,21 @@ dials.check(
   'reaches',
   { source: '07 §B4', title: 'dials the relay that a route names, by its descriptor' },
   async (context) => {
-    const scene = await open(context);
-    await announce(scene);
+    const fixture = await open(context);
+    await announce(fixture);
     const { caller } = await context.testAccount();
-    const params = { account: scene.home.id };
+    const params = { account: fixture.home.id };
     const answer = await context.expectOk(caller, 'profile.resolve', params);
-    assertEqual((answer as JsonObject).profile, scene.home.profile, 'the answer of the dialled');
+    assertEqual((answer as JsonObject).profile, fixture.home.profile, 'the answer of the dialled');
     assertConforms(
-      scene.seat.seen.some(({ direction }) => direction === 'inbound'),
+      fixture.seat.seen.some(({ direction }) => direction === 'inbound'),
       'the relay has dialled',
     );
   },
 );
 
 /** Relays that are not what their registered descriptor says, each in one respect. */
-const faults: Readonly<Record<string, (scene: Scene) => Promise<void>>> = {
+const faults: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> = {
   'another-peer-key': async ({ seat }) => {
     const { identity } = seat;
     seat.identity = ed25519Identity(randomBytes(32));
@@ -86,10 +86,10 @@ for (const [word, fault] of Object.entries(faults)) {
     `refuses-${word}`,
     { source: '07 §A9, §B4', title: `sends no request to a dialled relay with ${word}` },
     async (context) => {
-      const scene = await open(context);
-      await fault(scene);
-      await announce(scene);
-      await expectUnanswered(scene);
+      const fixture = await open(context);
+      await fault(fixture);
+      await announce(fixture);
+      await expectUnanswered(fixture);
     },
   );
 }
@@ -102,14 +102,14 @@ for (const without of ['rpc', 'dht'] as const) {
       title: `sends no request to a dialled relay without the ${without} protocol`,
     },
     async (context) => {
-      const scene = await open(context, { without });
-      await announce(scene);
-      await expectUnanswered(scene);
+      const fixture = await open(context, { without });
+      await announce(fixture);
+      await expectUnanswered(fixture);
     },
   );
 }
 
-async function expectUnanswered({ context, seat, home }: Scene): Promise<void> {
+async function expectUnanswered({ context, seat, home }: Fixture): Promise<void> {
   const { caller } = await context.testAccount();
   const call = { method: 'profile.resolve', params: { account: home.id } };
   await context.expectError(caller, call, 'temporarily_unavailable');

@@ -11,8 +11,8 @@ import {
 import type { TestContext } from '../../fixtures/test-context.ts';
 import { refusal } from '../../seat/relay-service.ts';
 import { relayChecksOf } from './common.ts';
-import { delivery, expectAccepted, openDelivery } from './delivery-scene.ts';
-import { attempts, openSending, send } from './sending-scene.ts';
+import { delivery, expectAccepted, openDelivery } from './delivery-fixture.ts';
+import { attempts, openSending, send } from './sending-fixture.ts';
 
 const received = relayChecksOf('rpc.message.deliver');
 const sending = relayChecksOf('source.message.deliver');
@@ -33,11 +33,11 @@ received.check(
   },
   async (context) => {
     const retention = await shortRetention(context);
-    const scene = await openDelivery(context);
-    const params = delivery(scene);
-    const first = await expectAccepted(scene.connection, params);
+    const fixture = await openDelivery(context);
+    const params = delivery(fixture);
+    const first = await expectAccepted(fixture.connection, params);
     await untilRelayTime(context, first + retention - 1);
-    assertEqual(await expectAccepted(scene.connection, params), first, 'accepted_at of a repeat');
+    assertEqual(await expectAccepted(fixture.connection, params), first, 'accepted_at of a repeat');
   },
 );
 
@@ -50,14 +50,14 @@ sending.check(
   },
   async (context) => {
     const retention = await shortRetention(context);
-    const scene = await openSending(context);
-    const { service } = scene.seat;
+    const fixture = await openSending(context);
+    const { service } = fixture.seat;
     service.answer('message.deliver', () => refusal('temporarily_unavailable'));
-    const sent = await send(scene);
+    const sent = await send(fixture);
     const deadline = sent.acceptedAt + retention;
     const status = async () => {
       const query = { message_id: sent.messageId };
-      const answer = await scene.from.caller.call('message.delivery.status', query);
+      const answer = await fixture.from.caller.call('message.delivery.status', query);
       // With the deadline, the retention of the result ends too.
       if (!answer.ok) return { status: 'gone', error: { code: answer.code } };
       const found = answer.result as JsonObject;
@@ -70,11 +70,11 @@ sending.check(
     const { code } = ended.error as JsonObject;
     const codes = ended.status === 'gone' ? ['not_found', 'message_expired'] : ['message_expired'];
     assertConforms(codes.includes(String(code)), `the delivery is ${codes.join(' or ')}`);
-    const { length } = attempts(scene.seat, sent);
+    const { length } = attempts(fixture.seat, sent);
     assertConforms(length > 0, 'a delivery is tried before its deadline');
     service.answer('message.deliver', (call) => service.honest(call));
     await untilRelayTime(context, deadline + 2);
-    assertEqual(attempts(scene.seat, sent).length, length, 'attempts after the deadline');
+    assertEqual(attempts(fixture.seat, sent).length, length, 'attempts after the deadline');
   },
 );
 

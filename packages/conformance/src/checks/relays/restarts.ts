@@ -7,8 +7,8 @@ import type { TestContext } from '../../fixtures/test-context.ts';
 import { routeTo } from '../../seat/home-account.ts';
 import { refusal } from '../../seat/relay-service.ts';
 import { relayChecksOf } from './common.ts';
-import { delivery, expectAccepted, openDelivery } from './delivery-scene.ts';
-import { attempts, expectRetried, expectUnchanged, openSending, send } from './sending-scene.ts';
+import { delivery, expectAccepted, openDelivery } from './delivery-fixture.ts';
+import { attempts, expectRetried, expectUnchanged, openSending, send } from './sending-fixture.ts';
 
 const restarts = relayChecksOf('restart');
 
@@ -53,16 +53,16 @@ restarts.check(
   { source: '07 §C8', title: 'confirms a message that it accepted before, and stores it once' },
   async (context) => {
     const restart = restartOf(context);
-    const scene = await openDelivery(context);
-    const params = delivery(scene);
-    const first = await expectAccepted(scene.connection, params);
+    const fixture = await openDelivery(context);
+    const params = delivery(fixture);
+    const first = await expectAccepted(fixture.connection, params);
     await restart();
-    const connection = await scene.seat.connect();
+    const connection = await fixture.seat.connect();
     assertEqual(await expectAccepted(connection, params), first, 'accepted_at of a repeat');
     const other = { method: 'message.deliver', params: { ...params, future: 1 } };
     await connection.expectRefused(other, 'state_conflict');
-    const caller = await context.deviceSession(scene.to.device);
-    const records = await readTimeline(context, { ...scene.to, caller });
+    const caller = await context.deviceSession(fixture.to.device);
+    const records = await readTimeline(context, { ...fixture.to, caller });
     assertEqual(records.length, 1, 'records after repeats');
   },
 );
@@ -72,20 +72,20 @@ restarts.check(
   { source: '07 §C8', title: 'goes on with a delivery under way, unchanged' },
   async (context) => {
     const restart = restartOf(context);
-    const scene = await openSending(context);
-    const { service } = scene.seat;
+    const fixture = await openSending(context);
+    const { service } = fixture.seat;
     let isRestarted = false;
     service.answer('message.deliver', (call) =>
       isRestarted ? service.honest(call) : refusal('temporarily_unavailable'),
     );
-    const sent = await send(scene);
+    const sent = await send(fixture);
     await restart();
     isRestarted = true;
-    const caller = await context.deviceSession(scene.from.device);
-    await scene.seat.connect();
-    await expectRetried({ ...scene, from: { ...scene.from, caller } }, sent);
-    assertConforms(attempts(scene.seat, sent).length > 0, 'attempts of the delivery');
-    expectUnchanged(scene.seat, sent);
+    const caller = await context.deviceSession(fixture.from.device);
+    await fixture.seat.connect();
+    await expectRetried({ ...fixture, from: { ...fixture.from, caller } }, sent);
+    assertConforms(attempts(fixture.seat, sent).length > 0, 'attempts of the delivery');
+    expectUnchanged(fixture.seat, sent);
   },
 );
 

@@ -13,10 +13,10 @@ import {
   expectRetried,
   expectUnchanged,
   openSending,
-  type SendingScene,
+  type SendingFixture,
   send,
   statusOf,
-} from './sending-scene.ts';
+} from './sending-fixture.ts';
 
 const deliveries = relayChecksOf('source.message.deliver');
 
@@ -24,15 +24,15 @@ deliveries.check(
   'once',
   { source: '07 §C8', title: 'delivers a message with exactly what was sent, and once' },
   async (context) => {
-    const scene = await openSending(context);
-    const sent = await send(scene);
-    await expectDelivered(scene, sent);
-    expectUnchanged(scene.seat, sent);
+    const fixture = await openSending(context);
+    const sent = await send(fixture);
+    await expectDelivered(fixture, sent);
+    expectUnchanged(fixture.seat, sent);
     // By the end of a later delivery, a second attempt of the first would have been made.
-    const later = await send(scene);
-    await expectDelivered(scene, later);
-    assertEqual(attempts(scene.seat, sent).length, 1, 'deliveries of one message');
-    assertEqual(attempts(scene.seat, later).length, 1, 'deliveries of the later message');
+    const later = await send(fixture);
+    await expectDelivered(fixture, later);
+    assertEqual(attempts(fixture.seat, sent).length, 1, 'deliveries of one message');
+    assertEqual(attempts(fixture.seat, later).length, 1, 'deliveries of the later message');
   },
 );
 
@@ -40,13 +40,13 @@ deliveries.check(
   'accepted-at',
   { source: '07 §C8', title: 'the time of its own acceptance stays, whatever the target answers' },
   async (context) => {
-    const scene = await openSending(context);
+    const fixture = await openSending(context);
     const accepted_at = unixSeconds() - 1_000;
     const result = { status: 'target_accepted', accepted_at };
-    scene.seat.service.answer('message.deliver', () => ({ result }));
-    const sent = await send(scene);
-    await expectDelivered(scene, sent);
-    const status = await statusOf(scene, sent);
+    fixture.seat.service.answer('message.deliver', () => ({ result }));
+    const sent = await send(fixture);
+    await expectDelivered(fixture, sent);
+    const status = await statusOf(fixture, sent);
     assertConforms(status.accepted_at !== accepted_at, 'accepted_at is when the source accepted');
   },
 );
@@ -73,17 +73,17 @@ for (const [word, [reply, code]] of Object.entries(ends)) {
     `ends-${word}`,
     { source: '07 §C8', title: `ends a delivery that is refused with ${word}, for good` },
     async (context) => {
-      const scene = await openSending(context);
-      const { service } = scene.seat;
+      const fixture = await openSending(context);
+      const { service } = fixture.seat;
       service.answer('message.deliver', () => reply);
-      const sent = await send(scene);
-      const status = await ended(scene, sent);
+      const sent = await send(fixture);
+      const status = await ended(fixture, sent);
       assertEqual(status.status, 'failed', 'status of the delivery');
       assertEqual((status.error as JsonObject).code, code, 'error of the delivery');
       service.answer('message.deliver', (call) => service.honest(call));
-      await expectDelivered(scene, await send(scene));
-      assertEqual(attempts(scene.seat, sent).length, 1, 'attempts of the ended delivery');
-      assertEqual(await statusOf(scene, sent), status, 'the status afterwards');
+      await expectDelivered(fixture, await send(fixture));
+      assertEqual(attempts(fixture.seat, sent).length, 1, 'attempts of the ended delivery');
+      assertEqual(await statusOf(fixture, sent), status, 'the status afterwards');
     },
   );
 }
@@ -126,16 +126,16 @@ for (const [word, first] of Object.entries(retries)) {
     `retries-${word}`,
     { source: '07 §C8', title: `repeats a delivery to the same relay, unchanged, after ${word}` },
     async (context) => {
-      const scene = await openSending(context);
-      const { seat } = scene;
+      const fixture = await openSending(context);
+      const { seat } = fixture;
       const { service } = seat;
       let count = 0;
       service.answer('message.deliver', async (call) => {
         count += 1;
         return count === 1 ? await first(call) : service.honest(call);
       });
-      const sent = await send(scene);
-      await expectRetried(scene, sent);
+      const sent = await send(fixture);
+      await expectRetried(fixture, sent);
       assertEqual(attempts(seat, sent).length, 2, 'attempts of the delivery');
       expectUnchanged(seat, sent);
     },
@@ -149,35 +149,35 @@ deliveries.check(
   'waits',
   { source: '07 §C9', title: 'waits for the longer of its own pause and retry_after' },
   async (context) => {
-    const scene = await openSending(context);
-    const pause = await pauseAfter(scene, 0);
+    const fixture = await openSending(context);
+    const pause = await pauseAfter(fixture, 0);
     assertConforms(pause >= leastPause, 'retry_after 0 leaves the pause of the relay');
     // So long that the own pause, which may have doubled, cannot be taken for it. A relay may count
     // whole seconds of its clock.
     const seconds = Math.ceil((2 * pause) / 1_000 + 1.2);
     if (seconds > 60) throw new NotApplicable(`the relay pauses for ${pause} ms`);
-    const waited = (await pauseAfter(scene, seconds)) / 1_000;
+    const waited = (await pauseAfter(fixture, seconds)) / 1_000;
     assertConforms(waited > seconds - 1.1, `a wait of ${seconds} s, not ${waited.toFixed(1)} s`);
   },
 );
 
 /** Refuses a message once; returns the milliseconds until it is delivered again. */
-async function pauseAfter(scene: SendingScene, retry_after: number): Promise<number> {
-  const { service } = scene.seat;
+async function pauseAfter(fixture: SendingFixture, retry_after: number): Promise<number> {
+  const { service } = fixture.seat;
   let isFirst = true;
   service.answer('message.deliver', (call) => {
     if (!isFirst) return service.honest(call);
     isFirst = false;
     return refusal('rate_limited', { retry_after });
   });
-  const sent = await send(scene);
-  await expectRetried(scene, sent);
-  const [first, second] = attempts(scene.seat, sent);
+  const sent = await send(fixture);
+  await expectRetried(fixture, sent);
+  const [first, second] = attempts(fixture.seat, sent);
   return (second?.at ?? 0) - (first?.at ?? 0);
 }
 
 /** Moves the recipient to a second relay of the kit, by a higher route. */
-async function move({ context, to }: SendingScene): Promise<RelaySeat> {
+async function move({ context, to }: SendingFixture): Promise<RelaySeat> {
   const other = await context.seat();
   const connection = await other.connect();
   const revision = to.route.revision + 1;
@@ -191,15 +191,15 @@ deliveries.check(
   'switches',
   { source: '07 §C8', title: 'delivers to another relay after a route error, by a higher route' },
   async (context) => {
-    const scene = await openSending(context);
-    const { seat } = scene;
+    const fixture = await openSending(context);
+    const { seat } = fixture;
     let other: RelaySeat | undefined;
     seat.service.answer('message.deliver', async () => {
-      other ??= await move(scene);
+      other ??= await move(fixture);
       return refusal('route_stale');
     });
-    const sent = await send(scene);
-    await expectDelivered(scene, sent);
+    const sent = await send(fixture);
+    await expectDelivered(fixture, sent);
     assertConforms(other !== undefined, 'the first relay is asked first');
     assertEqual(attempts(other, sent).length, 1, 'attempts at the new relay');
     expectUnchanged(other, sent);
@@ -210,16 +210,16 @@ deliveries.check(
   'stays-after-unknown-outcome',
   { source: '07 §C8', title: 'asks the relay that may have accepted first, also after a move' },
   async (context) => {
-    const scene = await openSending(context);
-    const { seat } = scene;
+    const fixture = await openSending(context);
+    const { seat } = fixture;
     let other: RelaySeat | undefined;
     seat.service.answer('message.deliver', async () => {
       if (other !== undefined) return refusal('route_stale');
-      other = await move(scene);
+      other = await move(fixture);
       return 'reset';
     });
-    const sent = await send(scene);
-    await expectRetried(scene, sent);
+    const sent = await send(fixture);
+    await expectRetried(fixture, sent);
     assertConforms(other !== undefined, 'the first relay is asked first');
     assertEqual(attempts(other, sent).length, 1, 'attempts at the new relay');
     const [second, first] = [attempts(seat, sent)[1], attempts(other, sent)[0]];
@@ -235,8 +235,8 @@ deliveries.check(
   'stays-below',
   { source: '07 §C8', title: 'never delivers to a relay that only a lower route names' },
   async (context) => {
-    const scene = await openSending(context);
-    const { seat, to } = scene;
+    const fixture = await openSending(context);
+    const { seat, to } = fixture;
     const other = await context.seat();
     await other.connect();
     const decoy = await other.home();
@@ -247,8 +247,8 @@ deliveries.check(
       count += 1;
       return count === 1 ? refusal('route_stale') : seat.service.honest(call);
     });
-    const sent = await send(scene);
-    await expectRetried(scene, sent);
+    const sent = await send(fixture);
+    await expectRetried(fixture, sent);
     assertEqual(attempts(other, sent).length, 0, 'attempts at the relay of the lower route');
   },
 );

@@ -8,7 +8,7 @@ import type { RelayConnection } from '../../seat/relay-connection.ts';
 import { type Answering, refusal } from '../../seat/relay-service.ts';
 import type { Answer } from '../../transport/answer.ts';
 import { relayChecksOf } from './common.ts';
-import { openSource } from './source-scene.ts';
+import { openSource } from './source-fixture.ts';
 
 const status = relayChecksOf('source.device.status');
 

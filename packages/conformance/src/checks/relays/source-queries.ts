@@ -14,7 +14,7 @@ import { publicProfile, routeTo } from '../../seat/home-account.ts';
 import { type Answering, type ReplyToCall, refusal } from '../../seat/relay-service.ts';
 import { deviceStateQuery } from '../device-query.ts';
 import { relayChecksOf } from './common.ts';
-import { openSource, type SourceScene } from './source-scene.ts';
+import { openSource, type SourceFixture } from './source-fixture.ts';
 
 const profiles = relayChecksOf('source.profile.resolve');
 const states = relayChecksOf('source.device.state.resolve');
@@ -35,17 +35,20 @@ profiles.check(
   },
 );
 
-type FaultyAnswer = (scene: SourceScene, honest: JsonObject) => ReplyToCall | Promise<ReplyToCall>;
+type FaultyAnswer = (
+  fixture: SourceFixture,
+  honest: JsonObject,
+) => ReplyToCall | Promise<ReplyToCall>;
 
 const isResult = (reply: ReplyToCall): reply is { result: JsonValue } =>
   typeof reply === 'object' && 'result' in reply;
 
 /** Makes the seat give an answer made of the honest one. */
-function lie(scene: SourceScene, method: string, answer: FaultyAnswer): void {
-  const { service } = scene.seat;
+function lie(fixture: SourceFixture, method: string, answer: FaultyAnswer): void {
+  const { service } = fixture.seat;
   const answering: Answering = async (call) => {
     const honest = service.honest(call);
-    return await answer(scene, isResult(honest) ? (honest.result as JsonObject) : {});
+    return await answer(fixture, isResult(honest) ? (honest.result as JsonObject) : {});
   };
   service.answer(method, answering);
 }
@@ -53,16 +56,16 @@ function lie(scene: SourceScene, method: string, answer: FaultyAnswer): void {
 /** Answers that are none, to any method, and the codes that the client may get. */
 const invalidAnswers: Readonly<Record<string, readonly [FaultyAnswer, ...ErrorCode[]]>> = {
   'another-id': [
-    (_scene, result) => ({ frame: JSON.stringify({ jsonrpc: '2.0', id: 'other', result }) }),
+    (_fixture, result) => ({ frame: JSON.stringify({ jsonrpc: '2.0', id: 'other', result }) }),
     'bad_gateway',
   ],
   'no-json': [() => ({ frame: '{"jsonrpc":"2.0","result":' }), 'bad_gateway'],
   'no-utf8': [() => ({ frame: new Uint8Array([0x22, 0xff, 0x22]) }), 'bad_gateway'],
   'null-as-result': [() => ({ result: null }), 'bad_gateway'],
   'an-empty-result': [() => ({ result: {} }), 'bad_gateway'],
-  'a-null-member': [(_scene, result) => ({ result: { ...result, note: null } }), 'bad_gateway'],
+  'a-null-member': [(_fixture, result) => ({ result: { ...result, note: null } }), 'bad_gateway'],
   'result-and-error': [
-    (_scene, result) => ({ error: { code: -32_010, message: 'not found' }, result }),
+    (_fixture, result) => ({ error: { code: -32_010, message: 'not found' }, result }),
     'bad_gateway',
   ],
   'an-unknown-code': [() => ({ error: { code: -32_999, message: 'new' } }), 'bad_gateway'],
@@ -86,16 +89,16 @@ for (const [word, [answer, ...codes]] of Object.entries(invalidAnswers)) {
       title: `an answer with ${word} is ${codes.join(' or ')} for the client`,
     },
     async (context) => {
-      const scene = await openSource(context);
-      lie(scene, 'profile.resolve', answer);
-      const call = { method: 'profile.resolve', params: { account: scene.home.id } };
-      await context.expectError(scene.asker.caller, call, ...codes);
+      const fixture = await openSource(context);
+      lie(fixture, 'profile.resolve', answer);
+      const call = { method: 'profile.resolve', params: { account: fixture.home.id } };
+      await context.expectError(fixture.asker.caller, call, ...codes);
     },
   );
 }
 
 /** Signs a profile with any members. */
-function signedProfile({ home }: SourceScene, members: JsonObject): JsonObject {
+function signedProfile({ home }: SourceFixture, members: JsonObject): JsonObject {
   const { device_signature: _, ...fields } = home.profile;
   const unsigned = { ...fields, ...members } as unknown as ProfileFields & { $type: string };
   const input = profileSigningInput(home.account.network, unsigned);
@@ -104,7 +107,7 @@ function signedProfile({ home }: SourceScene, members: JsonObject): JsonObject {
 
 /** Profiles that must not reach a client. */
 const profileLies: Readonly<Record<string, FaultyAnswer>> = {
-  'altered-profile': (_scene, result) => ({
+  'altered-profile': (_fixture, result) => ({
     result: { ...result, profile: { ...(result.profile as JsonObject), public_discovery: false } },
   }),
   'altered-signature': ({ home }, result) => ({
@@ -127,8 +130,8 @@ const profileLies: Readonly<Record<string, FaultyAnswer>> = {
     const account_signature = tampered(certificate.account_signature);
     return { result: { ...result, signer_certificate: { ...certificate, account_signature } } };
   },
-  'another-type': (scene, result) => ({
-    result: { ...result, profile: signedProfile(scene, { $type: 'svc.other' }) },
+  'another-type': (fixture, result) => ({
+    result: { ...result, profile: signedProfile(fixture, { $type: 'svc.other' }) },
   }),
 };
 
@@ -137,10 +140,10 @@ for (const [word, answer] of Object.entries(profileLies)) {
     `refuses-${word}`,
     { source: '07 §C1, §C7', title: `an answer with ${word} is bad_gateway for the client` },
     async (context) => {
-      const scene = await openSource(context);
-      lie(scene, 'profile.resolve', answer);
-      const call = { method: 'profile.resolve', params: { account: scene.home.id } };
-      await context.expectError(scene.asker.caller, call, 'bad_gateway');
+      const fixture = await openSource(context);
+      lie(fixture, 'profile.resolve', answer);
+      const call = { method: 'profile.resolve', params: { account: fixture.home.id } };
+      await context.expectError(fixture.asker.caller, call, 'bad_gateway');
     },
   );
 }
@@ -183,8 +186,8 @@ profiles.check(
   'moved',
   { source: '07 §C4', title: 'asks another relay after a route error, if a higher route names it' },
   async (context) => {
-    const scene = await openSource(context);
-    const { seat, home, asker } = scene;
+    const fixture = await openSource(context);
+    const { seat, home, asker } = fixture;
     const other = await context.seat();
     await other.connect();
     seat.service.answer('profile.resolve', () => refusal('route_stale'));
@@ -276,7 +279,7 @@ states.check(
 
 /** States that must not reach a client. */
 const stateLies: Readonly<Record<string, FaultyAnswer>> = {
-  'altered-state': (_scene, result) => ({
+  'altered-state': (_fixture, result) => ({
     result: { ...result, revision: Number(result.revision) + 1 },
   }),
   'altered-signature': ({ home }) => ({
@@ -301,12 +304,12 @@ for (const [word, answer] of Object.entries(stateLies)) {
     `refuses-${word}`,
     { source: '07 §C6', title: `an answer with ${word} is bad_gateway for the client` },
     async (context) => {
-      const scene = await openSource(context);
-      const params = { account: scene.home.id };
-      await context.expectOk(scene.asker.caller, 'device.state.resolve', params);
-      lie(scene, 'device.state.resolve', answer);
+      const fixture = await openSource(context);
+      const params = { account: fixture.home.id };
+      await context.expectOk(fixture.asker.caller, 'device.state.resolve', params);
+      lie(fixture, 'device.state.resolve', answer);
       const call = { method: 'device.state.resolve', params };
-      await context.expectError(scene.asker.caller, call, 'bad_gateway');
+      await context.expectError(fixture.asker.caller, call, 'bad_gateway');
     },
   );
 }

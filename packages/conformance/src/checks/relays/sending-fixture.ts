@@ -7,15 +7,15 @@ import { pollUntil } from '../../fixtures/poll.ts';
 import type { TestAccount, TestContext } from '../../fixtures/test-context.ts';
 import type { HomeAccount } from '../../seat/home-account.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
-import { openSource, type SourceScene } from './source-scene.ts';
+import { openSource, type SourceFixture } from './source-fixture.ts';
 
 /** The sender is at home at the relay under test, the recipient at the seat. */
-export interface SendingScene extends Pick<SourceScene, 'context' | 'seat' | 'connection'> {
+export interface SendingFixture extends Pick<SourceFixture, 'context' | 'seat' | 'connection'> {
   readonly from: TestAccount;
   readonly to: HomeAccount;
 }
 
-export async function openSending(context: TestContext): Promise<SendingScene> {
+export async function openSending(context: TestContext): Promise<SendingFixture> {
   const { asker: from, home: to, ...others } = await openSource(context);
   return { ...others, from, to };
 }
@@ -35,7 +35,7 @@ export interface Sent {
   readonly expected: JsonObject;
 }
 
-export async function send({ context, from, to }: SendingScene): Promise<Sent> {
+export async function send({ context, from, to }: SendingFixture): Promise<Sent> {
   const params = grantedMessage(from.device, [to.device], { senders: [from.device.certificate] });
   const status = (await context.expectOk(from.caller, 'message.send', params)) as JsonObject;
   assertConforms(
@@ -53,7 +53,7 @@ export async function send({ context, from, to }: SendingScene): Promise<Sent> {
 }
 
 export async function statusOf(
-  { context, from }: SendingScene,
+  { context, from }: SendingFixture,
   { messageId }: Sent,
 ): Promise<JsonObject> {
   const query = { message_id: messageId };
@@ -61,14 +61,14 @@ export async function statusOf(
 }
 
 export async function ended(
-  scene: SendingScene,
+  fixture: SendingFixture,
   sent: Sent,
   seconds = deliveryTime,
 ): Promise<JsonObject> {
   return await pollUntil(
     'a delivery ends',
     async () => {
-      const status = await statusOf(scene, sent);
+      const status = await statusOf(fixture, sent);
       return status.status === 'delivering' ? undefined : status;
     },
     { seconds },
@@ -76,11 +76,11 @@ export async function ended(
 }
 
 export async function expectDelivered(
-  scene: SendingScene,
+  fixture: SendingFixture,
   sent: Sent,
   seconds?: number,
 ): Promise<void> {
-  const { status, error } = await ended(scene, sent, seconds);
+  const { status, error } = await ended(fixture, sent, seconds);
   const found = `${status} ${error === undefined ? '' : JSON.stringify(error)}`;
   assertConforms(status === 'target_accepted', `the delivery is target_accepted, not ${found}`);
 }
@@ -90,19 +90,19 @@ export async function expectDelivered(
  *
  * @throws NotApplicable if the relay's pauses are longer than a check waits
  */
-export async function expectRetried(scene: SendingScene, sent: Sent): Promise<void> {
-  const first = async () => attempts(scene.seat, sent)[0];
+export async function expectRetried(fixture: SendingFixture, sent: Sent): Promise<void> {
+  const first = async () => attempts(fixture.seat, sent)[0];
   await pollUntil('a delivery is tried', first, { seconds: deliveryTime });
   const deadline = Date.now() + retryTime * 1_000;
-  while (attempts(scene.seat, sent).length === 1) {
-    const { status } = await statusOf(scene, sent);
+  while (attempts(fixture.seat, sent).length === 1) {
+    const { status } = await statusOf(fixture, sent);
     if (status !== 'delivering') break;
     if (Date.now() > deadline) {
       throw new NotApplicable(`the relay makes no second attempt within ${retryTime} s`);
     }
     await setTimeout(100);
   }
-  await expectDelivered(scene, sent, retryTime);
+  await expectDelivered(fixture, sent, retryTime);
 }
 
 /** Returns the attempts of a message at a relay, in order. */

@@ -4,7 +4,7 @@ import type { RelayConnection } from '../../seat/relay-connection.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
 
 /** Two accounts: the relay under test is home of one, and asks the kit's relay about the other. */
-export interface SourceScene {
+export interface SourceFixture {
   readonly context: TestContext;
   readonly seat: RelaySeat;
   readonly connection: RelayConnection;
@@ -14,7 +14,7 @@ export interface SourceScene {
   readonly home: HomeAccount;
 }
 
-export async function openSource(context: TestContext): Promise<SourceScene> {
+export async function openSource(context: TestContext): Promise<SourceFixture> {
   const seat = await context.seat();
   const connection = await seat.connect();
   const home = await seat.home();

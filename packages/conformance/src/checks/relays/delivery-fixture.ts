@@ -9,7 +9,7 @@ import type { RelayConnection } from '../../seat/relay-connection.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
 
 /** The relay under test is the home of the recipient, and the seat that of the sender. */
-export interface DeliveryScene {
+export interface DeliveryFixture {
   readonly seat: RelaySeat;
   readonly connection: RelayConnection;
   readonly from: HomeAccount;
@@ -19,7 +19,7 @@ export interface DeliveryScene {
 export async function openDelivery(
   context: TestContext,
   publicDiscovery?: boolean,
-): Promise<DeliveryScene> {
+): Promise<DeliveryFixture> {
   const seat = await context.seat();
   const options = publicDiscovery === undefined ? {} : { publicDiscovery };
   const to = await context.testAccount(options);
@@ -37,7 +37,7 @@ export function asDelivery(
 
 /** Makes a valid delivery, with a grant of the recipient. */
 export function delivery(
-  { from, to }: Pick<DeliveryScene, 'from' | 'to'>,
+  { from, to }: Pick<DeliveryFixture, 'from' | 'to'>,
   text = 'hi',
 ): JsonObject {
   return asDelivery(from, grantedMessage(from.device, [to.device], { text }));
