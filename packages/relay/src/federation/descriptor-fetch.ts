@@ -23,7 +23,8 @@ export class DescriptorFetcher {
   constructor(options: FetcherOptions) {
     this.#options = options;
     const { authority } = options;
-    if (authority !== undefined) checkCertificate(authority);
+    // A secure context ignores what is no certificate.
+    if (authority !== undefined) void new X509Certificate(authority);
     // Naming one authority would replace those of the system.
     this.#secureContext =
       authority === undefined
@@ -100,14 +101,5 @@ export class DescriptorFetcher {
     } finally {
       response.destroy();
     }
-  }
-}
-
-/** A secure context ignores what is no certificate. */
-function checkCertificate(authority: string): void {
-  try {
-    void new X509Certificate(authority);
-  } catch (cause) {
-    throw new Error('the file has no certificate in PEM', { cause });
   }
 }

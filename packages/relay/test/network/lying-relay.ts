@@ -40,8 +40,10 @@ export class LyingRelay implements AsyncDisposable {
     foreign.serveDht = (stream) => this.#serveDht(stream);
   }
 
-  static async start(relay: ServedRelay): Promise<LyingRelay> {
-    return new LyingRelay(relay, await ForeignRelay.start(relay));
+  /** @param byte what its keys are made of, for a second one */
+  static async start(relay: ServedRelay, byte?: number): Promise<LyingRelay> {
+    const options = byte === undefined ? {} : { byte };
+    return new LyingRelay(relay, await ForeignRelay.start(relay, options));
   }
 
   get relayId(): string {

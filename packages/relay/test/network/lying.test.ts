@@ -5,7 +5,7 @@ import { deriveRouteKey } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ForeignRelay } from '../federation/foreign-relay.ts';
-import type { Person } from '../fixtures/person.ts';
+import { Person } from '../fixtures/person.ts';
 import { network } from '../support/in-process-relay.ts';
 import { unlimitedHandshakes } from '../support/served-network.ts';
 import { servedRelay } from '../support/served-relay.ts';
@@ -17,6 +17,12 @@ const relay = servedRelay({
   limits: {
     ...unlimitedHandshakes,
     ...{ peerFaults: 1_000, relayRate: 20, relayBurst: 50, deliveryRetryMost: 5 },
+    ...{
+      relayStreamRate: 20,
+      relayStreamBurst: 80,
+      relayBytes: 1_000_000,
+      relayBytesBurst: 1_200_000,
+    },
   },
 });
 const ann = relay.person('ann');
@@ -61,6 +67,9 @@ describe('07 §C6, §C7: as home relay of an account, it answers with', () => {
     expect(await codeOf('profile.resolve')).toBe('bad_gateway');
     const state = await liam.state({ revision: 5 });
     answering('device.state.resolve', { ...state, certificates: [ann.device().certificate] });
+    expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
+    const { account_signature } = await liam.state({ revision: 6 });
+    answering('device.state.resolve', { ...state, account_signature });
     expect(await codeOf('device.state.resolve')).toBe('bad_gateway');
   });
 
@@ -257,6 +266,38 @@ describe('07 §B10, §B11: about routes', () => {
     expect(liar.asked).toEqual([]);
   });
 
+  test('a forged route in its answer to GET_VALUE: the account stays unknown', async () => {
+    const stranger = new Person(relay, 'stranger');
+    const route = await liar.foreign.route(stranger, 5);
+    const key = Buffer.from(deriveRouteKey(network, stranger.account)).toString('hex');
+    const params = { account: stranger.account };
+    liar.routes.set(key, { ...route, account_signature: 'A'.repeat(86) });
+    expect(await codeOf('account.route.resolve', params)).toBe('not_found');
+    liar.routes.set(key, route);
+    relay.clock.advance(30);
+    expect(await codeOf('account.route.resolve', params)).toBe('ok');
+  });
+
+  test('07 §C9: a hint about a device of a third relay changes nothing', async () => {
+    await using third = await LyingRelay.start(relay, 0x92);
+    const leo = await third.account('leo');
+    const result = { status: 'active', expires_at: relay.clock.now() + 86_400 };
+    third.lies['device.status'] = () => ({ result });
+    await relay.logInDevice(leo);
+    const stale = async () => {
+      const sql = 'SELECT stale FROM remote_devices';
+      const rows = await relay.server.context.storage.read((tx) => tx.all(sql));
+      return rows.map((row) => Number(row.stale));
+    };
+    const hint = { account: leo.account, device_id: leo.device().deviceId };
+    await liar.notify('device.status.changed', hint);
+    expect(await stale()).toEqual([0]);
+    // The same hint of its home relay counts: it is asked again.
+    third.asked.length = 0;
+    await third.notify('device.status.changed', hint);
+    await until(() => third.asked.length === 1);
+  });
+
   test('07 §C9: a hint about an account that is not at home there makes no relay ask', async () => {
     const params = { account: ann.account, device_id: ann.device().deviceId };
     const { token } = await relay.logInDevice(ann);
@@ -371,13 +412,45 @@ describe('07 §C8: as source of a message', () => {
     expect(await differences(sent, new Map([[ann, [relay]]]))).toEqual([]);
   });
 
-  test('07 §C9: a flood is refused with rate_limited; clients are served', async () => {
+  test('a certificate that the account did not sign, or a credential of others: nothing arrives', async () => {
+    const genuine = delivery('hello');
+    const { signer_certificate: certificate } = genuine;
+    const account_signature = ann.device().certificate.account_signature;
+    const forged = { ...certificate, account_signature };
+    expect(await deliver({ ...genuine, signer_certificate: forged })).toBe(-32_004);
+    const { authorization: _, ...withoutCredential } = genuine;
+    expect(await deliver(withoutCredential)).toBe(-32_003);
+    // Even if anyone may write to ann, a wrong credential is not as good as none.
+    await ann.publishProfile({ public_discovery: true });
+    const leo = await liar.account('leo');
+    for (const authorization of [
+      ann.grant(leo),
+      leo.grant(liam),
+      ann.grant(liam, { expires_at: relay.clock.now() }),
+    ]) {
+      expect(await deliver({ ...genuine, authorization })).toBe(-32_003);
+    }
+    expect(await differences([], new Map([[ann, [relay]]]))).toEqual([]);
+  });
+
+  test('07 §C9: a flood is refused with rate_limited, then reset unread; clients are served', async () => {
     const params = { account: ann.account };
     const answers = await Promise.all(
-      Array.from({ length: 60 }, () => liar.ask('profile.resolve', params)),
+      Array.from({ length: 120 }, () => liar.ask('profile.resolve', params)),
     );
     const codes = answers.map((answer) => (answer?.error as JsonObject | undefined)?.code);
     expect(codes.filter((code) => code === -32_030).length).toBeGreaterThanOrEqual(9);
+    expect(answers.filter((answer) => answer === undefined).length).toBeGreaterThanOrEqual(40);
+    expect(relay.server.context.metrics.value('peer_faults', { fault: 'frame' })).toBe(0);
     expect(await codeOf('profile.resolve', params)).toBe('not_found');
+  });
+
+  test('07 §C9: more bytes than it may send are reset; after a pause it is answered again', async () => {
+    const params = { account: ann.account, padding: 'x'.repeat(1_000_000) };
+    const notFound = { error: { code: -32_010 } };
+    expect(await liar.ask('profile.resolve', params)).toMatchObject(notFound);
+    expect(await liar.ask('profile.resolve', params)).toBeUndefined();
+    relay.clock.advance(2);
+    expect(await liar.ask('profile.resolve', params)).toMatchObject(notFound);
   });
 });
