@@ -65,7 +65,10 @@ class DeliveryRun {
     }
   }
 
-  /** @throws if storage fails while nothing is under way; deliveries are due again after their leases */
+  /**
+   * @throws if storage fails while nothing is under way; deliveries whose outcomes are not stored are
+   *   due again after their leases
+   */
   async #turn(): Promise<void> {
     const outcomes = this.#outcomes.splice(0);
     const mayClaim = !this.#signal.aborted;
@@ -75,7 +78,8 @@ class DeliveryRun {
       for (const [destination, recipients] of postponed) this.#relocate(destination, recipients);
       for (const delivery of claimed) void this.#attempt(delivery);
     } catch (error) {
-      if (this.#running.size === 0) throw error;
+      // Other outcomes that have come meanwhile are a reason to try again.
+      if (this.#running.size === 0 && this.#outcomes.length === 0) throw error;
       this.#outcomes.unshift(...outcomes);
     }
   }

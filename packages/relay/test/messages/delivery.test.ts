@@ -596,6 +596,32 @@ describe('04 §16.2: attempts at other relays', () => {
     expect([count, maximum]).toEqual([6, 2]);
   });
 
+  test('an outcome that storage refuses is stored once storage works, without another attempt', async () => {
+    answering(accepted);
+    await send(toBen());
+    await nextAttempt();
+    const slow = Promise.withResolvers<RelayAnswer>();
+    let count = 0;
+    relay.callRelay = () => {
+      count += 1;
+      if (count === 1) return Promise.resolve(accepted);
+      relay.faults.beforeCommit = () => {
+        delete relay.faults.beforeCommit;
+        slow.resolve(accepted);
+        throw new Error('fault of the test');
+      };
+      return slow.promise;
+    };
+    const messages = [toBen(), toBen()];
+    for (const message of messages) await send(message);
+    await relay.runJob(job);
+    expect(await queue()).toEqual([]);
+    expect(count).toBe(2);
+    for (const message of messages) {
+      expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+    }
+  });
+
   test('two processes never take one delivery at once', async () => {
     const asked = answering(accepted);
     for (let count = 0; count < 5; count += 1) await send(toBen());
