@@ -13,6 +13,7 @@ import { dirname, join, normalize, relative } from 'node:path';
 /** Folders and files of `packages/relay/src`, from the ground up. */
 const floors: readonly (readonly string[])[] = [
   ['bounded-map.ts', 'context.ts', 'digest.ts', 'limits.ts'],
+  ['limit-rules.ts'],
   ['clock.ts', 'config', 'observability'],
   ['crypto', 'keys', 'storage'],
   ['sessions', 'tls'],

@@ -20,6 +20,7 @@ import {
   ownRecords,
 } from './accounts/account-rows.ts';
 import {
+  adoptApproval,
   checkApproval,
   type DeviceApproval,
   type DeviceRequest,
@@ -225,7 +226,7 @@ export class Client implements AsyncDisposable {
     const deviceId = deriveDeviceId(core.network, request.certificate);
     await checkApproval(core.network, approval, { account, deviceId });
     await verifyAndStoreRoute(core, approval.route, { account, method: 'device approval', signal });
-    await core.store.write((tx) => ownCertificates.put(tx, ownKey, approval.certificate));
+    await core.store.write((tx) => adoptApproval(tx, approval));
     const record = { account, publicKey: accountPublicKey, deviceId, awaitsContactsUntil: 0 };
     const accountCore = await this.#accountCore(record);
     const home = await accountCore.home();

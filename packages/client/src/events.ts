@@ -50,6 +50,11 @@ export type GroupAccountEvent =
     }
   /** The history does not verify from here on; no later event is used (05 §5.5). */
   | { readonly kind: 'group-blocked'; readonly groupId: string; readonly blocked: GroupBlock }
+  /**
+   * The host lost events that it had given, for example because it was put back to a backup. Its
+   * messages since the last change are read again; messages of that time may be missing.
+   */
+  | { readonly kind: 'group-rollback'; readonly groupId: string }
   /** Key material of an epoch does not verify and is not used (05 §7.5). */
   | {
       readonly kind: 'group-key-rejected';
@@ -111,6 +116,11 @@ export type ChannelAccountEvent =
       readonly from: number;
       readonly through: number;
     }
+  /**
+   * The host lost events that it had given, for example because it was put back to a backup. The
+   * timeline since the last change of the descriptor is read again; posts may be missing.
+   */
+  | { readonly kind: 'channel-rollback'; readonly channelId: string }
   /** A write of this device will not take effect. */
   | {
       readonly kind: 'channel-write-unsent';

@@ -59,6 +59,22 @@ describe('joining', () => {
     await expect(laptop.devices.renew()).rejects.toMatchObject({ code: 'account_key_required' });
   });
 
+  test('01 §8: an earlier approval does not replace the certificate of a later one', async () => {
+    const phone = await world.person();
+    const store = new MemoryStore();
+    const client = await world.client({ store });
+    const approve = async () =>
+      await phone.devices.approve(await client.requestDevice(phone.publicKey));
+    const earlier = await approve();
+    world.clock.advance(60);
+    const later = await approve();
+    const accountPublicKey = phone.publicKey;
+    await client.completeDevice(later, { accountPublicKey });
+    await client.completeDevice(earlier, { accountPublicKey });
+    const kept = await store.read((tx) => tx.get('certificates', 'own'));
+    expect(JSON.parse(kept as string)).toEqual(later.certificate);
+  });
+
   test('a request of another account, or a changed one, is not approved', async () => {
     const [ann, bob] = [await world.person(), await world.person()];
     const client = await world.client();

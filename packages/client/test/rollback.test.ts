@@ -17,6 +17,7 @@ import {
   type Transport,
 } from '../src/index.ts';
 import { NodeTransport, SqliteStore } from '../src/node.ts';
+import { club, groupTexts } from './groups/support.ts';
 import { Person } from './support/courier.ts';
 import type { Json } from './support/hostile-answers.ts';
 import { LyingRelay } from './support/lying-relay.ts';
@@ -308,4 +309,119 @@ test('04 §18.3: a store in a file keeps what it knows of the last record', asyn
   await again.messages.send(carol.id, { text: 'three' });
   expect(gaps(await again.sync())).toEqual(['rollback']);
   expect(await texts(again)).toEqual(['one', 'two', 'three']);
+});
+
+describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
+  interface Hosted {
+    readonly id: string;
+    /** Writes as the owner. */
+    write(...lines: string[]): Promise<void>;
+    /** Texts that Bob has. */
+    texts(): Promise<string[]>;
+  }
+
+  async function group(): Promise<Hosted> {
+    const id = await club(ann, [bob]);
+    return {
+      id,
+      write: async (...lines) => {
+        for (const text of lines) await ann.groups.send(id, { text });
+      },
+      texts: () => groupTexts(bob, id),
+    };
+  }
+
+  async function channel(): Promise<Hosted> {
+    const { id, link } = await ann.channels.create({ name: 'News' });
+    await bob.channels.follow(link, { from: 'creation' });
+    return {
+      id,
+      write: async (...lines) => {
+        for (const text of lines) await ann.channels.post(id, { text });
+      },
+      texts: async () =>
+        (await bob.channels.posts(id)).map(({ content }) => content.body?.text ?? ''),
+    };
+  }
+
+  const kinds = (events: readonly AccountEvent[], id: string) =>
+    events
+      .filter((event) => JSON.stringify(event).includes(id))
+      .map(({ kind }) => kind)
+      .filter((kind) => /^(?:group|channel)-/.test(kind));
+
+  describe.each([
+    ['group', group],
+    ['channel', channel],
+  ] as const)('of a %s', (what, make) => {
+    const fresh = what === 'group' ? 'group-message' : 'channel-post';
+
+    test('with a lower head: new entries are read, and it is reported once', async () => {
+      const hosted = await make();
+      await hosted.write('one', 'two');
+      await bob.sync();
+      await backUp();
+      await hosted.write('three', 'four', 'five');
+      await bob.sync();
+      await restore();
+      expect(kinds(await bob.sync(), hosted.id)).toEqual([`${what}-rollback`]);
+      expect(kinds(await bob.sync(), hosted.id)).toEqual([]);
+      await hosted.write('a', 'b', 'c', 'd');
+      expect(kinds(await bob.sync(), hosted.id)).toEqual([fresh, fresh, fresh, fresh]);
+      const all = ['a', 'b', 'c', 'd', 'five', 'four', 'one', 'three', 'two'];
+      expect((await hosted.texts()).toSorted()).toEqual(all);
+    });
+
+    test('with a head that is as high again: the timeline shows it, and new entries are read', async () => {
+      const hosted = await make();
+      await hosted.write('one', 'two');
+      await bob.sync();
+      await backUp();
+      await hosted.write('three', 'four', 'five');
+      await send('by mail');
+      await bob.sync();
+      await restore();
+      await hosted.write('a', 'b', 'c', 'd');
+      const events = await bob.sync();
+      expect(gaps(events)).toEqual(['rollback']);
+      expect(kinds(events, hosted.id)).toEqual([fresh, fresh, fresh, fresh]);
+      const all = ['a', 'b', 'c', 'd', 'five', 'four', 'one', 'three', 'two'];
+      expect((await hosted.texts()).toSorted()).toEqual(all);
+    });
+
+    test('an entry at sequence 2^53 - 1 is refused, and later ones are read', async () => {
+      const hosted = await make();
+      await bob.sync();
+      await hosted.write('one');
+      relay.lie(what === 'group' ? 'group.sync' : 'channel.read', (page) => ({
+        ...page,
+        events: page.events.map((event: object) => ({
+          ...event,
+          sequence: Number.MAX_SAFE_INTEGER,
+        })),
+      }));
+      expect(kinds(await bob.sync(), hosted.id)).toEqual([`${what}-failed`]);
+      relay.behave();
+      await hosted.write('two');
+      await bob.sync();
+      expect(await hosted.texts()).toEqual(['one', 'two']);
+    });
+  });
+
+  test('a host that only pretends it brings back no deleted post, and removes none', async () => {
+    const { id, write, texts: shown } = await channel();
+    await write('deleted', 'kept');
+    await bob.sync();
+    const [post] = await bob.channels.posts(id);
+    await bob.channels.read({ channelId: id, relayId: relay.world.relay.relayId }, { after: 0 });
+    const older = relay.honest.get('channel.read');
+    await ann.channels.delete(id, post?.sequence as number);
+    await bob.sync();
+    relay.ask('channel.read', (params) =>
+      Number(params.after) > 0 ? { ...params, after: Number.MAX_SAFE_INTEGER } : params,
+    );
+    relay.lie('channel.read', () => older);
+    expect(kinds(await bob.sync(), id)).toEqual(['channel-rollback']);
+    expect(await shown()).toEqual(['kept']);
+  });
 });

@@ -1,4 +1,4 @@
-import { limits, type Static, Type } from '@posthouse/protocol';
+import { type Static, Type } from '@posthouse/protocol';
 
 /** A limit with its default, meaning and minimum. */
 const limit = (value: number, description: string, minimum = 1) =>
@@ -96,7 +96,7 @@ export const RelayLimits = Type.Object({
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
   deliveryConcurrency: limit(256, 'Deliveries from the queue under way at once.'),
-  deliveriesPerRelay: limit(48, 'Deliveries to one relay under way at once.'),
+  deliveriesPerRelay: limit(56, 'Deliveries to one relay under way at once.'),
   deliveryLookups: limit(16, 'Recipients of queued messages that are located at once.'),
   deliveryBatch: limit(1_000, 'Queued messages postponed or woken in one transaction.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),
@@ -199,7 +199,64 @@ export const RelayLimits = Type.Object({
   pageBytes: limit(900_000, "Bytes of a page's text; a WebSocket message holds 1 MiB."),
   httpBodyBytes: limit(2_097_152, 'Bytes of an HTTP request body (02 §18).'),
   outstandingRequests: limit(64, 'Requests under way on one WebSocket connection.'),
+  droppedBodyBytes: limit(
+    8_388_608,
+    'Bytes of the body of a request that was refused which are read, until its connection is ended.',
+  ),
+  pipelinedRequests: limit(
+    16,
+    'Requests of one HTTP connection that are under way or wait for the answer before theirs.',
+  ),
+  waitingRequestCharge: limit(4_096, 'Bytes that such a waiting request counts.'),
+  frameCharge: limit(64, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
+  chunkCharge: limit(
+    256,
+    'Bytes that each chunk and frame of an unfinished message counts in addition: it costs memory.',
+  ),
+  unfinishedMessageTimeout: timer(
+    10_000,
+    'Milliseconds from the first byte of a WebSocket message to its last.',
+  ),
+  unboundTimeout: timer(
+    60_000,
+    'Milliseconds that a WebSocket connection may have no session, from its start or the end of one.',
+  ),
+  receivedBytesPerAddress: limit(
+    16_777_216,
+    'Bytes of unanswered requests without a session, of one address; unfinished ones count as they arrive.',
+  ),
+  receivedBytesPerAccount: limit(
+    16_777_216,
+    'Bytes of unanswered requests of one account with a session.',
+  ),
+  receivedBytesOfStrangers: limit(
+    67_108_864,
+    'Bytes of unanswered requests without a session, in the process.',
+  ),
+  receivedBytes: limit(134_217_728, 'Bytes of unanswered requests in the process.'),
+  waitingBytesPerAddress: limit(
+    16_777_216,
+    'Bytes that wait for peers without a session, of one address; TLS holds them once more.',
+  ),
+  waitingBytesPerAccount: limit(
+    16_777_216,
+    'Bytes that wait for the peers of one account with a session.',
+  ),
+  waitingBytesOfStrangers: limit(
+    67_108_864,
+    'Bytes that wait for peers without a session, in the process.',
+  ),
+  waitingBytes: limit(134_217_728, 'Bytes that wait for peers in the process.'),
+  sendTimeout: timer(
+    60_000,
+    'Milliseconds in which a peer takes at least one answer or notification while some wait for it.',
+  ),
+  closeTimeout: timer(5_000, 'Milliseconds a peer has to answer the close of a WebSocket.'),
   connections: limit(20_000, 'Open connections in all.'),
+  strangerConnections: limit(
+    16_000,
+    'Open connections without a session; the others are a reserve for those with one.',
+  ),
   connectionsPerAddress: limit(2_000, 'Open connections of one address.'),
   sendBufferBytes: limit(
     4_194_304,
@@ -239,7 +296,7 @@ export const RelayLimits = Type.Object({
   relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
   relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
   relayRequestsAtOnce: limit(
-    32,
+    48,
     'Requests of one other relay under way at once, or whose answers (at most 128 KiB) it does not read.',
   ),
   relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
@@ -273,8 +330,22 @@ export const RelayLimits = Type.Object({
   dhtLookupTimeout: timer(10_000, 'Milliseconds to find a route.'),
   dhtQuestionTimeout: timer(3_000, 'Milliseconds each of these relays has to answer.'),
   dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
-  addressBytes: limit(2_097_152, 'Bytes of requests read from one address in a second, sustained.'),
-  addressBytesBurst: limit(16_777_216, 'Bytes of requests read from one address at once.'),
+  addressBytes: limit(
+    2_097_152,
+    'Bytes of requests without a session read from one address in a second, sustained.',
+  ),
+  addressBytesBurst: limit(
+    16_777_216,
+    'Bytes of requests read from one address at once; its debt is never larger.',
+  ),
+  accountBytes: limit(
+    2_097_152,
+    'Bytes of requests with a session of one account read in a second, sustained.',
+  ),
+  accountBytesBurst: limit(
+    16_777_216,
+    'Bytes of such requests read at once; the debt is never larger.',
+  ),
 });
 export type RelayLimits = Readonly<Static<typeof RelayLimits>>;
 
@@ -284,102 +355,3 @@ export const defaultLimits = Object.fromEntries(
     (schema as { readonly default?: number }).default,
   ]),
 ) as RelayLimits;
-
-/** Bytes reserved around a page: the envelope of its answer and the page's own members. */
-const pageFrame = 16_384;
-
-/**
- * Checks the limits against each other and against the protocol.
- * @returns one sentence per problem, starting with the name of the limit
- */
-export function checkRelayLimits(relay: RelayLimits): string[] {
-  const message = limits.webSocketMessageBytes;
-  const largestBox = message - pageFrame - limits.envelopeBytes - limits.certificateBytes;
-  const rules: readonly Rule[] = [
-    [
-      relay.pageBytes <= message - pageFrame,
-      `pageBytes: a page must fit a WebSocket message, at most ${message - pageFrame}`,
-    ],
-    [
-      relay.pageBytes >= limits.envelopeBytes + pageFrame,
-      `pageBytes: the largest record must fit a page, at least ${limits.envelopeBytes + pageFrame}`,
-    ],
-    [
-      relay.channelPostBytes >= limits.channelContentBytes,
-      `channelPostBytes: the largest post must fit, at least ${limits.channelContentBytes}`,
-    ],
-    [
-      relay.keyBoxBytes <= largestBox,
-      `keyBoxBytes: a record must fit a WebSocket message, at most ${largestBox}`,
-    ],
-    [
-      relay.groupRecordBytes >= limits.groupWriteBytes,
-      `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
-    ],
-    [
-      relay.httpBodyBytes >= message,
-      `httpBodyBytes: what fits a WebSocket message must fit a body, at least ${message}`,
-    ],
-    [
-      relay.sendBufferBytes >= message,
-      `sendBufferBytes: one answer must fit the buffer, at least ${message}`,
-    ],
-    ...(['relayBytesBurst', 'dhtBytesBurst'] as const).map(
-      (name): Rule => [
-        relay[name] >= limits.dhtMessageBytes,
-        `${name}: one request must fit, at least ${limits.dhtMessageBytes}`,
-      ],
-    ),
-    ...atMost.map(([name, most]): Rule => [relay[name] <= relay[most], `${name}: at most ${most}`]),
-    ...atLeast.map(
-      ([name, least]): Rule => [relay[name] >= relay[least], `${name}: at least ${least}`],
-    ),
-  ];
-  return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
-}
-
-/** Whether it holds, and the sentence if it does not. */
-type Rule = readonly [boolean, string];
-
-/** Two limits that depend on each other. */
-type Pair = readonly [keyof RelayLimits, keyof RelayLimits];
-
-/** The first limit of a pair is at most the second. */
-const atMost: readonly Pair[] = [
-  ['pageSize', 'maxPageSize'],
-  ['connectionsPerAddress', 'connections'],
-  ['relayQueriesOfAccount', 'relayQueries'],
-  ['relayQueriesToRelay', 'relayQueries'],
-  ['deliveryRetryFirst', 'deliveryRetryMost'],
-  ['deliveriesPerRelay', 'deliveryConcurrency'],
-  ['deliveryLookups', 'deliveryConcurrency'],
-  ['federationRegistryCheck', 'federationRegistryRefresh'],
-  ['federationDescriptorForced', 'federationDescriptorPause'],
-  ['federationPeers', 'federationDescriptors'],
-  ['federationDescriptorPause', 'federationDescriptorRefresh'],
-  ['remoteRetryFirst', 'remoteRetryMost'],
-  ['routeNotFound', 'routeCache'],
-  ['routeLookupsWithoutSession', 'routeLookups'],
-  ['routeLookupsEach', 'routeLookups'],
-  ['dhtQuestionTimeout', 'dhtLookupTimeout'],
-  ['peerRetryFirst', 'peerRetryMost'],
-  ['peersConnected', 'peerConnections'],
-];
-
-/** The first limit of a pair, a burst, is at least the second, its rate. */
-const atLeast: readonly Pair[] = [
-  ['accountBurst', 'accountRate'],
-  ['addressBurst', 'addressRate'],
-  ['addressBytesBurst', 'addressBytes'],
-  ['relayBurst', 'relayRate'],
-  ['relayAccountBurst', 'relayAccountRate'],
-  ['relayQueryBurst', 'relayQueryRate'],
-  ['routeLookupBurst', 'routeLookupRate'],
-  ['relayStreamBurst', 'relayStreamRate'],
-  ['relayBytesBurst', 'relayBytes'],
-  ['dhtBurst', 'dhtRate'],
-  ['dhtBytesBurst', 'dhtBytes'],
-  ['dhtAskBurst', 'dhtAskRate'],
-  ['dhtPutBurst', 'dhtPutRate'],
-  ['peerHandshakeBurst', 'peerHandshakeRate'],
-];

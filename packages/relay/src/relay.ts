@@ -12,11 +12,11 @@ import { systemClock } from './clock.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
+import { withName } from './config/with-name.ts';
 import type { Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
-import { RateLimiter } from './dispatch/rate-limiter.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
   Federation,
@@ -60,7 +60,9 @@ import { openStorage } from './storage/open.ts';
 import type { Storage, StorageFaults } from './storage/types.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
+import { ByteAccounts } from './transport/byte-accounts.ts';
 import { ClientAddresses } from './transport/client-addresses.ts';
+import { ConnectionTable } from './transport/connection-table.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 
@@ -187,7 +189,9 @@ async function startParts(
   jobs.start(context, [...modules.jobs, ...federation.jobs]);
   const { listen } = config.operations;
   const operations =
-    listen === '' ? undefined : parts.use(await Operations.listen(context, listen));
+    listen === ''
+      ? undefined
+      : parts.use(await withName('operations.listen', () => Operations.listen(context, listen)));
   return {
     https: addresses.https,
     wss: addresses.wss,
@@ -339,7 +343,7 @@ async function serve(
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
-  const { limits, clock } = context;
+  const clients = new ClientAddresses(config.trustedProxies);
   const scheduler = new FairScheduler();
   const listeners = {
     group: parts.use(new GroupListeners(context, scheduler)),
@@ -352,12 +356,9 @@ async function serve(
     hub,
     addresses,
     dispatcher: new Dispatcher(context, modules.handlers),
-    clients: new ClientAddresses(config.trustedProxies),
-    requestBytes: new RateLimiter({
-      rate: limits.addressBytes,
-      burst: limits.addressBytesBurst,
-      clock,
-    }),
+    clients,
+    bytes: new ByteAccounts(context),
+    open: new ConnectionTable({ context, clients }),
   };
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
@@ -371,7 +372,7 @@ async function serve(
     const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
     parts.use(new CertificateRenewal(context, renew));
   }
-  await app.listen(listenAddress(config));
+  await withName('listen', () => app.listen(listenAddress(config)));
   addresses.setPort((app.server.address() as AddressInfo).port);
   if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
 }

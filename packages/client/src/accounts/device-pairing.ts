@@ -29,6 +29,8 @@ import {
 import { signatureCheck, verifySignatures } from '@posthouse/protocol/crypto';
 import { JsonError, parseJson } from '@posthouse/protocol/json';
 import { ClientError } from '../errors.ts';
+import type { StoreWriter } from '../store/index.ts';
+import { ownCertificates, ownKey } from './account-rows.ts';
 
 const Request = Type.Object({
   kind: Type.Literal('device-request'),
@@ -146,6 +148,22 @@ export async function checkApproval(
       throw new ProtocolError('forbidden', 'of another device');
     }
   });
+}
+
+/**
+ * Stores the certificate of a checked approval as the own one, unless this device has one that ends
+ * later: an earlier approval can be completed again.
+ */
+export async function adoptApproval(
+  tx: StoreWriter,
+  { certificate }: DeviceApproval,
+): Promise<void> {
+  const known = await ownCertificates.get(tx, ownKey);
+  const isSameDevice =
+    known?.account === certificate.account &&
+    known.signing_public_key === certificate.signing_public_key;
+  if (isSameDevice && known.expires_at > certificate.expires_at) return;
+  await ownCertificates.put(tx, ownKey, certificate);
 }
 
 /**

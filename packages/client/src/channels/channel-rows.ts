@@ -41,6 +41,8 @@ export interface ChannelRow {
   readonly closed_at?: number;
   /** Unix milliseconds at which reading stopped with more left to read. */
   readonly leftAt?: number;
+  /** Whether a rollback was reported; until an event is applied that was not known. */
+  readonly rollback?: true;
   /** The highest head named by a hint, until a read that began later is complete (06 §9.2). */
   readonly hinted_head?: number;
 }

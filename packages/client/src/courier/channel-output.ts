@@ -10,7 +10,7 @@ import type {
 } from '../channels/timeline/channel-entries.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
+import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
 
 /** Finds a channel by its ID, its link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -156,6 +156,8 @@ export function channelNote(event: ChannelAccountEvent): string | undefined {
   switch (event.kind) {
     case 'channel-write-unsent':
       return `${id}: ${event.write} could not be carried out: ${event.reason}`;
+    case 'channel-rollback':
+      return `${id}: ${wentBack}`;
     case 'channel-incomplete':
       return `${id}: ${moreToRead}`;
     case 'channel-failed':

@@ -4,7 +4,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/timeline/group-entries.ts';
 import { UsageError } from './exit.ts';
-import { localTime, moreToRead, multiLine, oneLine, quoted } from './output.ts';
+import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
 
 /**
  * Finds a group by its ID, or by a name that only one group has. Groups that ended are searched
@@ -179,6 +179,8 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
       return `${id}: requests for new keys changed; show them: courier group recoveries ${id}`;
     case 'group-message-unsent':
       return `${id}: a message could not be sent: ${event.reason}`;
+    case 'group-rollback':
+      return `${id}: ${wentBack}`;
     case 'group-incomplete':
       return `${id}: ${moreToRead}`;
     case 'group-failed':

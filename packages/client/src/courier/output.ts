@@ -57,5 +57,9 @@ export function localTime(seconds: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** Note for a group or channel whose host went back. */
+export const wentBack =
+  'the host lost entries that it had given, and was read again; entries of that time may be missing';
+
 /** Note for a timeline with more left than one command reads. */
 export const moreToRead = 'more is left than one command reads; run a command again to continue';

@@ -61,6 +61,8 @@ export interface GroupRow {
   readonly askedFor?: string;
   /** Unix milliseconds at which reading stopped with more left to read. */
   readonly leftAt?: number;
+  /** Whether a rollback was reported; until an event is applied that was not known. */
+  readonly rollback?: true;
   /** Stored until the group can be read, for an unchanged repeat. */
   readonly creation?: { readonly create: GroupCreate; readonly client_secret_box: GroupSecretBox };
   /** Stored until the host accepted it, for an unchanged repeat. */

@@ -1,9 +1,11 @@
 /** Reads the account's timeline, on the home relay and on former ones (04 §18). */
 import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
 import { resolveOwnState } from '../accounts/device-states.ts';
+import { rewindChannelsOf } from '../channels/timeline/rewind-channel.ts';
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
+import { rewindGroupsOf } from '../groups/timeline/rewind-group.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { TimeLimit } from '../sync/budget.ts';
 import { applyEntry } from './apply-entry.ts';
@@ -79,8 +81,9 @@ async function storeGap(core: AccountCore, relayId: string): Promise<AccountEven
 }
 
 /**
- * Moves the position to the beginning, because the relay lost records that it had given. Reported
- * once, until a record is applied that was not known: a relay may go back and forth.
+ * Moves the position to the beginning, because the relay lost records that it had given, and rewinds
+ * the groups and channels that it hosts, which are in the same storage. Reported once, until a record
+ * is applied that was not known: a relay may go back and forth.
  */
 async function startOver(
   core: AccountCore,
@@ -92,6 +95,9 @@ async function startOver(
     // Another process of this device may have read further, or started over.
     if (!isSamePlace(known, from)) return [];
     await timelines.put(tx, relayId, { position: -1, gap: true, rollback: true });
+    // Their heads may be as high again, so that the host refuses no position.
+    await rewindGroupsOf(tx, relayId);
+    await rewindChannelsOf(tx, relayId);
     if (known.rollback) return [];
     return [{ kind: 'timeline-gap', relayId, cause: 'rollback' }];
   });

@@ -3,7 +3,12 @@ import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import type { RelayConfig } from '../config/index.ts';
-import { listBlockedRelays, readKnownRelays, retryRelay } from '../federation/index.ts';
+import {
+  listBlockedRelays,
+  readConnections,
+  readKnownRelays,
+  retryRelay,
+} from '../federation/index.ts';
 import { readWaitingMail } from '../messages/index.ts';
 import { type PeerFacts, peerTable, peerViews, unlocatedNote, wireOfPeer } from './peers-view.ts';
 import { command, configAndFlags, relayOf, withStorage } from './storage-command.ts';
@@ -12,14 +17,15 @@ import { note, print } from './terminal-output.ts';
 const help = `
 One line for each relay that the registry names, and for each other one that is blocked or for which
 mail waits. States:
-  reachable  it answered when it was last called
-  failing    it cannot be reached, or does not answer; it is tried again at the next try
-  unknown    it was not called yet
+  connected     this relay has a connection with it; 1/2 if only one of two processes has
+  failing       it cannot be reached, or does not answer; it is tried again at the next try
+  disconnected  there is no connection, and the last attempt did not fail, or there was none
   disabled, suspended  the registry says so
-  blocked    posthouse block has it
-  unlisted   the registry does not name it
+  blocked       posthouse block has it
+  unlisted      the registry does not name it
 
-The command works whether the relay runs or not.
+The command works whether the relay runs or not: if it does not run, none is connected. After a crash
+relays are listed as connected for up to three minutes.
 
 Exit status: 0 done, 1 failed or no such relay, 2 wrong arguments or configuration.
 
@@ -68,6 +74,7 @@ async function readFacts(config: RelayConfig): Promise<PeerFacts> {
       known: await readKnownRelays(tx, federationRegistryRelays),
       blocked: await listBlockedRelays(tx, blockedRelays),
       mail: await readWaitingMail(tx),
+      connections: await readConnections(tx, systemClock.now()),
     })),
   );
 }

@@ -7,7 +7,7 @@ import {
   limits,
   ProtocolError,
 } from '@posthouse/protocol';
-import { checkRelayLimits } from '../limits.ts';
+import { checkRelayLimits } from '../limit-rules.ts';
 import { PublicAddresses } from './public-addresses.ts';
 import { isServerUrl, serverUrl } from './redact.ts';
 import type { RelayConfig } from './schema.ts';

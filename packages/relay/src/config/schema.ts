@@ -32,7 +32,7 @@ export const RelayConfig = Type.Object(
       https: texts('HTTPS base addresses clients use; empty: derived from `listen`.'),
       wss: texts('WebSocket addresses clients use; empty: derived from `https`.'),
       peer: text(
-        'libp2p TCP address for relays, `/dns4/<host>/tcp/<port>`; empty: the host of the first HTTPS address and the port of `federation.listen`.',
+        'libp2p TCP address for relays, `/dns4/<host>/tcp/<port>`. With --dev it may be empty: the host of the first HTTPS address and the port of `federation.listen`.',
         { default: '' },
       ),
     }),

@@ -29,7 +29,14 @@ export interface DecodedRequest {
   /** Charged for calls without a session. */
   readonly address: string;
   /** The token of a header, or the binding of a connection. */
-  readonly credentials: string | undefined | ConnectionBinding;
+  readonly credentials: CheckedToken | undefined | ConnectionBinding;
+}
+
+/** The token of an HTTP request, looked up when its headers had arrived. */
+export interface CheckedToken {
+  readonly token: string;
+  /** Absent if the token is good for no session. */
+  readonly session: Session | undefined;
 }
 
 export type Answer =
@@ -58,6 +65,22 @@ export class Dispatcher {
     });
   }
 
+  /**
+   * Finds the session of a token, before the body of its request is read.
+   *
+   * @throws ProtocolError `rate_limited` if the address used too many tokens that are good for nothing
+   */
+  async checkToken(
+    token: string,
+    request: Pick<DecodedRequest, 'method' | 'origin' | 'address'>,
+  ): Promise<CheckedToken> {
+    try {
+      return { token, session: await this.#sessionOf(token, request) };
+    } catch (error) {
+      throw refusalOf(this.#context, request.method, error);
+    }
+  }
+
   /** Answers a request; never throws. What the handler wrote is durable when this resolves. */
   async answer(request: DecodedRequest): Promise<Answer> {
     const started = this.#context.clock.monotonic();
@@ -65,7 +88,7 @@ export class Dispatcher {
     callAnswered(this.#context, {
       // The name of an unknown method is the caller's text, and no label.
       method: this.#isServed(request.method) ? request.method : 'unknown',
-      transport: typeof request.credentials === 'object' ? 'websocket' : 'http',
+      transport: connectionOf(request) === undefined ? 'http' : 'websocket',
       code: answer.ok ? 'ok' : answer.error.code,
       milliseconds: this.#context.clock.monotonic() - started,
     });
@@ -92,7 +115,7 @@ export class Dispatcher {
       origin: request.origin,
       address: request.address,
       form: request.form,
-      connection: typeof request.credentials === 'object' ? request.credentials : undefined,
+      connection: connectionOf(request),
     });
     if (notices !== undefined && notices.length > 0) this.#context.bus.publish(notices);
     return result;
@@ -124,7 +147,7 @@ export class Dispatcher {
     definition: MethodDefinition,
   ): Promise<Session | undefined> {
     if (definition.session === 'none') {
-      await this.#chargeWithoutRule(request);
+      this.#chargeWithoutRule(request);
       return undefined;
     }
     const session = await this.#session(request);
@@ -142,19 +165,9 @@ export class Dispatcher {
    * Charges a call that needs no session: to the account of the session that it carries all the
    * same, as far as that costs no look-up; otherwise to the address, which others may share.
    */
-  async #chargeWithoutRule({
-    method,
-    credentials,
-    origin,
-    address,
-  }: DecodedRequest): Promise<void> {
-    const { sessions, limits } = this.#context;
-    const carried =
-      typeof credentials === 'object'
-        ? credentials.bound?.dead === false && credentials.bound.session
-        : credentials !== undefined &&
-          sessions.isCached(credentials) &&
-          (await sessions.find(credentials, origin));
+  #chargeWithoutRule({ method, credentials, address }: DecodedRequest): void {
+    const { limits } = this.#context;
+    const carried = sessionCarried(credentials);
     if (carried) takeFrom(this.#accounts, carried.account);
     else if (method === 'account.route.resolve') {
       // Two reads of storage. A client resolves one route for each relay or recipient it writes to.
@@ -164,26 +177,38 @@ export class Dispatcher {
 
   async #session({ credentials, origin, address }: DecodedRequest): Promise<Session> {
     const { sessions } = this.#context;
-    if (typeof credentials === 'object') {
+    if (credentials === undefined) {
+      takeFrom(this.#addresses, address);
+    } else if ('token' in credentials) {
+      // A token without session was charged when it was checked. A session may have ended meanwhile.
+      const { token } = credentials;
+      const session = credentials.session && (await sessions.find(token, origin));
+      if (session !== undefined) return session;
+    } else {
       const { bound } = credentials;
       if (bound !== undefined && !bound.dead)
         return await this.#confirm(credentials, bound.session);
       takeFrom(this.#addresses, address);
-    } else if (credentials !== undefined) {
-      // An uncached token costs a storage read, so the address is charged first. A call with a valid
-      // token is charged to its account alone.
-      const isCached = sessions.isCached(credentials);
-      if (!isCached) takeFrom(this.#addresses, address);
-      const session = await sessions.find(credentials, origin);
-      if (session !== undefined) {
-        if (!isCached) this.#addresses.giveBack(address);
-        return session;
-      }
-      if (isCached) takeFrom(this.#addresses, address);
-    } else {
-      takeFrom(this.#addresses, address);
     }
     throw noSession();
+  }
+
+  async #sessionOf(
+    token: string,
+    { method, origin, address }: Pick<DecodedRequest, 'method' | 'origin' | 'address'>,
+  ): Promise<Session | undefined> {
+    const { sessions } = this.#context;
+    if (!this.#isServed(method) || methods[method].session === 'none') {
+      return sessions.isCached(token) ? await sessions.find(token, origin) : undefined;
+    }
+    // An uncached token costs a storage read, so the address is charged first. A call with a valid
+    // token is charged to its account alone.
+    const isCached = sessions.isCached(token);
+    if (!isCached) takeFrom(this.#addresses, address);
+    const session = await sessions.find(token, origin);
+    if (session !== undefined && !isCached) this.#addresses.giveBack(address);
+    if (session === undefined && isCached) takeFrom(this.#addresses, address);
+    return session;
   }
 
   /** Confirms a connection's session: from storage while notices of its end may be missed. */
@@ -195,6 +220,17 @@ export class Dispatcher {
     connection.end(session);
     throw noSession();
   }
+}
+
+/** Returns the session that a request carries, whether its method asks for one or not. */
+function sessionCarried(credentials: DecodedRequest['credentials']): Session | undefined {
+  if (credentials === undefined) return undefined;
+  if ('token' in credentials) return credentials.session;
+  return credentials.bound?.dead === false ? credentials.bound.session : undefined;
+}
+
+function connectionOf({ credentials }: DecodedRequest): ConnectionBinding | undefined {
+  return credentials === undefined || 'token' in credentials ? undefined : credentials;
 }
 
 function noSession(): ProtocolError {

@@ -40,12 +40,12 @@ export class RateLimiter {
   }
 
   /**
-   * Charges tokens that were used already, even into debt.
+   * Charges tokens that were used already, even into debt; a debt is at most one burst.
    * @returns 0, or the whole seconds until the key is out of debt
    */
   spend(key: string, tokens: number): number {
     const bucket = this.#bucket(key);
-    bucket.tokens -= tokens;
+    bucket.tokens = Math.max(-this.#options.burst, bucket.tokens - tokens);
     return bucket.tokens < 1 ? this.#wait(bucket) : 0;
   }
 

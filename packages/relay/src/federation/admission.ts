@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RelayConfig } from '../config/index.ts';
+import { withName } from '../config/with-name.ts';
 import type { Job, RelayContext } from '../context.ts';
 import { AddressFilter } from './address-filter.ts';
 import { DescriptorFetcher } from './descriptor-fetch.ts';
@@ -39,8 +40,10 @@ export async function openAdmission(
   const since = clock.now() - limits.federationRegistryRefresh;
   registry.restore(await storage.read((tx) => readRecords(tx, since)));
   const filter = new AddressFilter({ allowPrivate });
-  const authority = await readAuthority(config);
-  const fetcher = new DescriptorFetcher({ clock, limits, filter, authority });
+  const fetcher = await withName('federation.ca', async () => {
+    const authority = await readAuthority(config);
+    return new DescriptorFetcher({ clock, limits, filter, authority });
+  });
   const descriptors = new Descriptors(context, fetcher);
   const peers = new PeerSet(context);
   const faults = new PeerFaults(context, (relayId) => peers.drop(relayId, 'misbehaviour'));

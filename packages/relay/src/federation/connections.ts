@@ -9,6 +9,7 @@ import { hex, type Libp2pAddress } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import { peerConnected, peerDisconnected } from '../observability/peer-events.ts';
 import type { AddressFilter } from './address-filter.ts';
+import { connectionsJobName } from './connections-job.ts';
 import type { Eligibility, ExpectedPeer } from './eligibility.ts';
 import { finishStream } from './finish-stream.ts';
 import { PeerRefusal } from './peer-refusal.ts';
@@ -17,7 +18,7 @@ import type { RelayHealth } from './relay-health.ts';
 import { timeLimit, unlessAborted } from './time-limit.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
-type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics' | 'network'>;
+type Parts = Pick<RelayContext, 'clock' | 'jobs' | 'limits' | 'log' | 'metrics' | 'network'>;
 type Connection = PeerConnection<EligiblePeer>;
 
 export interface ConnectionsParts {
@@ -43,6 +44,8 @@ export class PeerConnections {
   readonly #parts: ConnectionsParts;
   /** By relay ID, the newest last. Without connections that are closed or were retired. */
   readonly #usable = new Map<string, Connection[]>();
+  /** Unix seconds, by relay ID: as many as {@link #usable}. */
+  readonly #since = new Map<string, number>();
   readonly #dials = new Map<string, Promise<Connection>>();
   /**
    * Relays that are being dialled, by Peer ID in hex: more than one if a descriptor binds the Peer
@@ -89,6 +92,8 @@ export class PeerConnections {
     const known = this.#usable.get(relayId) ?? [];
     this.#usable.set(relayId, [...known, connection]);
     if (known.length === 0) {
+      this.#since.set(relayId, this.#context.clock.now());
+      this.#context.jobs.wake(connectionsJobName);
       const { address, direction } = connection.remote;
       peerConnected(this.#context, { relay: relayId, address, direction });
     }
@@ -98,6 +103,11 @@ export class PeerConnections {
 
   isConnected(relayId: string): boolean {
     return this.#usable.has(relayId);
+  }
+
+  /** When each relay with a connection was connected, Unix seconds, by relay ID. */
+  get since(): ReadonlyMap<string, number> {
+    return new Map(this.#since);
   }
 
   /** Number of relays with a connection. */
@@ -194,6 +204,8 @@ export class PeerConnections {
       return;
     }
     this.#usable.delete(relayId);
+    this.#since.delete(relayId);
+    this.#context.jobs.wake(connectionsJobName);
     peerDisconnected(this.#context, { relay: relayId });
   }
 

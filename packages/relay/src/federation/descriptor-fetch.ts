@@ -23,8 +23,7 @@ export class DescriptorFetcher {
   constructor(options: FetcherOptions) {
     this.#options = options;
     const { authority } = options;
-    // A secure context ignores what is no certificate.
-    if (authority !== undefined) void new X509Certificate(authority);
+    if (authority !== undefined) checkCertificate(authority);
     // Naming one authority would replace those of the system.
     this.#secureContext =
       authority === undefined
@@ -101,5 +100,14 @@ export class DescriptorFetcher {
     } finally {
       response.destroy();
     }
+  }
+}
+
+/** A secure context ignores what is no certificate. */
+function checkCertificate(authority: string): void {
+  try {
+    void new X509Certificate(authority);
+  } catch (cause) {
+    throw new Error('the file has no certificate in PEM', { cause });
   }
 }

@@ -6,16 +6,24 @@ import {
   type PeerIdentity,
   type PeerLimits,
 } from '@posthouse/peer';
+import { hex } from '@posthouse/protocol';
 import { wakeRoutesFor } from '../accounts/index.ts';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
+import { withName } from '../config/with-name.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
 import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
 import type { RelayHandlers } from '../dispatch/relay-handler.ts';
 import { wakeDestination } from '../messages/index.ts';
-import { peerConnectionRefused, peerServingFailed } from '../observability/peer-events.ts';
+import {
+  peerConnectionRefused,
+  peerServingFailed,
+  relayHealthNotStored,
+} from '../observability/peer-events.ts';
 import { openAdmission } from './admission.ts';
+import { deleteConnections, hasConnections } from './connection-store.ts';
 import { PeerConnections } from './connections.ts';
+import { connectionsJob } from './connections-job.ts';
 import { routeKeysJob } from './dht/route-keys.ts';
 import { DhtRoutes } from './dht/routes.ts';
 import { DhtServer } from './dht/serve.ts';
@@ -27,6 +35,7 @@ import { RelayHealth } from './relay-health.ts';
 import { RpcClient } from './rpc/client.ts';
 import { RpcServer } from './rpc/serve.ts';
 import { shareDrops } from './share-drops.ts';
+import { knownRelays } from './store.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
 export interface FederationOptions {
@@ -101,6 +110,8 @@ export class Federation implements AsyncDisposable {
     await health.restore();
     const shared = { eligibility, filter, health, faults, stopping };
     const connections = new PeerConnections(context, shared);
+    const process = hex(context.random(8));
+    this.#parts.defer(() => forgetConnections(context, process));
     this.#parts.use(shareDrops(context, eligibility));
     const dispatcher = new RelayDispatcher(context, handlers);
     const rpc = new RpcServer(context, { dispatcher, faults });
@@ -146,9 +157,11 @@ export class Federation implements AsyncDisposable {
     this.#jobs = [
       ...admission.jobs,
       peersJob({ eligibility, connections, health, stopping }),
+      connectionsJob({ process, connections, stopping }),
       routeKeysJob(),
     ];
-    return (await host.listen(listenAddress(config.federation))).port;
+    const address = listenAddress(config.federation);
+    return (await withName('federation.listen', () => host.listen(address))).port;
   }
 
   /** Lets the handshakes proceed: the relay is in the registry, and its descriptor is complete. */
@@ -174,4 +187,14 @@ function peerLimits(limits: RelayContext['limits']): PeerLimits {
     lingerTime: limits.peerLinger,
     stopGrace: limits.stopGrace,
   };
+}
+
+/** Deletes what this process stored of its connections; rows that stay count for a while only. */
+async function forgetConnections(context: RelayContext, process: string): Promise<void> {
+  try {
+    if (!(await context.storage.read(hasConnections))) return;
+    await context.storage.write(knownRelays, (tx) => deleteConnections(tx, process));
+  } catch (error) {
+    relayHealthNotStored(context, error);
+  }
 }

@@ -4,6 +4,7 @@ export {
   listBlockedRelays,
   unblockRelay,
 } from './block-store.ts';
+export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';
 export { Federation } from './federation.ts';
 export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';

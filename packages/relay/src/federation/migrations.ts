@@ -51,4 +51,19 @@ export const federationMigrations: readonly Migration[] = [
     // The first success after the last failure, Unix seconds; null while the relay fails.
     statements: ['ALTER TABLE relays ADD COLUMN ok_since BIGINT'],
   },
+  {
+    id: 604,
+    name: 'connections with other relays',
+    statements: [
+      // With which relays each process of this one is connected; with an empty relay_id, that the
+      // process runs. Rows that were not renewed are of a process that ended.
+      `CREATE TABLE peer_connections (
+        process TEXT NOT NULL,
+        relay_id TEXT NOT NULL,
+        since BIGINT NOT NULL,
+        seen_at BIGINT NOT NULL,
+        PRIMARY KEY (process, relay_id)
+      )`,
+    ],
+  },
 ];

@@ -29,8 +29,10 @@ export function peersJob({
 }): Job {
   return {
     name: peersJobName,
-    async run({ clock, limits }, signal) {
+    async run({ clock, limits, registryStatus }, signal) {
       await health.adopt();
+      // All others would refuse this relay; its own record is the first thing to confirm.
+      if (!(await registryStatus.isActive())) return clock.now() + intervals.failing;
       const candidates = eligibility.candidates();
       health.forgetUnlisted(new Set(candidates));
       const ended = AbortSignal.any([signal, stopping]);

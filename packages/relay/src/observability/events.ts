@@ -66,6 +66,10 @@ export type EndReason =
   | 'binary message'
   | 'peer reads too slowly'
   | 'peer does not answer pings'
+  | 'too many bytes received'
+  | 'message unfinished'
+  | 'no session'
+  | 'too many connections'
   | 'connection error';
 
 export function connectionOpened({ metrics }: Observed): void {
@@ -205,7 +209,8 @@ export function hintsDelayed({ log, metrics }: Observed, error: unknown): void {
 }
 
 /**
- * Records a report of a post. The log line omits the reason, which is text written by a stranger.
+ * Records a report of a post. The log line omits the reason, which is text written by a stranger;
+ * one account causes at most one line a minute.
  */
 export function postReported(
   { log, metrics }: Observed,
@@ -216,10 +221,13 @@ export function postReported(
     readonly count: number;
     /** Whether it replaces an earlier report by the same account. */
     readonly replaces: boolean;
+    /** False if the account's reports of this minute have a log line. */
+    readonly isLogged: boolean;
   },
 ): void {
   metrics.count('channel_reports');
-  const { replaces, ...facts } = report;
+  const { replaces, isLogged, ...facts } = report;
+  if (!isLogged) return;
   if (replaces) log.info(facts, 'post reported again');
   else log.warn(facts, 'post reported');
 }

@@ -34,6 +34,10 @@ const catalogue = {
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
+  other_endpoint_registered: [
+    'counter',
+    'Starts at which the registry named another address of this relay than its first one.',
+  ],
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
   registry_reads: ['counter', 'Reads of the registry, by kind (all, one) and outcome.'],
   registry_lost: ['counter', 'Times the registry could not be read.'],

@@ -139,3 +139,15 @@ export function noPeerListener({ log, metrics }: Observed): void {
   metrics.count('no_peer_listener');
   log.warn('federation.listen is empty: other relays cannot reach the address of the descriptor');
 }
+
+/**
+ * Records that the registry names another HTTPS address than this relay's first one: others fetch
+ * its descriptor there (07 §A9).
+ */
+export function otherEndpointRegistered(
+  { log, metrics }: Observed,
+  addresses: { readonly registry: string; readonly registered: string; readonly own: string },
+): void {
+  metrics.count('other_endpoint_registered');
+  log.warn(addresses, 'the registry names another address than the first one of public.https');
+}

@@ -1,4 +1,9 @@
-import { createServer as createPlainServer, type IncomingMessage, type Server } from 'node:http';
+import {
+  createServer as createPlainServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -22,19 +27,23 @@ import {
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
-import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
-import type { RateLimiter } from '../dispatch/rate-limiter.ts';
-import { connectionRefused } from '../observability/events.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteOwner } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
+import type { ConnectionTable } from './connection-table.ts';
+import { commonHeaders, parserError, refuse, retryHeaders, writeError } from './early-errors.ts';
+import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
+import { RequestTurns } from './request-turns.ts';
 
 export interface HttpParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
-  /** Limits the bytes of requests read, by address. */
-  readonly requestBytes: RateLimiter;
+  readonly bytes: ByteAccounts;
+  readonly open: ConnectionTable;
   /** Key and certificate; absent if a proxy terminates TLS. */
   readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
   /** Handles requests to upgrade to a WebSocket. */
@@ -53,10 +62,8 @@ export interface Http {
  */
 export function createHttp(parts: HttpParts): Http {
   const { network } = parts.context;
-  const open = new OpenSockets(parts);
   const app = Fastify({
-    serverFactory: (handler) => createServer(parts, open).on('request', handler),
-    bodyLimit: parts.context.limits.httpBodyBytes,
+    serverFactory: (handler) => createServer(parts, handler),
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -64,20 +71,32 @@ export function createHttp(parts: HttpParts): Http {
     // The protocol's own decoder reads the raw query (02 §2.4).
     routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (_error, _request, reply) => void answerError(reply, unknownMethod()),
+    // The server has a listener of its own.
+    clientErrorHandler: () => {},
   });
   // A GET may carry a body by mistake; it is checked (02 §18).
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+  app.addContentTypeParser('*', async (request: FastifyRequest, body: IncomingMessage) =>
+    callers.get(request)?.bytes.readBody(body),
+  );
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders);
+    if (request.raw.headers.host === undefined && request.raw.httpVersion === '1.1') {
+      return answerError(reply, new ProtocolError('bad_request', 'the header Host is missing'));
+    }
     if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
     // For an unknown route, answer without reading the body.
     if (request.is404) return answerError(reply, unknownMethod());
   });
-  app.addHook('onSend', async (_request, reply) => {
+  app.addHook('onSend', async (request, reply, payload) => {
     // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
     if (!app.server.listening) reply.header('connection', 'close');
+    const stranger = { kind: 'address', id: parts.clients.of(request.raw) } as const;
+    const owner = callers.get(request)?.owner ?? stranger;
+    const common = { ...parts, owner, request: request.raw, response: reply.raw };
+    holdAnswer(common, typeof payload === 'string' ? payload.length : 0);
+    if (!request.raw.complete) dropBody(common);
   });
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
   app.setErrorHandler((error, _request, reply) => answerError(reply, transportError(error)));
@@ -86,8 +105,18 @@ export function createHttp(parts: HttpParts): Http {
       addRoutes(app, parts, { definition, base });
     }
   }
-  return { app, terminate: () => open.terminate() };
+  return { app, terminate: () => parts.open.terminate() };
 }
+
+/** Who makes a request, and what it costs; known when its headers have arrived. */
+interface Caller {
+  readonly address: string;
+  readonly token: CheckedToken | undefined;
+  readonly owner: ByteOwner;
+  readonly bytes: RequestBytes;
+}
+
+const callers = new WeakMap<FastifyRequest, Caller>();
 
 interface Route {
   readonly definition: MethodDefinition;
@@ -96,32 +125,58 @@ interface Route {
 
 function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
   const { definition, base } = route;
-  const { clients, dispatcher, context, addresses } = parts;
+  const { dispatcher, addresses } = parts;
   for (const verb of definition.http) {
     app.route({
       method: verb,
       url: `${base}${methodPath(definition.name)}`,
+      onRequest: async (request, reply) => {
+        callers.set(request, await identify(parts, route, { request, reply }));
+      },
       handler: async (request, reply) => {
-        const body = request.body as Buffer | undefined;
-        const address = clients.of(request.raw);
-        // Parsing costs work before the sender is authenticated, so charge the address first.
-        const wait = parts.requestBytes.take(address);
-        if (wait > 0) return answerError(reply, tooManyBytes(wait));
-        parts.requestBytes.spend(address, body?.length ?? 0);
+        const { address, token } = callers.get(request) as Caller;
         const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
-        if (verb === 'GET') checkNoBody(body);
+        if (verb === 'GET') checkNoBody(request.body as Buffer | undefined);
         const answer = await dispatcher.answer({
           method: definition.name,
           params,
           form: verb === 'GET' ? 'query' : 'object',
           origin: addresses.httpOrigin(base),
           address,
-          credentials: sessionToken(request, context.network),
+          credentials: token,
         });
         return send(reply, answer);
       },
     });
   }
+}
+
+/**
+ * Finds whose the request is, by its headers, and admits its bytes: those of a session are its
+ * account's, so that a stranger at the same address cannot use up what it may send.
+ *
+ * @throws ProtocolError `rate_limited` if it may not send now
+ */
+async function identify(
+  parts: HttpParts,
+  { definition, base }: Route,
+  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+): Promise<Caller> {
+  const { clients, dispatcher, context, addresses, open } = parts;
+  const address = clients.of(request.raw);
+  const text = sessionToken(request, context.network);
+  const token =
+    text === undefined
+      ? undefined
+      : await dispatcher.checkToken(text, {
+          ...{ method: definition.name, origin: addresses.httpOrigin(base), address },
+        });
+  const account = token?.session?.account;
+  if (account !== undefined) open.setSession(request.raw.socket, true);
+  const owner: ByteOwner =
+    account === undefined ? { kind: 'address', id: address } : { kind: 'account', id: account };
+  const common = { ...parts, owner, request: request.raw, response: reply.raw };
+  return { address, token, owner, bytes: new RequestBytes(common) };
 }
 
 /** A token that occurs twice is malformed; Node joins such headers with a comma. */
@@ -168,14 +223,6 @@ function checkNoBody(body: Buffer | undefined): void {
   throw new ProtocolError('bad_request', 'a GET has no body');
 }
 
-const commonHeaders = {
-  'cache-control': 'no-store',
-  'x-content-type-options': 'nosniff',
-  // No cookies are used, so a page of any origin may call (02 §18).
-  'access-control-allow-origin': '*',
-  'access-control-expose-headers': 'Retry-After',
-};
-
 function isPreflight({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
 }
@@ -195,44 +242,37 @@ function send(reply: FastifyReply, answer: Answer): FastifyReply {
 }
 
 function answerError(reply: FastifyReply, error: ProtocolError): FastifyReply {
-  const wait = error.code === 'rate_limited' ? error.data?.retry_after : undefined;
-  if (typeof wait === 'number') reply.header('retry-after', String(wait));
   return reply
-    .headers(commonHeaders)
+    .headers({ ...commonHeaders, ...retryHeaders(error) })
     .code(errorCatalogue[error.code].http)
     .type('application/json')
     .send(encodeRelayError(error));
-}
-
-function tooManyBytes(wait: number): ProtocolError {
-  const data = { retry_after: wait };
-  return new ProtocolError('rate_limited', 'too many bytes from this address', { data });
 }
 
 function unknownMethod(): ProtocolError {
   return new ProtocolError('method_not_found', 'no method has this path and verb');
 }
 
-/** Maps errors before dispatch: the framework's errors by their code, and unreadable bodies. */
+/** Maps errors before dispatch: unreadable bodies, and what the framework refuses. */
 function transportError(error: unknown): ProtocolError {
   if (error instanceof ProtocolError) return error;
   if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
-  const { code } = error as { code?: unknown };
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new ProtocolError('request_too_large', 'the body exceeds the limit of this relay');
-  }
   return new ProtocolError('bad_request', 'the request cannot be read');
 }
 
+type Handle = (request: IncomingMessage, response: ServerResponse) => void;
+
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
-function createServer(parts: HttpParts, open: OpenSockets): Server {
-  const { context, tls } = parts;
-  const { requestTimeout, connections } = context.limits;
+function createServer(parts: HttpParts, handle: Handle): Server {
+  const { context, tls, open } = parts;
+  const { requestTimeout } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
     requestTimeout,
     connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
     keepAliveTimeout: requestTimeout,
+    // Answered as an error of the protocol.
+    requireHostHeader: false,
   };
   const server: Server =
     tls === undefined
@@ -245,45 +285,22 @@ function createServer(parts: HttpParts, open: OpenSockets): Server {
         });
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
-  server.maxConnections = connections;
-  server.on('drop', () => connectionRefused(context, 'too many connections'));
+  const turns = new RequestTurns({ ...parts, handle });
+  const add: Handle = (request, response) => turns.add(request, response);
+  server.on('request', add);
+  // The body is asked for when its headers are admitted; other expectations may be ignored.
+  server.on('checkContinue', add);
+  server.on('checkExpectation', add);
   server.on('upgrade', parts.upgrade);
+  server.on('connect', (_request, socket) => refuse(socket, unknownMethod()));
+  server.on('clientError', (error, socket) => {
+    const answer = turns.current(socket);
+    const isHandshake = (socket as { secureConnecting?: boolean }).secureConnecting === true;
+    // An answer that has begun would be cut in two.
+    if (isHandshake || !socket.writable || answer?.headersSent === true) socket.destroy();
+    else if (answer === undefined) refuse(socket, parserError(error));
+    else writeError(answer, parserError(error));
+  });
   server.on('connection', (socket: Socket) => open.add(socket));
   return server;
-}
-
-/** All open connections, whatever their use, counted by address. */
-class OpenSockets {
-  readonly #parts: Pick<HttpParts, 'context' | 'clients'>;
-  readonly #sockets = new Set<Socket>();
-  readonly #byAddress = new Map<string, number>();
-
-  constructor(parts: Pick<HttpParts, 'context' | 'clients'>) {
-    this.#parts = parts;
-  }
-
-  /** Adds a connection, or ends it if its address is over the limit; trusted proxies have no limit. */
-  add(socket: Socket): void {
-    const { context, clients } = this.#parts;
-    const address = socket.remoteAddress ?? '';
-    const count = (this.#byAddress.get(address) ?? 0) + 1;
-    if (count > context.limits.connectionsPerAddress && !clients.isProxy(address)) {
-      connectionRefused(context, 'too many connections from one address');
-      socket.destroy();
-      return;
-    }
-    this.#sockets.add(socket);
-    this.#byAddress.set(address, count);
-    socket.once('close', () => {
-      this.#sockets.delete(socket);
-      const left = (this.#byAddress.get(address) ?? 1) - 1;
-      if (left > 0) this.#byAddress.set(address, left);
-      else this.#byAddress.delete(address);
-    });
-  }
-
-  /** Ends all connections at once. */
-  terminate(): void {
-    for (const socket of this.#sockets) socket.destroy();
-  }
 }

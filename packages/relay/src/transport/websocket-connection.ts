@@ -1,5 +1,5 @@
+import type { Duplex } from 'node:stream';
 import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
-import type { JsonValue } from '@posthouse/protocol/json';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import type { ConnectionBinding } from '../dispatch/call.ts';
@@ -10,19 +10,23 @@ import {
   encodeSuccess,
   fitsMessage,
   type RpcId,
+  type RpcRequest,
   readEnvelope,
 } from '../dispatch/envelope.ts';
-import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
 import { BoundSession } from './bound-session.ts';
+import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
+import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { IncomingBytes } from './incoming-bytes.ts';
+import { OutgoingBytes } from './outgoing-bytes.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
-const closeCodes = { goingAway: 1001, binary: 1003 } as const;
+const closeCodes = { goingAway: 1001, binary: 1003, policy: 1008, tryAgainLater: 1013 } as const;
 
-/** Longest pause before a paused connection is checked again, in seconds. */
-const longestPause = 30;
+/** Bytes of a ping, which its pong repeats: a peer that reads nothing cannot guess them. */
+const pingLength = 8;
 
 export interface ConnectionParts {
   readonly context: RelayContext;
@@ -32,8 +36,9 @@ export interface ConnectionParts {
   readonly origin: string;
   /** Client address that calls without a session are charged to. */
   readonly address: string;
-  /** Limits the bytes of requests read, by address. */
-  readonly requestBytes: RateLimiter;
+  readonly bytes: ByteAccounts;
+  /** Called with the account when the connection has a session, without it when that ended. */
+  readonly sessionChanged: (account: string | undefined) => void;
   readonly ended: () => void;
 }
 
@@ -41,23 +46,44 @@ export interface ConnectionParts {
 export class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #parts: ConnectionParts;
+  readonly #incoming: IncomingBytes;
+  readonly #outgoing: OutgoingBytes;
   readonly #outstanding = new Set<RpcId>();
   #bound: BoundSession | undefined;
-  #isAlive = true;
+  /** Data of the ping that the peer has not answered. */
+  #ping: Buffer | undefined;
+  /** Present while the connection has no session. */
+  #unboundDeadline: Disposable | undefined;
   #isStopping = false;
   #isClosed = false;
-  /** Present while reading is paused because the peer sent too much. */
-  #pause: Disposable | undefined;
   #endReason: EndReason | undefined;
 
-  constructor(socket: WebSocket, parts: ConnectionParts) {
+  /** @param stream the bytes that the WebSocket library reads */
+  constructor(socket: WebSocket, stream: Duplex, parts: ConnectionParts) {
     this.#socket = socket;
     this.#parts = parts;
-    connectionOpened(parts.context);
+    const { context, bytes, address } = parts;
+    const owner: ByteOwner = { kind: 'address', id: address };
+    const common = { context, bytes, owner, socket };
+    this.#incoming = new IncomingBytes({
+      ...common,
+      refused: () => this.#close(closeCodes.tryAgainLater, 'too many bytes received'),
+      tooSlow: () => this.#close(closeCodes.policy, 'message unfinished'),
+    });
+    this.#outgoing = new OutgoingBytes({
+      ...common,
+      tooSlow: () => this.#end('peer reads too slowly'),
+    });
+    connectionOpened(context);
+    this.#startUnboundDeadline();
+    // Before the library's own listener, which announces messages only when they are complete.
+    stream.prependListener('data', (chunk: Buffer) => {
+      if (socket.readyState === socket.OPEN) this.#incoming.receive(chunk);
+    });
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
-    socket.on('ping', (data) => this.#writeOrEnd(() => socket.pong(data)));
-    socket.on('pong', () => {
-      this.#isAlive = true;
+    socket.on('ping', (data) => this.#outgoing.pong(data));
+    socket.on('pong', (data) => {
+      if (this.#ping?.equals(data)) this.#ping = undefined;
     });
     // After oversized messages and invalid frames the library closes by itself (1009, 1002).
     socket.on('error', () => {
@@ -66,45 +92,50 @@ export class WebSocketConnection {
     socket.on('close', () => this.#closed());
   }
 
-  /** Pings the peer; ends the connection if it did not answer the previous ping. */
+  /**
+   * Pings the peer; ends the connection if it did not answer the previous ping. A connection whose
+   * session ended is one without a session from now on.
+   */
   checkAlive(): void {
+    if (this.#bound?.dead === true && this.#unboundDeadline === undefined) this.#unbind();
     // While paused, a pong cannot be read.
-    if (this.#pause !== undefined) return;
-    if (!this.#isAlive) {
+    if (this.#incoming.isPaused) {
+      this.#ping = undefined;
+      return;
+    }
+    if (this.#ping !== undefined) {
       this.#end('peer does not answer pings');
       return;
     }
-    this.#isAlive = false;
-    this.#socket.ping();
+    this.#ping = Buffer.from(this.#parts.context.random(pingLength));
+    this.#socket.ping(this.#ping);
   }
 
   /** Accepts no more requests, answers those in progress, then closes with 1001. */
   stop(): void {
     this.#isStopping = true;
-    this.#resume();
+    this.#incoming.resume();
     this.#closeWhenIdle();
   }
 
   /** Ends the connection at once. */
-  terminate(): void {
-    this.#end('relay stops');
+  terminate(reason: EndReason): void {
+    this.#end(reason);
   }
 
   #receive(data: RawData, isBinary: boolean): void {
     if (this.#isStopping) return;
     if (isBinary) {
-      this.#isStopping = true;
-      this.#endReason ??= 'binary message';
-      this.#socket.close(closeCodes.binary, 'binary messages are not used');
+      this.#close(closeCodes.binary, 'binary message');
       return;
     }
-    this.#pauseFor((data as Buffer).length);
-    const envelope = readEnvelope(data as Buffer);
+    const bytes = data as Buffer;
+    const envelope = readEnvelope(bytes);
     if (envelope.kind === 'refused') {
       this.#send(envelope.answer);
       return;
     }
-    const { id, method, params } = envelope;
+    const { id } = envelope;
     if (this.#outstanding.has(id)) {
       this.#send(
         encodeRefusal(id, rpcErrors.invalid_request, 'a request with this id is in progress'),
@@ -116,33 +147,17 @@ export class WebSocketConnection {
       this.#send(encodeFailure(id, busy));
       return;
     }
+    const hold = this.#incoming.holdRequest();
+    if (!hold.add(bytes.length)) {
+      this.#send(encodeFailure(id, tooManyBytes(this.#parts.context)));
+      return;
+    }
     this.#outstanding.add(id);
-    void this.#answer(id, method, params);
+    void this.#answer(envelope, hold);
   }
 
-  /**
-   * Charges the address for received bytes, and pauses reading while it is over its limit: parsing
-   * costs work before the sender is authenticated. Backpressure holds messages back; none is lost.
-   */
-  #pauseFor(bytes: number): void {
-    const { requestBytes, address, context } = this.#parts;
-    const wait = requestBytes.spend(address, bytes);
-    if (wait === 0 || this.#pause !== undefined) return;
-    this.#socket.pause();
-    this.#pause = context.clock.after(Math.min(wait, longestPause) * 1_000, () => {
-      this.#resume();
-      this.#pauseFor(0);
-    });
-  }
-
-  #resume(): void {
-    this.#pause?.[Symbol.dispose]();
-    this.#pause = undefined;
-    this.#isAlive = true;
-    this.#socket.resume();
-  }
-
-  async #answer(id: RpcId, method: string, params: JsonValue): Promise<void> {
+  async #answer({ id, method, params }: RpcRequest, hold: ByteHold): Promise<void> {
+    using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
     const connection = this;
     let wasBound = false;
@@ -184,6 +199,10 @@ export class WebSocketConnection {
       return;
     }
     const { context, hub } = this.#parts;
+    this.#unboundDeadline?.[Symbol.dispose]();
+    this.#unboundDeadline = undefined;
+    this.#moveTo({ kind: 'account', id: session.account });
+    this.#parts.sessionChanged(session.account);
     this.#bound = new BoundSession(session, {
       clock: context.clock,
       hub,
@@ -200,23 +219,39 @@ export class WebSocketConnection {
   }
 
   #send(text: string, sent?: () => void): void {
-    this.#writeOrEnd(() => this.#socket.send(text, sent));
+    this.#outgoing.send(text, sent);
   }
 
-  /** Writes, unless the peer's send buffer is over the limit; then ends the connection. */
-  #writeOrEnd(write: () => void): void {
-    if (this.#socket.readyState !== this.#socket.OPEN) return;
-    if (this.#socket.bufferedAmount > this.#parts.context.limits.sendBufferBytes) {
-      this.#end('peer reads too slowly');
-      return;
-    }
-    write();
+  /** Treats the connection as one without a session: its session ended for good. */
+  #unbind(): void {
+    this.#startUnboundDeadline();
+    this.#moveTo({ kind: 'address', id: this.#parts.address });
+    this.#parts.sessionChanged(undefined);
+  }
+
+  #moveTo(owner: ByteOwner): void {
+    this.#incoming.moveTo(owner);
+    this.#outgoing.moveTo(owner);
+  }
+
+  #startUnboundDeadline(): void {
+    const { clock, limits } = this.#parts.context;
+    this.#unboundDeadline = clock.after(limits.unboundTimeout, () =>
+      this.#close(closeCodes.policy, 'no session'),
+    );
   }
 
   #closeWhenIdle(): void {
     if (this.#outstanding.size > 0) return;
     this.#endReason ??= 'relay stops';
     this.#socket.close(closeCodes.goingAway, 'relay stops');
+  }
+
+  /** Reads no more requests, and closes. */
+  #close(code: number, reason: EndReason): void {
+    this.#isStopping = true;
+    this.#endReason ??= reason;
+    this.#socket.close(code, reason);
   }
 
   #end(reason: EndReason): void {
@@ -226,7 +261,9 @@ export class WebSocketConnection {
 
   #closed(): void {
     this.#isClosed = true;
-    this.#pause?.[Symbol.dispose]();
+    this.#incoming[Symbol.dispose]();
+    this.#outgoing[Symbol.dispose]();
+    this.#unboundDeadline?.[Symbol.dispose]();
     this.#bound?.release();
     connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
     this.#parts.ended();

@@ -1,15 +1,16 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { type ErrorCode, errorCatalogue, limits, ProtocolError } from '@posthouse/protocol';
+import { type ErrorCode, limits, ProtocolError } from '@posthouse/protocol';
 import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
-import { encodeRelayError } from '../dispatch/encode.ts';
-import type { RateLimiter } from '../dispatch/rate-limiter.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
 import type { ClientAddresses } from './client-addresses.ts';
+import type { ConnectionTable } from './connection-table.ts';
+import { refuse } from './early-errors.ts';
 import { WebSocketConnection } from './websocket-connection.ts';
 
 export interface WebSocketParts {
@@ -18,32 +19,38 @@ export interface WebSocketParts {
   readonly hub: Hub;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
-  /** Limits the bytes of requests read, by address. */
-  readonly requestBytes: RateLimiter;
+  readonly bytes: ByteAccounts;
+  readonly open: ConnectionTable;
 }
 
-/** The WebSocket side of the client API: accepts upgrades, counts connections, pings peers. */
+/** The WebSocket side of the client API: accepts upgrades, pings peers. */
 export class WebSocketTransport implements AsyncDisposable {
   readonly #parts: WebSocketParts;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<WebSocketConnection>();
-  readonly #byAddress = new Map<string, number>();
   #pings: Disposable | undefined;
   #isStopping = false;
   #empty: (() => void) | undefined;
 
   constructor(parts: WebSocketParts) {
     this.#parts = parts;
+    // Newer than the types of the library.
+    const closing: object = { closeTimeout: parts.context.limits.closeTimeout };
     this.#server = new WebSocketServer({
       noServer: true,
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: limits.webSocketMessageBytes,
+      ...closing,
       // The protocol has its own answer to invalid UTF-8 (02 §4.2), and pongs must not pile up
       // for a peer that does not read.
       skipUTF8Validation: true,
       autoPong: false,
     });
+    // RFC 6455 §4.4: the answer names the version that is spoken.
+    this.#server.on('wsClientError', ({ message }, socket) =>
+      refuse(socket, new ProtocolError('bad_request', message), { 'sec-websocket-version': '13' }),
+    );
     this.#schedulePings();
   }
 
@@ -51,24 +58,25 @@ export class WebSocketTransport implements AsyncDisposable {
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // Until the library owns the socket, its errors have no other listener.
     socket.on('error', () => socket.destroy());
-    const { addresses, clients } = this.#parts;
+    const { addresses, clients, open } = this.#parts;
     const origin = addresses.webSocketOrigin(request.url?.split('?', 1)[0] ?? '');
     const address = clients.of(request);
     try {
-      this.#admit(origin, address);
+      this.#admit(origin, socket, address);
     } catch (error) {
       refuse(socket, error as ProtocolError);
       return;
     }
     this.#server.handleUpgrade(request, socket, head, (webSocket) => {
-      this.#byAddress.set(address, (this.#byAddress.get(address) ?? 0) + 1);
-      const connection = new WebSocketConnection(webSocket, {
+      const connection = new WebSocketConnection(webSocket, socket, {
         ...this.#parts,
         origin,
         address,
-        ended: () => this.#ended(connection, address),
+        sessionChanged: (account) => open.setSession(socket, account !== undefined),
+        ended: () => this.#ended(connection),
       });
       this.#connections.add(connection);
+      open.assign(socket, { address, end: () => connection.terminate('too many connections') });
     });
   }
 
@@ -83,31 +91,28 @@ export class WebSocketTransport implements AsyncDisposable {
       this.#empty = resolve;
     });
     using _grace = context.clock.after(context.limits.stopGrace, () => {
-      for (const connection of this.#connections) connection.terminate();
+      for (const connection of this.#connections) connection.terminate('relay stops');
     });
     for (const connection of this.#connections) connection.stop();
     await empty;
   }
 
   /** @throws ProtocolError if the path is no WebSocket address, or the limit is reached */
-  #admit(origin: string | undefined, address: string): asserts origin is string {
-    const { context } = this.#parts;
+  #admit(origin: string | undefined, socket: Duplex, address: string): asserts origin is string {
+    const { context, open } = this.#parts;
     const refused = (code: ErrorCode, reason: string) => {
       connectionRefused(context, reason);
       return new ProtocolError(code, reason);
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
     if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay is stopping');
-    if ((this.#byAddress.get(address) ?? 0) >= context.limits.connectionsPerAddress) {
+    if (!open.assign(socket, { address, end: () => void socket.destroy() })) {
       throw refused('rate_limited', 'too many connections from one address');
     }
   }
 
-  #ended(connection: WebSocketConnection, address: string): void {
+  #ended(connection: WebSocketConnection): void {
     this.#connections.delete(connection);
-    const left = (this.#byAddress.get(address) ?? 1) - 1;
-    if (left > 0) this.#byAddress.set(address, left);
-    else this.#byAddress.delete(address);
     if (this.#connections.size === 0) this.#empty?.();
   }
 
@@ -118,21 +123,4 @@ export class WebSocketTransport implements AsyncDisposable {
       this.#schedulePings();
     });
   }
-}
-
-function refuse(socket: Duplex, error: ProtocolError): void {
-  const body = encodeRelayError(error);
-  const { http } = errorCatalogue[error.code];
-  // Otherwise the socket would stay open if the peer does not close its half.
-  socket.once('finish', () => socket.destroy());
-  socket.end(
-    [
-      `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
-      'Connection: close',
-      'Content-Type: application/json',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      '',
-      body,
-    ].join('\r\n'),
-  );
 }

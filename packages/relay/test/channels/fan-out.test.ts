@@ -1,5 +1,6 @@
 /** One post to many connections over real sockets, some of which never read. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { RelayLimits } from '../../src/limits.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { nextHint } from '../fixtures/hints.ts';
 import type { Person } from '../fixtures/person.ts';
@@ -20,7 +21,12 @@ let ben: Person;
 let eve: Person;
 let channel: TestChannel;
 
-const start = async (limits: { readonly sendBufferBytes?: number } = {}) => {
+const most = 1_073_741_824;
+const unlimitedWaiting = {
+  sendBufferBytes: 67_108_864,
+  ...{ waitingBytesPerAccount: most, waitingBytes: most },
+};
+const start = async (limits: Partial<RelayLimits> = {}) => {
   relay = await ServedRelay.start({ host: { channels: true }, limits });
   ann = await relay.register('ann');
   ben = await relay.register('ben');
@@ -128,7 +134,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
   };
 
   test('has at most one hint in flight and one waiting, for any number of posts', async () => {
-    await start({ sendBufferBytes: 67_108_864 });
+    await start(unlimitedWaiting);
     const quick = await relay.withChannels(eve, [channel]);
     const stuck = await filled(3, channel);
     for (let head = 1; head <= posts; head += 1) {
@@ -142,7 +148,7 @@ describe('02 §12.3: a connection whose client stopped reading', () => {
   });
 
   test('has at most one hint in flight in all and one waiting for each channel', async () => {
-    await start({ sendBufferBytes: 67_108_864 });
+    await start(unlimitedWaiting);
     const others = [channel, await TestChannel.create(relay, ann)];
     const [stuck] = (await filled(1, ...others)) as [WebSocketClient];
     for (let post = 0; post < posts; post += 1) {

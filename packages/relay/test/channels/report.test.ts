@@ -283,6 +283,7 @@ describe('reports in metrics and log', () => {
     Object.assign(relay.context.log, log);
     await call({ reason: 'secret' });
     await call({ reason: 'secret' }, { by: cem });
+    relay.clock.advance(60);
     await call({ reason: 'secret' });
     const facts = { channel: channel.channelId, sequence: post };
     expect(lines).toEqual([
@@ -291,6 +292,30 @@ describe('reports in metrics and log', () => {
       ['info', { ...facts, count: 2 }, 'post reported again'],
     ]);
   });
+});
+
+test('repeated reports of one account are one log line a minute', async () => {
+  let lines = 0;
+  const write = () => {
+    lines += 1;
+  };
+  Object.assign(relay.context.log, { info: write, warn: write });
+  const other = await channel.post();
+  // To the beginning of a minute.
+  relay.clock.advance(60 - (relay.clock.now() % 60));
+  for (const target_sequence of [post, other, post, other]) {
+    await call({ target_sequence });
+    relay.clock.advance(14);
+  }
+  expect(lines).toBe(1);
+  await call({}, { by: cem });
+  expect(lines).toBe(2);
+  for (let count = 0; count < 4; count += 1) {
+    relay.clock.advance(30);
+    await call();
+  }
+  expect(lines).toBe(4);
+  expect(relay.context.metrics.value('channel_reports')).toBe(9);
 });
 
 test("no statement of the operator's lists reads a whole table or sorts", async () => {

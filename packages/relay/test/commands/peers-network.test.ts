@@ -59,7 +59,8 @@ async function failuresOfB(relayId: string): Promise<number> {
 test('07 §B5: peers shows a relay that is connected, that fails, that is tried again, that is back', async () => {
   const { relayId, https, peerPort } = b.server;
   await expect.poll(peerOfA, patience).toMatchObject({
-    ...{ relay_id: relayId, state: 'reachable', endpoint: https[0], mail_waiting: 0 },
+    ...{ relay_id: relayId, state: 'connected', endpoint: https[0], mail_waiting: 0 },
+    ...{ connected_processes: 1, since: expect.any(Number) },
     ...{ addresses: [`/ip4/127.0.0.1/tcp/${peerPort}`], next_try: null },
   });
   await b.stop();
@@ -77,7 +78,7 @@ test('07 §B5: peers shows a relay that is connected, that fails, that is tried 
   await expect.poll(() => failuresOfB(relayId), patience).toBeGreaterThan(failures);
   await b.start();
   await connected(1);
-  const back = { state: 'reachable', next_try: null, since: expect.any(Number) };
+  const back = { state: 'connected', next_try: null, since: expect.any(Number) };
   await expect.poll(peerOfA, patience).toMatchObject(back);
 }, 120_000);
 
@@ -99,4 +100,12 @@ test('07 §B5: a blocked relay loses its connections, and gets new ones when the
   b.moveClock(-3_600);
   a.moveClock(61);
   await connected(1);
+}, 120_000);
+
+test('07 §B5: a relay that stopped has no connections', async () => {
+  await expect.poll(peerOfA, patience).toMatchObject({ state: 'connected' });
+  await a.stop();
+  expect(await peerOfA()).toMatchObject({
+    ...{ state: 'disconnected', since: null, connected_processes: 0 },
+  });
 }, 120_000);

@@ -58,6 +58,11 @@ async function know(digit: string, more: Record<string, SqlValue> = {}): Promise
   });
 }
 
+/** Stores a connection of a process with a relay, or, without one, that the process runs. */
+async function connect(process: string, relay_id: string, seen_at: number, since = seen_at) {
+  await insert(relay.context.storage, 'peer_connections', { process, relay_id, since, seen_at });
+}
+
 const failing = { failing_since: at, failures: 3, last_error: 'connect ECONNREFUSED' };
 
 /** Queues messages for a destination, accepted at these times. */
@@ -77,7 +82,14 @@ async function queue(destination: string, ...acceptedAt: number[]): Promise<void
 }
 
 const unknown = {
-  ...{ since: null, peer_id: null, addresses: [], mail_waiting: 0, mail_oldest: null },
+  ...{
+    connected_processes: 0,
+    since: null,
+    peer_id: null,
+    addresses: [],
+    mail_waiting: 0,
+    mail_oldest: null,
+  },
   ...{ last_ok: null, last_error: null, next_try: null, block_reason: null },
 };
 
@@ -96,7 +108,8 @@ describe('posthouse peers', () => {
     const endpoints = ['https://a.example/svc/v1', ...addresses.map((one) => `${one}/p2p/12D3x`)];
     const descriptor = JSON.stringify({ endpoints });
     const reached = { last_ok: at, ok_since: at - 60 };
-    await know('a', { peer_id: '12D3x', descriptor, ...reached, last_error: 'an old one' });
+    // Another process could not reach it.
+    await know('a', { peer_id: '12D3x', descriptor, ...reached, ...failing, retry_at: at });
     await know('b', { ...failing, retry_at: 9_000_000_000 });
     await know('c');
     await know('d', { status: 'suspended', ...failing, retry_at: 0 });
@@ -104,6 +117,13 @@ describe('posthouse peers', () => {
     await insert(relay.context.storage, 'blocked_relays', {
       ...{ relay_id: id('e'), reason: 'spam', created_at: at },
     });
+    const now = Math.floor(Date.now() / 1_000);
+    // Two processes run, one of them has the connection; a third one ended long ago.
+    await connect('one', '', now);
+    await connect('one', id('a'), now, at - 60);
+    await connect('two', '', now);
+    await connect('ended', '', at);
+    await connect('ended', id('c'), at);
     const facts = (digit: string, state: string) => ({
       ...unknown,
       ...{ relay_id: id(digit), name: `${digit}.example`, state },
@@ -112,22 +132,22 @@ describe('posthouse peers', () => {
     const error = { last_error: 'connect ECONNREFUSED' };
     expect(await listed()).toEqual([
       {
-        ...facts('a', 'reachable'),
-        since: at - 60,
-        ...{ peer_id: '12D3x', addresses, last_ok: at, last_error: 'an old one' },
+        ...facts('a', 'connected'),
+        ...{ since: at - 60, connected_processes: 1 },
+        ...{ peer_id: '12D3x', addresses, last_ok: at, ...error },
       },
       { ...facts('b', 'failing'), since: at, next_try: 9_000_000_000, ...error },
-      facts('c', 'unknown'),
-      { ...facts('d', 'suspended'), since: at, next_try: 0, ...error },
+      facts('c', 'disconnected'),
+      { ...facts('d', 'suspended'), since: at, ...error },
       { ...facts('e', 'blocked'), since: at, last_ok: at, block_reason: 'spam' },
     ]);
     const { output, errors } = await peers();
     expect(errors).toBe('');
     expect(output.split('\n').map((line) => line.replaceAll(/ {2,}/g, '  '))).toEqual([
       'relay  name  state  since  mail  oldest  next try  addresses  last error',
-      `${id('a')}  a.example  reachable  2026-05-28T20:25:40Z  0  -  -  ${addresses.join(' ')}`,
+      `${id('a')}  a.example  connected 1/2  2026-05-28T20:25:40Z  0  -  -  ${addresses.join(' ')}`,
       `${id('b')}  b.example  failing  ${atText}  0  -  2255-03-14T16:00:00Z  -  connect ECONNREFUSED`,
-      `${id('c')}  c.example  unknown  -  0  -  -  -`,
+      `${id('c')}  c.example  disconnected  -  0  -  -  -`,
       `${id('d')}  d.example  suspended  ${atText}  0  -  -  -`,
       `${id('e')}  e.example  blocked  ${atText}  0  -  -  -`,
       '',

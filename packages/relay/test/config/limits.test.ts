@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { checkRelayLimits, defaultLimits, RelayLimits } from '../../src/limits.ts';
+import { checkRelayLimits } from '../../src/limit-rules.ts';
+import { defaultLimits, RelayLimits } from '../../src/limits.ts';
 
 const faults = (changed: object) =>
   checkRelayLimits({ ...defaultLimits, ...changed }).map((sentence) => sentence.split(':')[0]);
@@ -40,6 +41,29 @@ describe('limits that do not fit each other', () => {
     ['httpBodyBytes', { httpBodyBytes: 1_048_576 }, { httpBodyBytes: 1_048_575 }],
     ['sendBufferBytes', { sendBufferBytes: 1_048_576 }, { sendBufferBytes: 1_048_575 }],
     ['connectionsPerAddress', { connectionsPerAddress: 20_000 }, { connectionsPerAddress: 20_001 }],
+    ['strangerConnections', { strangerConnections: 20_000 }, { strangerConnections: 20_001 }],
+    ['accountBytesBurst', { accountBytesBurst: 2_097_152 }, { accountBytesBurst: 2_097_151 }],
+    [
+      'receivedBytesPerAddress',
+      { receivedBytesPerAddress: 4_194_304 },
+      { receivedBytesPerAddress: 4_194_303 },
+    ],
+    [
+      'receivedBytesPerAddress',
+      { receivedBytesOfStrangers: 16_777_216 },
+      { receivedBytesOfStrangers: 16_777_215 },
+    ],
+    ['receivedBytesOfStrangers', { receivedBytes: 67_108_864 }, { receivedBytes: 67_108_863 }],
+    [
+      'waitingBytesPerAddress',
+      { waitingBytesPerAddress: 1_048_576 },
+      { waitingBytesPerAddress: 1_048_575 },
+    ],
+    [
+      'waitingBytesPerAccount',
+      { waitingBytesPerAccount: 134_217_728 },
+      { waitingBytesPerAccount: 134_217_729 },
+    ],
     ['accountBurst', { accountBurst: 200 }, { accountBurst: 199 }],
     ['relayQueryBurst', { relayQueryBurst: 10 }, { relayQueryBurst: 9 }],
     ['relayQueriesOfAccount', { relayQueriesOfAccount: 256 }, { relayQueriesOfAccount: 257 }],

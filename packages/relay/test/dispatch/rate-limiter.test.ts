@@ -36,6 +36,14 @@ test('the wait named is enough', () => {
   expect(limiter.take('ann')).toBe(0);
 });
 
+test('02 §18: a debt is at most one burst', () => {
+  const clock = new ManualClock();
+  const limiter = new RateLimiter({ rate: 1, burst: 10, clock });
+  expect(limiter.spend('ann', 1_000)).toBe(11);
+  clock.advance(11);
+  expect(limiter.take('ann')).toBe(0);
+});
+
 test('its memory has a bound', () => {
   const limiter = new RateLimiter({ rate: 1, burst: 1, clock: new ManualClock(), keys: 2 });
   for (const key of ['a', 'b', 'c']) limiter.take(key);

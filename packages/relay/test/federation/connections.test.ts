@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { PeerConnections } from '../../src/federation/connections.ts';
+import { peersJob } from '../../src/federation/peers-job.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { ManualClock } from '../support/clock.ts';
@@ -65,4 +66,30 @@ test('07 §B5: a relay that claims the Peer ID of another does not keep it from 
   expect(expected).toEqual([{ peerId }]);
   stopping.abort(new Error('the test ends'));
   expect(await other).toBe('the test ends');
+});
+
+test('07 §B5: a relay that the registry does not list as active dials no other one', async () => {
+  const dialled: string[] = [];
+  let isActive = false;
+  const never = new AbortController().signal;
+  const job = peersJob({
+    eligibility: { candidates: () => [honest] },
+    connections: {
+      ...{ connected: 0, isConnected: () => false },
+      dial: async (relayId: string) => dialled.push(relayId),
+    },
+    health: {
+      ...{ adopt: async () => {}, forgetUnlisted: () => {} },
+      ...{ pausedUntil: () => undefined, nextRetry: () => undefined },
+    },
+    stopping: never,
+  } as never);
+  const registryStatus = { isActive: async () => isActive };
+  const context = { clock: new ManualClock(), limits: defaultLimits, registryStatus } as never;
+  const run = () => job.run(context, never, () => ({ [Symbol.dispose]: () => {} }));
+  await run();
+  expect(dialled).toEqual([]);
+  isActive = true;
+  await run();
+  expect(dialled).toEqual([honest]);
 });

@@ -177,7 +177,7 @@ describe('TLS is verified', () => {
   });
 
   test('an authority that is no certificate is reported at the start', () => {
-    expect(() => fetcher({ authority: 'no certificate' })).toThrow();
+    expect(() => fetcher({ authority: 'no certificate' })).toThrow('no certificate in PEM');
   });
 });
 

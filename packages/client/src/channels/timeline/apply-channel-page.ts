@@ -86,7 +86,7 @@ export async function applyChannelPage(
     // Events that the host returned after the closing descriptor are not part of it (06 §7.4).
     while (await removeEntriesAfter(tx, row.channel_id, closing.sequence));
   }
-  const { hinted_head = -1, ...rest } = next;
+  const { hinted_head = -1, rollback, ...rest } = next;
   const isRead = direction === 'latest' || (direction === 'newer' && !page.hasMore);
   const isOpen = hinted_head > (isRead ? Math.max(covers, span.position) : span.position);
   const applied: ChannelRow = {
@@ -94,6 +94,7 @@ export async function applyChannelPage(
     span,
     ...(closing !== undefined && { closed_at: closing.sequence }),
     ...(isOpen && { hinted_head }),
+    ...(rollback && events.length === 0 && { rollback }),
   };
   await putChannel(tx, applied);
   return { row: applied, events };
@@ -205,8 +206,12 @@ async function applyEvent(
     }
     case 'post': {
       const post = after.posts.get(sequence);
-      if (post === undefined || (await isDeleted(tx, channel_id, sequence)))
-        return { row, events: [] };
+      if (post === undefined) return { row, events: [] };
+      const { message_id: messageId } = post.post;
+      if (await isDeleted(tx, channel_id, { sequence, messageId })) return { row, events: [] };
+      const known = await projectedPost(tx, channel_id, sequence);
+      // Read again after the host went back: its later edits are read again too.
+      if (known?.post.message_id === messageId) return { row, events: [] };
       await putPost(tx, channel_id, post);
       return {
         row,
@@ -227,6 +232,7 @@ async function applyEvent(
       if (post?.edited?.sequence !== sequence || !before.posts.has(target))
         return { row, events: [] };
       await putPost(tx, channel_id, post);
+      if (before.posts.get(target)?.edited?.sequence === sequence) return { row, events: [] };
       return {
         row,
         events: [
@@ -258,14 +264,16 @@ async function applyDeletion(
   const { target_sequence, reason } = payload;
   // A deletion of a later sequence is invalid and has no effect.
   if (target_sequence >= sequence) return [];
-  if ((await projectedPost(tx, channel_id, target_sequence)) !== undefined) {
-    await removeEntry(tx, channel_id, target_sequence);
-  }
+  const stored = await projectedPost(tx, channel_id, target_sequence);
+  if (stored !== undefined) await removeEntry(tx, channel_id, target_sequence);
   await removeWaitingEdits(tx, channel_id, target_sequence);
-  if (target_sequence < span.first) await markDeleted(tx, channel_id, target_sequence);
+  if (stored !== undefined || target_sequence < span.first) {
+    const messageId = stored?.post.message_id;
+    await markDeleted(tx, channel_id, { sequence: target_sequence, messageId });
+  }
   const said = { ...(reason !== undefined && { reason }) };
   const entry = { channel_id, sequence, accepted_at, by, target_sequence, ...said };
-  await putChannelEntry(tx, { kind: 'deletion', ...entry });
+  if (!(await putChannelEntry(tx, { kind: 'deletion', ...entry }))) return [];
   return [
     { kind: 'channel-deleted', channelId: channel_id, sequence: target_sequence, by, ...said },
   ];
@@ -279,11 +287,12 @@ async function storeRefusedAndGaps(
 ): Promise<ChannelAccountEvent[]> {
   const events: ChannelAccountEvent[] = [];
   for (const { sequence, reason } of bounded.page.refused) {
-    await putChannelEntry(tx, { kind: 'refused', channel_id, sequence, reason });
+    const entry = { kind: 'refused', channel_id, sequence, reason } as const;
+    if (!(await putChannelEntry(tx, entry))) continue;
     events.push({ kind: 'channel-event-refused', channelId: channel_id, sequence, reason });
   }
   for (const gap of gapsOf(channel_id, bounded)) {
-    await putChannelEntry(tx, gap);
+    if (!(await putChannelEntry(tx, gap))) continue;
     events.push({
       kind: 'channel-gap',
       channelId: channel_id,

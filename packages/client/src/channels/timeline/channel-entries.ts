@@ -109,8 +109,11 @@ const batchSize = 500;
 const timeline = new Collection<StoredPost | NonPostEntry>('channel-timeline');
 /** By channel, target and sequence. */
 const waitingEdits = new Collection<WaitingEdit>('channel-edits');
-/** Deleted posts before the stored part of the timeline, by channel and sequence. */
-const deleted = new Collection<true>('channel-deleted');
+/**
+ * Deleted posts by channel and sequence: the message ID, or `true` for a post before the stored part
+ * of the timeline, which was never read.
+ */
+const deleted = new Collection<string | true>('channel-deleted');
 
 export async function listChannelEntries(
   tx: StoreReader,
@@ -189,12 +192,49 @@ export async function putPost(
   channelId: string,
   projected: ProjectedPost,
 ): Promise<void> {
-  const key = keyOf(channelId, projected.sequence);
-  await timeline.put(tx, key, storedPost(channelId, projected));
+  await putRow(tx, storedPost(channelId, projected));
 }
 
-export async function putChannelEntry(tx: StoreWriter, entry: NonPostEntry): Promise<void> {
-  await timeline.put(tx, keyOf(entry.channel_id, entry.sequence), entry);
+/** Stores an entry. @returns whether it is not stored already */
+export async function putChannelEntry(tx: StoreWriter, entry: NonPostEntry): Promise<boolean> {
+  const before = await putRow(tx, entry);
+  return before === undefined || JSON.stringify(before) !== JSON.stringify(entry);
+}
+
+/**
+ * Stores a row at its sequence. A post that is there stays, after the new row: a host that went back
+ * gives its sequence to another event, and must not remove what was read.
+ *
+ * @returns what was stored there
+ */
+async function putRow(
+  tx: StoreWriter,
+  row: StoredPost | NonPostEntry,
+): Promise<StoredPost | NonPostEntry | undefined> {
+  const key = keyOf(row.channel_id, row.sequence);
+  const before = await timeline.get(tx, key);
+  if (before?.kind === 'post') {
+    const id = before.post.message_id;
+    const isSame = row.kind === 'post' && row.post.message_id === id;
+    if (!isSame) await timeline.put(tx, keyOf(key, id), before);
+  }
+  await timeline.put(tx, key, row);
+  return before;
+}
+
+/** Returns the sequence of the last stored change of the descriptor, if there is one. */
+export async function lastDescriptorChange(
+  tx: StoreReader,
+  channelId: string,
+): Promise<number | undefined> {
+  let before: number | undefined;
+  for (;;) {
+    const range = before === undefined ? {} : { before };
+    const rows = await listRange(tx, timeline, { ...range, id: channelId, last: batchSize });
+    const found = rows.findLast(({ kind }) => kind === 'change');
+    if (found !== undefined || rows.length < batchSize) return found?.sequence;
+    before = rows[0]?.sequence;
+  }
 }
 
 export async function removeEntry(
@@ -228,17 +268,20 @@ export async function removeWaitingEdits(
 export async function markDeleted(
   tx: StoreWriter,
   channelId: string,
-  target: number,
+  target: { readonly sequence: number; readonly messageId?: string | undefined },
 ): Promise<void> {
-  await deleted.put(tx, keyOf(channelId, target), true);
+  const { sequence, messageId = true } = target;
+  await deleted.put(tx, keyOf(channelId, sequence), messageId);
 }
 
+/** Whether a post was deleted; its sequence may have been given to another one since. */
 export async function isDeleted(
   tx: StoreReader,
   channelId: string,
-  sequence: number,
+  post: { readonly sequence: number; readonly messageId: string },
 ): Promise<boolean> {
-  return (await deleted.get(tx, keyOf(channelId, sequence))) !== undefined;
+  const found = await deleted.get(tx, keyOf(channelId, post.sequence));
+  return found === true || found === post.messageId;
 }
 
 /** Removes one batch of entries after a sequence. @returns whether there may be more */

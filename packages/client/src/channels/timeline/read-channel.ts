@@ -39,6 +39,7 @@ import {
   readPageAfter,
   resolveDescriptor,
 } from './channel-page.ts';
+import { rewindChannel } from './rewind-channel.ts';
 
 /**
  * Catches a channel up: first with the latest page, later from the position on, up to the budget.
@@ -51,12 +52,19 @@ export async function* readChannel(
   channelId: string,
   { signal, budget }: { readonly signal: AbortSignal; readonly budget: ReadBudget },
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
+  let wentBack = false;
   for (;;) {
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     if (!shouldReadChannel(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
-    const page = await readPageInDirection(core, row, { direction, signal });
+    const page = await readPageInDirection(core, row, { direction, signal }).catch(rollbackOf);
+    if (page instanceof RelayMisbehaviour) {
+      if (wentBack || !(await core.store.write((tx) => rewindChannel(tx, row)))) throw page;
+      wentBack = true;
+      if (!row.rollback) yield [{ kind: 'channel-rollback', channelId }];
+      continue;
+    }
     budget.spendPage(page.sequences.length);
     const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
     if (step !== undefined) {
@@ -69,6 +77,12 @@ export async function* readChannel(
       return yield [{ kind: 'channel-incomplete', channelId }];
     }
   }
+}
+
+/** Returns the error of a host that lost events; throws every other one. */
+function rollbackOf(error: unknown): RelayMisbehaviour {
+  if (error instanceof RelayMisbehaviour && error.reason === 'channel_rollback') return error;
+  throw error;
 }
 
 /** Catches a channel up, up to the read budget; its events are buffered. */

@@ -21,7 +21,7 @@ import {
 } from '../group-rows.ts';
 import { rotationCandidates } from '../keys/key-candidates.ts';
 import { epochKeys, putEpochs } from '../keys/key-rows.ts';
-import { type GroupChangeRow, putGroupEntry } from './group-entries.ts';
+import { type GroupChangeRow, groupEntry, putGroupEntry } from './group-entries.ts';
 import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
 /** The row after a page, and the events of the page. */
@@ -52,7 +52,7 @@ export async function applyGroupPage(
       if (isNews) events.push(...found);
     }
   }
-  const { blocked: before, creation, ...rest } = row;
+  const { blocked: before, creation, rollback, ...rest } = row;
   const blocked = blockOf(advance);
   const landed = creation === undefined || group !== undefined;
   const next: GroupRow = {
@@ -61,6 +61,7 @@ export async function applyGroupPage(
     ...(group !== undefined && { facts: factsOf(group) }),
     ...(blocked !== undefined && { blocked }),
     ...(!landed && { creation }),
+    ...(rollback && events.length === 0 && { rollback }),
   };
   await putGroup(tx, next);
   if (blocked !== undefined && blocked.sequence !== before?.sequence) {
@@ -119,6 +120,9 @@ async function applyOutcome(
   if (outcome.kind === 'rejected') {
     const { sequence, epoch, accepted_at } = outcome.event;
     const reason = outcome.error.message;
+    const before = await groupEntry(tx, groupId, sequence);
+    // Read again after the host went back.
+    if (before?.kind === 'rejected' && before.reason === reason) return [];
     const entry = { group_id: groupId, sequence, epoch, accepted_at };
     await putGroupEntry(tx, { kind: 'rejected', ...entry, reason });
     return [{ kind: 'group-message-rejected', groupId, sequence, reason }];

@@ -65,14 +65,27 @@ export interface GroupRejectedRow extends EntryPosition {
 
 export type GroupEntry = GroupMessageRow | GroupChangeRow | GroupRejectedRow;
 
+/** Entries read at once to find the last change. */
+const batchSize = 100;
+
 const timeline = new Collection<GroupEntry>('group-timeline');
 /** Undecrypted messages, whose epoch's secret is missing: group, epoch, sequence. */
 const undecrypted = new Collection<number>('group-pending');
 /** Sequence of a message by sender and message ID: a repeated message is detected. */
 const messageIds = new Collection<number>('group-message-ids');
 
+/**
+ * Stores an entry at its sequence. A message that is there stays, after the new entry: a host that
+ * went back gives its sequence to another event, and must not remove what was read.
+ */
 export async function putGroupEntry(tx: StoreWriter, entry: GroupEntry): Promise<void> {
-  await timeline.put(tx, keyOf(entry.group_id, entry.sequence), entry);
+  const key = keyOf(entry.group_id, entry.sequence);
+  const before = await timeline.get(tx, key);
+  if (before?.kind === 'message') {
+    const isSame = entry.kind === 'message' && entry.message_id === before.message_id;
+    if (!isSame) await timeline.put(tx, keyOf(key, before.message_id), before);
+  }
+  await timeline.put(tx, key, entry);
 }
 
 export async function groupEntry(
@@ -92,12 +105,34 @@ export async function listGroupEntries(
   return await listRange(tx, timeline, { ...range, id: groupId });
 }
 
-/** Stores the ID of a message. @returns whether it is the first message with this ID */
-export async function claimMessageId(tx: StoreWriter, row: GroupMessageRow): Promise<boolean> {
+/** Returns the sequence of the last stored change: the state has been the same since. */
+export async function lastChange(tx: StoreReader, groupId: string): Promise<number | undefined> {
+  let before: number | undefined;
+  for (;;) {
+    const range = before === undefined ? {} : { before };
+    const entries = await listRange(tx, timeline, { ...range, id: groupId, last: batchSize });
+    const found = entries.findLast(({ kind }) => kind === 'change');
+    if (found !== undefined || entries.length < batchSize) return found?.sequence;
+    before = entries[0]?.sequence;
+  }
+}
+
+/**
+ * Stores the ID of a message.
+ * @returns `known` for a message that is stored at its sequence, `taken` for another one with its ID
+ */
+export async function claimMessageId(
+  tx: StoreWriter,
+  row: GroupMessageRow,
+): Promise<'first' | 'known' | 'taken'> {
   const key = keyOf(row.group_id, row.from, row.message_id);
-  if ((await messageIds.get(tx, key)) !== undefined) return false;
+  const sequence = await messageIds.get(tx, key);
+  if (sequence !== undefined && sequence !== row.sequence) return 'taken';
   await messageIds.put(tx, key, row.sequence);
-  return true;
+  if (sequence === undefined) return 'first';
+  const entry = await groupEntry(tx, row.group_id, sequence);
+  const isStored = entry?.kind === 'message' && entry.message_id === row.message_id;
+  return isStored ? 'known' : 'first';
 }
 
 /** Returns the sequence of a sender's message, if it was read. */

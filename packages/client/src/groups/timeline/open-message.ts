@@ -53,7 +53,10 @@ export async function storeMessage(
 ): Promise<GroupAccountEvent[]> {
   const { core, tx } = opening;
   const row: GroupMessageRow = { ...message, kind: 'message', outcome: 'pending' };
-  if (!(await claimMessageId(tx, row))) {
+  const claim = await claimMessageId(tx, row);
+  // Read again after the host went back.
+  if (claim === 'known') return [];
+  if (claim === 'taken') {
     const reason = 'a second event of the same message';
     const { group_id, sequence, epoch, accepted_at } = row;
     await putGroupEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });

@@ -18,6 +18,7 @@ import { ReadBudget } from '../../sync/budget.ts';
 import { bufferEvents } from '../../sync/collect-events.ts';
 import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
+import { checkSequenceSteps } from '../../sync/sequence-step.ts';
 import {
   asEnded,
   type GroupFacts,
@@ -32,6 +33,7 @@ import {
 import { readKeys } from '../keys/read-keys.ts';
 import { type AppliedGroupPage, applyGroupPage } from './apply-group-page.ts';
 import { openUndecrypted } from './open-message.ts';
+import { rewindGroup } from './rewind-group.ts';
 
 const method = 'group.sync';
 
@@ -91,12 +93,19 @@ async function* readEvents(
 ): AsyncGenerator<readonly GroupAccountEvent[], 'complete' | 'interrupted' | 'stopped'> {
   const { store } = core;
   let stored = await store.read((tx) => loadGroup(tx, groupId));
+  let wentBack = false;
   for (;;) {
     signal.throwIfAborted();
-    const page = await readGroupPage(core, stored, signal);
+    const page = await readGroupPage(core, stored, { signal, wentBack });
     if (page === 'refused') {
       yield* await markExcluded(core, stored);
       return 'stopped';
+    }
+    if (page === 'rollback') {
+      wentBack = true;
+      yield (await store.write((tx) => rewindGroup(tx, stored.row))) ? lossOf(stored.row) : [];
+      stored = await store.read((tx) => loadGroup(tx, groupId));
+      continue;
     }
     budget.spendPage(page.events.length);
     const { group_id, relay_id } = stored.row;
@@ -191,27 +200,37 @@ function requireVerified(
   return { ...row, facts: row.facts };
 }
 
-/** @returns `refused` if the host refuses this account to read */
+/**
+ * @returns `refused` if the host refuses this account to read; `rollback` if it has lost events that
+ *   it had given, once
+ */
 async function readGroupPage(
   core: AccountCore,
   { row, group }: StoredGroup,
-  signal: AbortSignal,
-): Promise<VerifiedGroupPage | 'refused'> {
+  { signal, wentBack }: { readonly signal: AbortSignal; readonly wentBack: boolean },
+): Promise<VerifiedGroupPage | 'refused' | 'rollback'> {
   const params = { group_id: row.group_id, after: row.position, limit: pageSize };
   let answer: unknown;
   try {
     answer = await callPage(core, row.relay_id, { method, params, signal });
   } catch (error) {
     if (isRefusal(error, 'forbidden')) return 'refused';
+    if (!wentBack && row.position > 0 && isRefusal(error, 'bad_request')) return 'rollback';
     throw row.position < 0 ? error : asRollback(error, 'group_rollback', { method });
   }
   const page = checkRelayAnswer('invalid_group_page', method, () =>
     verifyGroupSyncPage(core.network, answer, params),
   );
+  checkSequenceSteps(page.events, { after: row.position, reason: 'invalid_group_page', method });
   if (group === undefined && page.events.length === 0) {
     throw new RelayMisbehaviour('invalid_group_page', 'the creation event is missing', { method });
   }
   return page;
+}
+
+/** Returns the event of a host that went back, unless it was reported. */
+function lossOf({ group_id, rollback }: GroupRow): readonly GroupAccountEvent[] {
+  return rollback ? [] : [{ kind: 'group-rollback', groupId: group_id }];
 }
 
 /** Applies a verified page; does nothing if the stored position has moved meanwhile. */

@@ -5,6 +5,7 @@ import { postReported } from '../../observability/events.ts';
 import {
   countReports,
   hasReport,
+  hasReportSince,
   putReport,
   readReportQuotaEnd,
 } from '../moderation/report-store.ts';
@@ -12,6 +13,9 @@ import { requireReadablePost } from '../write-access.ts';
 
 /** Highest number of reports of one post that the log counts. */
 const countLimit = 100;
+
+/** Seconds in which the reports of one account are one log line. */
+const logInterval = 60;
 
 /** `channel.post.report` (06 §8.10). */
 export const channelPostReport: Handler<'channel.post.report'> = async (context, call) => {
@@ -23,21 +27,33 @@ export const channelPostReport: Handler<'channel.post.report'> = async (context,
   const { account, deviceId } = session;
   // The channel does not change, so its writers need not wait: a report concurrent with a deletion
   // counts as made before it. Only the account's number of reports needs the lock.
-  const { replaces, count } = await storage.write(`channel-reports:${account}`, async (tx) => {
-    const now = clock.now();
-    await confirmDevice(context, tx, { session, now });
-    await requireReadablePost(tx, channelId, sequence);
-    const replaces = await hasReport(tx, { channelId, sequence, account });
-    if (!replaces) {
-      const end = await readReportQuotaEnd(tx, account, limits.channelReports);
-      if (end !== undefined) throw overQuota(end - now);
-    }
-    const clearAfter = now + limits.channelReportPeriod;
-    const report = { channelId, sequence, account, deviceId, reason, reportedAt: now, clearAfter };
-    await putReport(tx, report);
-    return { replaces, count: await countReports(tx, report, countLimit) };
-  });
-  postReported(context, { channel: channelId, sequence, count, replaces });
+  const { replaces, count, isFirst } = await storage.write(
+    `channel-reports:${account}`,
+    async (tx) => {
+      const now = clock.now();
+      await confirmDevice(context, tx, { session, now });
+      await requireReadablePost(tx, channelId, sequence);
+      const replaces = await hasReport(tx, { channelId, sequence, account });
+      if (!replaces) {
+        const end = await readReportQuotaEnd(tx, account, limits.channelReports);
+        if (end !== undefined) throw overQuota(end - now);
+      }
+      const clearAfter = now + limits.channelReportPeriod;
+      const isFirst = !(await hasReportSince(tx, account, now - (now % logInterval)));
+      const report = {
+        channelId,
+        sequence,
+        account,
+        deviceId,
+        reason,
+        reportedAt: now,
+        clearAfter,
+      };
+      await putReport(tx, report);
+      return { replaces, isFirst, count: await countReports(tx, report, countLimit) };
+    },
+  );
+  postReported(context, { channel: channelId, sequence, count, replaces, isLogged: isFirst });
   return { result: null };
 };
 

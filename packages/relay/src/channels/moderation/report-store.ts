@@ -51,6 +51,20 @@ export async function hasReport(tx: Reader, key: ReportKey): Promise<boolean> {
   return found !== undefined;
 }
 
+/** Tells whether an account's report was stored at or after an instant, Unix seconds. */
+export async function hasReportSince(
+  tx: Reader,
+  account: string,
+  instant: number,
+): Promise<boolean> {
+  const found = await tx.get(
+    'SELECT account FROM channel_reports WHERE account = ? AND reported_at >= ? LIMIT 1',
+    account,
+    instant,
+  );
+  return found !== undefined;
+}
+
 /**
  * Returns when fewer than `quota` reports of an account will be stored, Unix seconds; `undefined` if
  * fewer are stored now.

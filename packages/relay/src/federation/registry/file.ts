@@ -1,5 +1,5 @@
 /** The registry as a file, for networks that are not on a chain. */
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import {
   type Network,
@@ -9,16 +9,25 @@ import {
   staticRegistry,
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
+import { withName } from '../../config/with-name.ts';
 import { withFileLock } from '../../storage/sqlite/file-lock.ts';
 
 /**
  * Reads a registry file; `undefined` if there is none.
  *
- * @throws JsonError, ProtocolError `bad_request` for a malformed file or one of another network
+ * @throws Error that names the file if it is malformed or of another network
  */
 export async function readRegistry(network: Network, path: string): Promise<Registry | undefined> {
-  const text = await readText(path);
-  return text === undefined ? undefined : staticRegistry(network, parseJson(text));
+  return await parsed(network, path, await readText(path));
+}
+
+async function parsed(
+  network: Network,
+  path: string,
+  text: string | undefined,
+): Promise<Registry | undefined> {
+  if (text === undefined) return undefined;
+  return await withName(path, async () => staticRegistry(network, parseJson(text)));
 }
 
 /** Reads a file; `undefined` if there is none. */
@@ -74,13 +83,13 @@ export class FileRegistry implements Registry {
  * Enters a relay into a registry file, and creates the file if there is none. For development. Several
  * relays, also of several processes, can enter at once: no entry is lost.
  *
- * @throws JsonError, ProtocolError `bad_request` for a malformed file or one of another network
+ * @throws Error that names the file if it is malformed or of another network
  */
 export async function enterRelay(network: Network, path: string, entry: RelayEntry): Promise<void> {
   for (;;) {
     const before = await readText(path);
     const relays: RelayEntry[] = [];
-    const registry = before === undefined ? undefined : staticRegistry(network, parseJson(before));
+    const registry = await parsed(network, path, before);
     for await (const other of registry?.listRelays() ?? []) {
       if (other.relay_id !== entry.relay_id) relays.push(other);
     }
@@ -95,7 +104,9 @@ function replaceUnchanged(path: string, before: string | undefined, after: strin
   return withFileLock(`${path}.lock`, () => {
     const current = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
     if (current !== before) return false;
-    writeFileSync(`${path}.new`, after);
+    // A file that an interrupted write left has the mode it was made with.
+    rmSync(`${path}.new`, { force: true });
+    writeFileSync(`${path}.new`, after, { mode: 0o600 });
     renameSync(`${path}.new`, path);
     return true;
   });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import type { RelayConfig } from '../../config/index.ts';
 import type { RelayContext } from '../../context.ts';
 import { notRegistered } from '../../observability/events.ts';
+import { otherEndpointRegistered } from '../../observability/peer-events.ts';
 import { enterRelay, readRegistry } from './file.ts';
 
 /** Enters a development relay into its registry; checks that any other relay is listed. */
@@ -27,6 +28,9 @@ export async function useRegistry(
   // What this relay remembers of its record may be older than the file.
   const entry = await registry?.getRelay(identity.relayId);
   if (entry?.status !== 'active') notRegistered(context, path);
+  else if (entry.endpoint !== endpoint) {
+    otherEndpointRegistered(context, { registry: path, registered: entry.endpoint, own: endpoint });
+  }
 }
 
 /** Returns the path of the registry file. */

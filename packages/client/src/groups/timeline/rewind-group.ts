@@ -1,0 +1,28 @@
+/** Reading groups again after their host was put back to an earlier state (05 §12.8). */
+import type { StoreWriter } from '../../store/index.ts';
+import { type GroupRow, groupRow, groupRows, putGroup } from '../group-rows.ts';
+import { lastChange } from './group-entries.ts';
+
+/**
+ * Moves the position back to the last change of the state, so that messages to which the host gave
+ * the lost sequences are read. Lost changes cannot be mended here: only their signers have them.
+ *
+ * @returns whether there is something to read again
+ */
+export async function rewindGroup(tx: StoreWriter, from: GroupRow): Promise<boolean> {
+  const row = await groupRow(tx, from.group_id);
+  // Another reader of this store may have moved the position.
+  if (row?.facts === undefined || row.position !== from.position) return false;
+  const position = await lastChange(tx, row.group_id);
+  if (position === undefined || position >= row.position) return false;
+  const facts = { ...row.facts, sequence: position };
+  await putGroup(tx, { ...row, position, facts, rollback: true });
+  return true;
+}
+
+/** Rewinds every group of a host. */
+export async function rewindGroupsOf(tx: StoreWriter, relayId: string): Promise<void> {
+  for (const row of await groupRows(tx)) {
+    if (row.relay_id === relayId) await rewindGroup(tx, row);
+  }
+}

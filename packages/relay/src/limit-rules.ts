@@ -1,0 +1,119 @@
+import { limits } from '@posthouse/protocol';
+import type { RelayLimits } from './limits.ts';
+
+/** Bytes reserved around a page: the envelope of its answer and the page's own members. */
+const pageFrame = 16_384;
+
+/**
+ * Checks the limits against each other and against the protocol.
+ * @returns one sentence per problem, starting with the name of the limit
+ */
+export function checkRelayLimits(relay: RelayLimits): string[] {
+  const message = limits.webSocketMessageBytes;
+  const largestBox = message - pageFrame - limits.envelopeBytes - limits.certificateBytes;
+  const rules: readonly Rule[] = [
+    [
+      relay.pageBytes <= message - pageFrame,
+      `pageBytes: a page must fit a WebSocket message, at most ${message - pageFrame}`,
+    ],
+    [
+      relay.pageBytes >= limits.envelopeBytes + pageFrame,
+      `pageBytes: the largest record must fit a page, at least ${limits.envelopeBytes + pageFrame}`,
+    ],
+    [
+      relay.channelPostBytes >= limits.channelContentBytes,
+      `channelPostBytes: the largest post must fit, at least ${limits.channelContentBytes}`,
+    ],
+    [
+      relay.keyBoxBytes <= largestBox,
+      `keyBoxBytes: a record must fit a WebSocket message, at most ${largestBox}`,
+    ],
+    [
+      relay.groupRecordBytes >= limits.groupWriteBytes,
+      `groupRecordBytes: the largest record must fit, at least ${limits.groupWriteBytes}`,
+    ],
+    [
+      relay.httpBodyBytes >= message,
+      `httpBodyBytes: what fits a WebSocket message must fit a body, at least ${message}`,
+    ],
+    [
+      relay.sendBufferBytes >= message,
+      `sendBufferBytes: one answer must fit the buffer, at least ${message}`,
+    ],
+    // A body counts more than its length: each chunk costs memory too.
+    ...(['receivedBytesPerAddress', 'receivedBytesPerAccount'] as const).map(
+      (name): Rule => [
+        relay[name] >= 2 * relay.httpBodyBytes,
+        `${name}: one body must fit, at least ${2 * relay.httpBodyBytes}`,
+      ],
+    ),
+    ...(['waitingBytesPerAddress', 'waitingBytesPerAccount'] as const).map(
+      (name): Rule => [relay[name] >= message, `${name}: one answer must fit, at least ${message}`],
+    ),
+    ...(['relayBytesBurst', 'dhtBytesBurst'] as const).map(
+      (name): Rule => [
+        relay[name] >= limits.dhtMessageBytes,
+        `${name}: one request must fit, at least ${limits.dhtMessageBytes}`,
+      ],
+    ),
+    ...atMost.map(([name, most]): Rule => [relay[name] <= relay[most], `${name}: at most ${most}`]),
+    ...atLeast.map(
+      ([name, least]): Rule => [relay[name] >= relay[least], `${name}: at least ${least}`],
+    ),
+  ];
+  return rules.filter(([holds]) => !holds).map(([, sentence]) => sentence);
+}
+
+/** Whether it holds, and the sentence if it does not. */
+type Rule = readonly [boolean, string];
+
+/** Two limits that depend on each other. */
+type Pair = readonly [keyof RelayLimits, keyof RelayLimits];
+
+/** The first limit of a pair is at most the second. */
+const atMost: readonly Pair[] = [
+  ['pageSize', 'maxPageSize'],
+  ['connectionsPerAddress', 'connections'],
+  ['strangerConnections', 'connections'],
+  ['receivedBytesPerAddress', 'receivedBytesOfStrangers'],
+  ['receivedBytesPerAccount', 'receivedBytes'],
+  ['receivedBytesOfStrangers', 'receivedBytes'],
+  ['waitingBytesPerAddress', 'waitingBytesOfStrangers'],
+  ['waitingBytesPerAccount', 'waitingBytes'],
+  ['waitingBytesOfStrangers', 'waitingBytes'],
+  ['relayQueriesOfAccount', 'relayQueries'],
+  ['relayQueriesToRelay', 'relayQueries'],
+  ['deliveryRetryFirst', 'deliveryRetryMost'],
+  ['deliveriesPerRelay', 'deliveryConcurrency'],
+  ['deliveryLookups', 'deliveryConcurrency'],
+  ['federationRegistryCheck', 'federationRegistryRefresh'],
+  ['federationDescriptorForced', 'federationDescriptorPause'],
+  ['federationPeers', 'federationDescriptors'],
+  ['federationDescriptorPause', 'federationDescriptorRefresh'],
+  ['remoteRetryFirst', 'remoteRetryMost'],
+  ['routeNotFound', 'routeCache'],
+  ['routeLookupsWithoutSession', 'routeLookups'],
+  ['routeLookupsEach', 'routeLookups'],
+  ['dhtQuestionTimeout', 'dhtLookupTimeout'],
+  ['peerRetryFirst', 'peerRetryMost'],
+  ['peersConnected', 'peerConnections'],
+];
+
+/** The first limit of a pair, a burst, is at least the second, its rate. */
+const atLeast: readonly Pair[] = [
+  ['accountBurst', 'accountRate'],
+  ['addressBurst', 'addressRate'],
+  ['addressBytesBurst', 'addressBytes'],
+  ['accountBytesBurst', 'accountBytes'],
+  ['relayBurst', 'relayRate'],
+  ['relayAccountBurst', 'relayAccountRate'],
+  ['relayQueryBurst', 'relayQueryRate'],
+  ['routeLookupBurst', 'routeLookupRate'],
+  ['relayStreamBurst', 'relayStreamRate'],
+  ['relayBytesBurst', 'relayBytes'],
+  ['dhtBurst', 'dhtRate'],
+  ['dhtBytesBurst', 'dhtBytes'],
+  ['dhtAskBurst', 'dhtAskRate'],
+  ['dhtPutBurst', 'dhtPutRate'],
+  ['peerHandshakeBurst', 'peerHandshakeRate'],
+];

@@ -1,0 +1,55 @@
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import { RateLimiter } from '../dispatch/rate-limiter.ts';
+import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
+
+/**
+ * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of
+ * unanswered requests are in memory, and how many wait for peers that have not read them.
+ */
+export class ByteAccounts {
+  /** Bytes of requests that arrived and are not answered: unfinished messages and bodies too. */
+  readonly received: ByteLedger;
+  /** Bytes of answers and notifications that a peer has not taken. */
+  readonly waiting: ByteLedger;
+  readonly #rates: Readonly<Record<ByteOwner['kind'], RateLimiter>>;
+
+  constructor({ limits, clock }: Pick<RelayContext, 'limits' | 'clock'>) {
+    this.received = new ByteLedger({
+      ofAddress: limits.receivedBytesPerAddress,
+      ofAccount: limits.receivedBytesPerAccount,
+      ofStrangers: limits.receivedBytesOfStrangers,
+      total: limits.receivedBytes,
+      evict: 'grown',
+    });
+    this.waiting = new ByteLedger({
+      ofAddress: limits.waitingBytesPerAddress,
+      ofAccount: limits.waitingBytesPerAccount,
+      ofStrangers: limits.waitingBytesOfStrangers,
+      total: limits.waitingBytes,
+      evict: 'largest',
+    });
+    this.#rates = {
+      address: new RateLimiter({
+        ...{ rate: limits.addressBytes, burst: limits.addressBytesBurst, clock },
+      }),
+      account: new RateLimiter({
+        ...{ rate: limits.accountBytes, burst: limits.accountBytesBurst, clock },
+      }),
+    };
+  }
+
+  /**
+   * Charges bytes that were read.
+   * @returns 0, or the whole seconds until the owner may send again
+   */
+  spend({ kind, id }: ByteOwner, bytes: number): number {
+    return this.#rates[kind].spend(id, bytes);
+  }
+}
+
+/** Returns the error for requests that would hold too many bytes. */
+export function tooManyBytes({ limits }: Pick<RelayContext, 'limits'>): ProtocolError {
+  const data = { retry_after: Math.ceil(limits.unfinishedMessageTimeout / 1_000) };
+  return new ProtocolError('rate_limited', 'too many unanswered bytes', { data });
+}

@@ -1,0 +1,169 @@
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { addressKey } from '../config/ip-address.ts';
+import type { RelayContext } from '../context.ts';
+import { connectionRefused } from '../observability/events.ts';
+import type { ClientAddresses } from './client-addresses.ts';
+
+export interface ConnectionTableParts {
+  readonly context: Pick<RelayContext, 'limits' | 'log' | 'metrics'>;
+  readonly clients: ClientAddresses;
+}
+
+interface Entry {
+  readonly socket: Socket;
+  /** Key of the client's address; `undefined` for the connection of a proxy, which has no limit. */
+  readonly address: string | undefined;
+  readonly hasSession: boolean;
+  /** Ends the connection at once. */
+  readonly end: () => void;
+}
+
+interface OfAddress {
+  /** Oldest first. */
+  readonly strangers: Set<string>;
+  readonly withSession: Set<string>;
+}
+
+/**
+ * All open connections, whatever their use. If there are too many, a new one replaces the oldest
+ * connection without a session, of the address that has most of them: so no address keeps others out,
+ * and who has a session finds room (02 §18).
+ */
+export class ConnectionTable {
+  readonly #parts: ConnectionTableParts;
+  /** By the peer's address and port, which a TLS socket has in common with the one it uses. */
+  readonly #entries = new Map<string, Entry>();
+  readonly #byAddress = new Map<string, OfAddress>();
+  #strangers = 0;
+
+  constructor(parts: ConnectionTableParts) {
+    this.#parts = parts;
+  }
+
+  /** Adds a connection that was accepted, or ends it if there is no room. */
+  add(socket: Socket): void {
+    const key = keyOf(socket);
+    const { remoteAddress = '' } = socket;
+    const address = this.#parts.clients.isProxy(remoteAddress)
+      ? undefined
+      : addressKey(remoteAddress);
+    const end = () => void socket.destroy();
+    if (!this.#makeRoom(address)) {
+      end();
+      return;
+    }
+    this.#set(key, { socket, address, hasSession: false, end });
+    socket.once('close', () => {
+      // The peer may have used the port again since.
+      if (this.#entries.get(key)?.socket === socket) this.#remove(key);
+    });
+  }
+
+  /**
+   * Counts the connection for a client that a proxy names, and ends it from now on by `end`.
+   * @returns whether there is room for the client
+   */
+  assign(socket: Duplex, { address, end }: { address: string; end: () => void }): boolean {
+    const key = keyOf(socket as Socket);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    if (entry.address === undefined && !this.#makeRoom(address)) return false;
+    this.#set(key, { ...entry, address, end });
+    return true;
+  }
+
+  /** Sets whether a connection has a session. A proxy's connection serves many clients. */
+  setSession(socket: Duplex, hasSession: boolean): void {
+    const key = keyOf(socket as Socket);
+    const entry = this.#entries.get(key);
+    if (entry?.address === undefined || entry.hasSession === hasSession) return;
+    this.#set(key, { ...entry, hasSession });
+  }
+
+  /** Ends all connections at once. */
+  terminate(): void {
+    for (const { end } of [...this.#entries.values()]) end();
+  }
+
+  /** Ends connections until one more fits; returns whether it does. */
+  #makeRoom(address: string | undefined): boolean {
+    const { context } = this.#parts;
+    const { limits } = context;
+    const own = address === undefined ? undefined : this.#byAddress.get(address);
+    if (own !== undefined && sizeOf(own) >= limits.connectionsPerAddress) {
+      if (!this.#replace(first(own.strangers))) {
+        connectionRefused(context, 'too many connections from one address');
+        return false;
+      }
+    }
+    const isFull = this.#entries.size >= limits.connections;
+    if (!isFull && this.#strangers < limits.strangerConnections) return true;
+    const victim =
+      this.#oldestStranger() ?? this.#oldestOfMost(own === undefined ? 0 : sizeOf(own));
+    if (this.#replace(victim)) return true;
+    connectionRefused(context, 'too many connections');
+    return false;
+  }
+
+  /** Ends a connection to make room for a new one. */
+  #replace(key: string | undefined): boolean {
+    const entry = key === undefined ? undefined : this.#entries.get(key);
+    if (key === undefined || entry === undefined) return false;
+    connectionRefused(this.#parts.context, 'replaced by a newer connection');
+    this.#remove(key);
+    entry.end();
+    return true;
+  }
+
+  #oldestStranger(): string | undefined {
+    let most: OfAddress | undefined;
+    for (const one of this.#byAddress.values()) {
+      if (one.strangers.size > (most?.strangers.size ?? 0)) most = one;
+    }
+    return most && first(most.strangers);
+  }
+
+  /** Returns the oldest connection of the address with most, if that has more than the newcomer's. */
+  #oldestOfMost(own: number): string | undefined {
+    let most: OfAddress | undefined;
+    for (const one of this.#byAddress.values()) {
+      if (sizeOf(one) > (most === undefined ? own + 1 : sizeOf(most))) most = one;
+    }
+    return most && first(most.withSession);
+  }
+
+  #set(key: string, entry: Entry): void {
+    this.#remove(key);
+    this.#entries.set(key, entry);
+    const { address, hasSession } = entry;
+    if (address === undefined) return;
+    const of = this.#byAddress.get(address) ?? { strangers: new Set(), withSession: new Set() };
+    this.#byAddress.set(address, of);
+    (hasSession ? of.withSession : of.strangers).add(key);
+    if (!hasSession) this.#strangers += 1;
+  }
+
+  #remove(key: string): void {
+    const entry = this.#entries.get(key);
+    this.#entries.delete(key);
+    if (entry?.address === undefined) return;
+    const of = this.#byAddress.get(entry.address);
+    if (of?.strangers.delete(key)) this.#strangers -= 1;
+    of?.withSession.delete(key);
+    if (of !== undefined && sizeOf(of) === 0) this.#byAddress.delete(entry.address);
+  }
+}
+
+function keyOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+function sizeOf({ strangers, withSession }: OfAddress): number {
+  return strangers.size + withSession.size;
+}
+
+function first(keys: ReadonlySet<string>): string | undefined {
+  const [key] = keys;
+  return key;
+}

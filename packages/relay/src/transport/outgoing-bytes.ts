@@ -1,0 +1,101 @@
+import type { WebSocket } from 'ws';
+import type { RelayContext } from '../context.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+
+export interface OutgoingParts {
+  readonly context: Pick<RelayContext, 'clock' | 'limits'>;
+  readonly bytes: ByteAccounts;
+  /** Whose the bytes are until the connection is bound. */
+  readonly owner: ByteOwner;
+  readonly socket: WebSocket;
+  /** Called if too many bytes wait for the peer, or for too long. */
+  readonly tooSlow: () => void;
+}
+
+/** Sends on one WebSocket, and accounts for what the peer has not taken (02 §18). */
+export class OutgoingBytes implements Disposable {
+  readonly #parts: OutgoingParts;
+  readonly #waiting: ByteHold;
+  /** Messages given to the socket that it has not written. */
+  #messages = 0;
+  /** When the socket last wrote a message, or the oldest waiting one was given to it. */
+  #progressAt = 0;
+  #deadline: Disposable | undefined;
+  #isPongWaiting = false;
+  /** Data of the newest ping that waits for an earlier pong. */
+  #nextPong: Buffer | undefined;
+
+  constructor(parts: OutgoingParts) {
+    this.#parts = parts;
+    this.#waiting = parts.bytes.waiting.open(parts.owner, parts.tooSlow);
+  }
+
+  /** Sends a text; `sent` is called when it was written to the network. */
+  send(text: string, sent?: () => void): void {
+    const { socket, context, tooSlow } = this.#parts;
+    if (socket.readyState !== socket.OPEN) return;
+    const message = Buffer.from(text);
+    const buffered = socket.bufferedAmount + message.length;
+    if (buffered > context.limits.sendBufferBytes || !this.#waiting.add(message.length)) {
+      tooSlow();
+      return;
+    }
+    if (this.#messages === 0) this.#progressAt = context.clock.monotonic();
+    this.#messages += 1;
+    this.#startDeadline(context.limits.sendTimeout);
+    socket.send(message, { binary: false }, () => {
+      this.#messages -= 1;
+      this.#progressAt = context.clock.monotonic();
+      this.#waiting.release(message.length);
+      sent?.();
+    });
+  }
+
+  /** Answers a ping; at most one pong waits, and it answers the newest ping (RFC 6455 §5.5.3). */
+  pong(data: Buffer): void {
+    const { socket } = this.#parts;
+    if (socket.readyState !== socket.OPEN) return;
+    if (this.#isPongWaiting) {
+      // A copy: the data would keep the whole chunk it came with in memory.
+      this.#nextPong = Buffer.from(data);
+      return;
+    }
+    this.#isPongWaiting = true;
+    socket.pong(data, false, () => {
+      this.#isPongWaiting = false;
+      const next = this.#nextPong;
+      this.#nextPong = undefined;
+      if (next !== undefined) this.pong(next);
+    });
+  }
+
+  /** Counts the waiting bytes for another owner from now on. */
+  moveTo(owner: ByteOwner): void {
+    if (!this.#waiting.moveTo(owner)) this.#parts.tooSlow();
+  }
+
+  [Symbol.dispose](): void {
+    this.#deadline?.[Symbol.dispose]();
+    this.#waiting[Symbol.dispose]();
+  }
+
+  /** Ends the peer if messages wait and none was written for the time allowed. */
+  #startDeadline(milliseconds: number): void {
+    if (this.#deadline !== undefined) return;
+    const { clock } = this.#parts.context;
+    this.#deadline = clock.after(milliseconds, () => {
+      this.#deadline = undefined;
+      // Writes that ended while this process was busy are announced first.
+      if (this.#messages > 0) setImmediate(() => this.#checkProgress());
+    });
+  }
+
+  #checkProgress(): void {
+    if (this.#messages === 0) return;
+    const { clock, limits } = this.#parts.context;
+    const left = this.#progressAt + limits.sendTimeout - clock.monotonic();
+    if (left > 0) this.#startDeadline(left);
+    else this.#parts.tooSlow();
+  }
+}

@@ -1,0 +1,133 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
+import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+
+export interface RequestBytesParts {
+  readonly context: Pick<RelayContext, 'clock' | 'limits'>;
+  readonly bytes: ByteAccounts;
+  readonly owner: ByteOwner;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/** Accounts for the bytes of one HTTP request, from its headers until it is answered (02 §18). */
+export class RequestBytes {
+  readonly #parts: RequestBytesParts;
+  readonly #hold: ByteHold;
+  #fail: ((error: ProtocolError) => void) | undefined;
+
+  /** @throws ProtocolError `rate_limited` if the owner is in debt or holds too much, before the body */
+  constructor(parts: RequestBytesParts) {
+    const { bytes, context, owner, request, response } = parts;
+    this.#parts = parts;
+    this.#hold = bytes.received.open(owner, () => this.#fail?.(tooManyBytes(context)));
+    response.once('close', () => this.#hold[Symbol.dispose]());
+    const wait = bytes.spend(owner, headBytes(request));
+    if (wait > 0) {
+      const data = { retry_after: wait };
+      throw new ProtocolError('rate_limited', 'too many bytes', { data });
+    }
+    const declared = Number(request.headers['content-length'] ?? 0);
+    checkBodyLength(declared, context);
+    if (!bytes.received.hasRoom(owner, declared)) throw tooManyBytes(context);
+  }
+
+  /**
+   * Reads the body; every chunk counts when it arrives.
+   *
+   * @throws ProtocolError `request_too_large` or `rate_limited`, if it is too much;
+   *   `bad_request` if it ends early
+   */
+  async readBody(body: Readable): Promise<Buffer> {
+    const { context, request, response } = this.#parts;
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const receive = (chunk: Buffer) => {
+      length += chunk.length;
+      chunks.push(chunk);
+      try {
+        checkBodyLength(length, context);
+        if (!this.#hold.add(chunk.length + context.limits.chunkCharge)) throw tooManyBytes(context);
+        chargeAndPause(this.#parts, chunk.length, length);
+      } catch (error) {
+        fail(error);
+      }
+    };
+    const fail = (error: unknown) => {
+      chunks.length = 0;
+      body.removeListener('data', receive);
+      body.resume();
+      reject(error);
+    };
+    this.#fail = fail;
+    const cut = () => fail(new ProtocolError('bad_request', 'the body is cut off'));
+    body.on('data', receive);
+    body.once('error', cut).once('close', cut);
+    body.once('end', () => resolve(Buffer.concat(chunks, length)));
+    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+    try {
+      return await promise;
+    } finally {
+      this.#fail = undefined;
+    }
+  }
+}
+
+/**
+ * Holds an answer until the peer has taken it; ends the connection of a peer that does not take it in
+ * time, or has too much waiting.
+ */
+export function holdAnswer(
+  { context, bytes, owner, response }: Omit<RequestBytesParts, 'request'>,
+  length: number,
+): void {
+  const end = () => void response.socket?.destroy();
+  const hold = bytes.waiting.open(owner, end);
+  // A write that ended while this process was busy is announced first.
+  const deadline = context.clock.after(context.limits.sendTimeout, () =>
+    setImmediate(() => response.closed || end()),
+  );
+  response.once('close', () => {
+    hold[Symbol.dispose]();
+    deadline[Symbol.dispose]();
+  });
+  if (!hold.add(length)) end();
+}
+
+type BodyParts = Omit<RequestBytesParts, 'response'>;
+
+/** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
+export function dropBody(parts: BodyParts): void {
+  const { context, request } = parts;
+  let dropped = 0;
+  request.on('data', ({ length }: Buffer) => {
+    dropped += length;
+    if (dropped > context.limits.droppedBodyBytes) request.socket.destroy();
+    chargeAndPause(parts, length, dropped);
+  });
+}
+
+/** Charges a part of a body; while its owner is in debt, backpressure holds the rest back. */
+function chargeAndPause(
+  { context, bytes, owner, request }: BodyParts,
+  length: number,
+  received: number,
+): void {
+  const wait = bytes.spend(owner, length);
+  if (wait === 0 || received === Number(request.headers['content-length'])) return;
+  request.pause();
+  context.clock.after(wait * 1_000, () => request.resume());
+}
+
+function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {
+  if (length <= limits.httpBodyBytes) return;
+  throw new ProtocolError('request_too_large', 'the body exceeds the limit of this relay');
+}
+
+function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
+}

@@ -1,0 +1,91 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteHold } from './byte-ledger.ts';
+import type { ClientAddresses } from './client-addresses.ts';
+import { writeError } from './early-errors.ts';
+
+export interface RequestTurnsParts {
+  readonly context: Pick<RelayContext, 'limits'>;
+  readonly clients: ClientAddresses;
+  readonly bytes: ByteAccounts;
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+interface Turn {
+  /** The response under way. */
+  current: ServerResponse;
+  readonly waiting: Waiting[];
+  /** Of the requests that wait or were refused. */
+  readonly holds: ByteHold[];
+}
+
+interface Waiting {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly hold: ByteHold;
+}
+
+/**
+ * Gives the pipelined requests of an HTTP connection their turns: the next one is handled when the
+ * answer before it was flushed. Node would handle all of them at once.
+ */
+export class RequestTurns {
+  readonly #parts: RequestTurnsParts;
+  /** By connection. */
+  readonly #turns = new WeakMap<Duplex, Turn>();
+
+  constructor(parts: RequestTurnsParts) {
+    this.#parts = parts;
+  }
+
+  /** Returns the response under way on a connection. */
+  current(socket: Duplex): ServerResponse | undefined {
+    return this.#turns.get(socket)?.current;
+  }
+
+  /** Handles a request when it is its turn, or refuses it if too many wait. */
+  add(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    const turn = this.#turns.get(socket);
+    if (turn === undefined) {
+      this.#turns.set(socket, { current: response, waiting: [], holds: [] });
+      this.#start(request, response);
+      return;
+    }
+    const { waiting } = turn;
+    const { context, bytes, clients } = this.#parts;
+    const { pipelinedRequests, waitingRequestCharge } = context.limits;
+    const owner = { kind: 'address', id: clients.of(request) } as const;
+    const end = () => void socket.destroy();
+    const hold = bytes.received.open(owner, end);
+    turn.holds.push(hold);
+    if (!hold.add(waitingRequestCharge)) {
+      end();
+    } else if (waiting.length + 1 < pipelinedRequests) {
+      waiting.push({ request, response, hold });
+    } else {
+      // Node sends it after the answers before, then closes; it reads what follows until then.
+      writeError(response, new ProtocolError('rate_limited', 'too many requests at once'));
+    }
+  }
+
+  #start(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    response.once('close', () => {
+      const turn = this.#turns.get(socket);
+      const next = turn?.waiting.shift();
+      if (turn === undefined || next === undefined || socket.destroyed) {
+        this.#turns.delete(socket);
+        for (const hold of turn?.holds ?? []) hold[Symbol.dispose]();
+        return;
+      }
+      next.hold[Symbol.dispose]();
+      turn.current = next.response;
+      this.#start(next.request, next.response);
+    });
+    this.#parts.handle(request, response);
+  }
+}

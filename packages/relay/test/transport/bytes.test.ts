@@ -1,0 +1,184 @@
+import { once } from 'node:events';
+import { describe, expect, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { Person } from '../fixtures/person.ts';
+import { codeOf } from '../support/http.ts';
+import { ServedRelay } from '../support/served-relay.ts';
+import type { WebSocketClient } from '../support/websocket.ts';
+
+/** 02 §18: what strangers and peers that do not read can cost, with the limits of production. */
+
+/** `--dev` raises these. */
+const production = {
+  addressBytes: 2_097_152,
+  addressBytesBurst: 16_777_216,
+  connectionsPerAddress: 2_000,
+};
+const start = (limits = {}) => ServedRelay.start({ limits: { ...production, ...limits } });
+const json = { 'content-type': 'application/json' };
+const mebibyte = 1_048_576;
+
+/** Lets the event loop turn a few times, so that what is on its way arrives. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
+}
+
+/** Sends messages of strangers that stay unfinished until one connection is refused. */
+async function fillAddress(relay: ServedRelay): Promise<{ codes: number[]; open: number }> {
+  const codes: number[] = [];
+  const sockets: WebSocketClient[] = [];
+  while (codes.length === 0 && sockets.length < 40) {
+    const client = await relay.socket();
+    sockets.push(client);
+    void client.closed.then((code) => codes.push(code));
+    client.socket.send('x'.repeat(mebibyte - 1_000), { fin: false });
+    while (client.socket.bufferedAmount > 0 && codes.length === 0) await turns();
+    await turns();
+  }
+  return { codes, open: sockets.filter(({ socket }) => socket.readyState === 1).length };
+}
+
+describe('pings', () => {
+  test('RFC 6455 §5.5.3: many pings at once get few pongs, the last one for the newest', async () => {
+    await using relay = await start();
+    const client = await relay.socket();
+    const pongs: string[] = [];
+    client.socket.on('pong', (data) => pongs.push(String(data)));
+    for (let count = 0; count < 2_000; count += 1) client.socket.ping(String(count));
+    while (pongs.at(-1) !== '1999') await turns();
+    expect(await client.call('relay.info')).toHaveProperty('result');
+    expect(pongs.length).toBeLessThan(1_000);
+  });
+
+  test('02 §18: every frame costs at least 64 bytes of the address', async () => {
+    await using relay = await start({ addressBytes: 64_000, addressBytesBurst: 128_000 });
+    const client = await relay.socket();
+    for (let count = 0; count < 3_000; count += 1) client.socket.ping();
+    const body = '{}';
+    const message = { verb: 'POST', path: '/auth/challenge', headers: json, body };
+    let answer = await relay.http().send(message);
+    while (codeOf(answer) !== 'rate_limited') answer = await relay.http().send(message);
+    expect(JSON.parse(answer.text).data.retry_after).toBeGreaterThanOrEqual(1);
+  });
+
+  test('a pong that was not asked for does not keep a connection alive', async () => {
+    await using relay = await start({ pingInterval: 30_000 });
+    const url = relay.server.wss[0] as string;
+    const socket = new WebSocket(url, { ca: relay.ca, autoPong: false });
+    const closed = once(socket, 'close');
+    await once(socket, 'open');
+    const pinged = once(socket, 'ping');
+    relay.clock.advance(30);
+    const [data] = await pinged;
+    socket.pong('x');
+    socket.pong(Buffer.concat([data as Buffer, Buffer.from('x')]));
+    socket.send('{}');
+    await once(socket, 'message');
+    relay.clock.advance(30);
+    expect((await closed)[0]).toBe(1006);
+  });
+});
+
+describe('02 §18: unfinished messages and bodies', () => {
+  test('of strangers of one address take 16 MiB; the newest is closed with 1013', async () => {
+    await using relay = await start();
+    const { codes, open } = await fillAddress(relay);
+    expect(codes).toEqual([1013]);
+    expect(open).toBeGreaterThanOrEqual(14);
+    expect(open).toBeLessThanOrEqual(16);
+  });
+
+  test("and of a neighbour with a session are its account's", async () => {
+    await using relay = await start();
+    const ann = await relay.register('ann');
+    const { token } = await relay.logInDevice(ann);
+    const bound = await relay.socket();
+    await relay.bindDevice(bound, ann.device());
+    await fillAddress(relay);
+    // Out of debt, and the unfinished messages have some time left.
+    relay.clock.advance(8);
+    const body = ' '.repeat(mebibyte);
+    const message = { verb: 'POST', path: '/auth/challenge', headers: json, body };
+    const refused = await relay.http().send(message);
+    expect(codeOf(refused)).toBe('rate_limited');
+    expect(refused.headers['retry-after']).toBe('10');
+    const headers = { ...json, 'x-svc-session': token };
+    const put = { verb: 'PUT', path: '/profile/publish', headers };
+    const profile = JSON.stringify(ann.profile());
+    const padded = `${profile}${' '.repeat(mebibyte)}`;
+    expect(codeOf(await relay.http().send({ ...put, body: padded }))).toBe('ok');
+    const padding = 'x'.repeat(mebibyte - 1_000);
+    expect(await bound.call('relay.info', { padding })).toHaveProperty('result');
+  });
+
+  test('a message has 10 seconds from its first byte to its last', async () => {
+    await using relay = await start();
+    const [slow, other] = [await relay.socket(), await relay.socket()];
+    slow.socket.send('{"jsonrpc":', { fin: false });
+    expect(await other.call('relay.info')).toHaveProperty('result');
+    relay.clock.advance(9);
+    expect(await other.call('relay.info')).toHaveProperty('result');
+    relay.clock.advance(1);
+    expect(await slow.closed).toBe(1008);
+    expect(await other.call('relay.info')).toHaveProperty('result');
+  });
+
+  test('pings between the frames of a message do not prolong its time', async () => {
+    await using relay = await start();
+    const slow = await relay.socket();
+    slow.socket.send('{"jsonrpc":', { fin: false });
+    for (const seconds of [9, 1]) {
+      const answered = once(slow.socket, 'pong');
+      slow.socket.ping();
+      await answered;
+      relay.clock.advance(seconds);
+    }
+    expect(await slow.closed).toBe(1008);
+  });
+});
+
+describe('02 §18: connections without a session', () => {
+  const limits = { unboundTimeout: 60_000, pingInterval: 30_000, sendTimeout: 2_147_483_647 };
+  let ann: Person;
+
+  test('have 60 seconds, those with one stay; after its end they have 60 again', async () => {
+    await using relay = await start(limits);
+    ann = await relay.register('ann');
+    const [stranger, bound] = [await relay.socket(), await relay.socket()];
+    await relay.bindDevice(bound, ann.device());
+    const tick = async (seconds: number) => {
+      const pinged = once(bound.socket, 'ping');
+      relay.clock.advance(seconds);
+      await pinged;
+      expect(await bound.call('relay.info')).toHaveProperty('result');
+    };
+    await tick(30);
+    expect(await stranger.call('relay.info')).toHaveProperty('result');
+    await tick(30);
+    expect(await stranger.closed).toBe(1008);
+    // The session ends.
+    await tick(86_400);
+    await tick(30);
+    relay.clock.advance(30);
+    expect(await bound.closed).toBe(1008);
+  });
+});
+
+describe('02 §18: peers that do not read', () => {
+  test('take an answer within the time allowed, or are ended', async () => {
+    await using relay = await start({ sendBufferBytes: 16_777_216 });
+    const client = await relay.socket();
+    client.socket.pause();
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 'x', method: 'nonsense' });
+    const ended = { reason: 'peer reads too slowly' };
+    const { metrics } = relay.server.context;
+    while (metrics.value('connections_ended', ended) === 0) {
+      for (let count = 0; count < 1_000; count += 1) client.socket.send(text);
+      await turns();
+      relay.clock.advance(61);
+      await turns();
+    }
+    client.socket.resume();
+    expect(await client.closed).toBe(1006);
+  });
+});

@@ -1,0 +1,93 @@
+import { EventEmitter } from 'node:events';
+import type { Socket } from 'node:net';
+import { pino } from 'pino';
+import { beforeEach, expect, test } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ClientAddresses } from '../../src/transport/client-addresses.ts';
+import { ConnectionTable } from '../../src/transport/connection-table.ts';
+
+/** 02 §18: which connection makes room for a new one. */
+
+class FakeSocket extends EventEmitter {
+  static ports = 0;
+  readonly remotePort = ++FakeSocket.ports;
+  destroyed = false;
+  readonly remoteAddress: string;
+  constructor(remoteAddress: string) {
+    super();
+    this.remoteAddress = remoteAddress;
+  }
+  destroy(): void {
+    this.destroyed = true;
+    this.emit('close');
+  }
+}
+
+let table: ConnectionTable;
+beforeEach(() => {
+  const limits = {
+    ...defaultLimits,
+    ...{ connections: 6, strangerConnections: 4, connectionsPerAddress: 3 },
+  };
+  table = new ConnectionTable({
+    context: { limits, log: pino({ level: 'silent' }), metrics: new Metrics() },
+    clients: new ClientAddresses(['192.0.2.99']),
+  });
+});
+
+function connect(address: string, hasSession = false): FakeSocket {
+  const socket = new FakeSocket(address);
+  table.add(socket as unknown as Socket);
+  table.setSession(socket as unknown as Socket, hasSession);
+  return socket;
+}
+
+const destroyed = (sockets: readonly FakeSocket[]) => sockets.map((socket) => socket.destroyed);
+
+test('IPv6 addresses of one /64 are one address', () => {
+  const sockets = ['1', '2', '3', '4'].map((last) => connect(`2001:db8:1:2::${last}`));
+  expect(destroyed(sockets)).toEqual([true, false, false, false]);
+  expect(connect('2001:db8:1:3::1').destroyed).toBe(false);
+});
+
+test('if strangers have their share, the oldest one of the address with most ends', () => {
+  const [few, ...many] = ['192.0.2.1', '192.0.2.2', '192.0.2.2', '192.0.2.2'].map((address) =>
+    connect(address),
+  );
+  expect(connect('192.0.2.3').destroyed).toBe(false);
+  expect(destroyed([few as FakeSocket, ...many])).toEqual([false, true, false, false]);
+});
+
+test('connections with a session have the rest, and are not replaced by strangers', () => {
+  const bound = ['192.0.2.1', '192.0.2.2', '192.0.2.3'].map((address) => connect(address, true));
+  const strangers = ['4', '5', '6', '7'].map((last) => connect(`192.0.2.${last}`));
+  expect(destroyed(bound)).toEqual([false, false, false]);
+  expect(destroyed(strangers)).toEqual([true, false, false, false]);
+});
+
+test('an address full of sessions gets no more; a full relay takes from the address with most', () => {
+  const ones = [1, 2, 3].map(() => connect('192.0.2.1', true));
+  expect(connect('192.0.2.1').destroyed).toBe(true);
+  const others = ['2', '3', '4'].map((last) => connect(`192.0.2.${last}`, true));
+  expect(connect('192.0.2.5').destroyed).toBe(false);
+  expect(destroyed(ones)).toEqual([true, false, false]);
+  expect(destroyed(others)).toEqual([false, false, false]);
+});
+
+test('the connections of a proxy have no limit until they are assigned to clients', () => {
+  const proxied = [1, 2, 3, 4].map(() => connect('192.0.2.99'));
+  expect(destroyed(proxied)).toEqual([false, false, false, false]);
+  const assigned = proxied.map((socket) => {
+    const end = () => socket.destroy();
+    return table.assign(socket as unknown as Socket, { address: '192.0.2.1', end });
+  });
+  expect(assigned).toEqual([true, true, true, true]);
+  expect(destroyed(proxied)).toEqual([true, false, false, false]);
+});
+
+test('connections that ended leave room', () => {
+  for (let count = 0; count < 10; count += 1) connect('192.0.2.1').destroy();
+  const sockets = [1, 2, 3].map(() => connect('192.0.2.1'));
+  expect(destroyed(sockets)).toEqual([false, false, false]);
+});

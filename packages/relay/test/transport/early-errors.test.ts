@@ -1,0 +1,112 @@
+import { connect } from 'node:tls';
+import { errorCatalogue } from '@posthouse/protocol';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ServedRelay } from '../support/served-relay.ts';
+
+/** 02 §3.2, §18: what the HTTP server and the WebSocket library refuse themselves is a `RelayError`. */
+
+let relay: ServedRelay;
+beforeAll(async () => {
+  relay = await ServedRelay.start();
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+/** Sends bytes on a connection of their own, and returns everything until its end. */
+async function exchange(text: string): Promise<string> {
+  const { hostname, port } = new URL(relay.server.https[0] as string);
+  const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+  let received = '';
+  socket.on('data', (data) => {
+    received += data;
+  });
+  socket.on('error', () => {});
+  socket.write(text);
+  await new Promise((resolve) => socket.on('close', resolve));
+  return received;
+}
+
+const host = 'Host: x\r\nConnection: close\r\n';
+const upgrade = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+
+test.each([
+  ['no HTTP', 'nonsense\r\n\r\n', 'bad_request'],
+  ['a verb that does not exist', `FETCH /svc/v1/relay/info HTTP/1.1\r\n${host}\r\n`, 'bad_request'],
+  ['a verb of WebDAV', `PROPFIND /svc/v1/relay/info HTTP/1.1\r\n${host}\r\n`, 'method_not_found'],
+  ['CONNECT', `CONNECT x:443 HTTP/1.1\r\n${host}\r\n`, 'method_not_found'],
+  [
+    'headers of 20 KiB',
+    `GET /svc/v1/relay/info HTTP/1.1\r\n${host}X-Long: ${'x'.repeat(20_480)}\r\n\r\n`,
+    'request_too_large',
+  ],
+  ['no Host', 'GET /svc/v1/relay/info HTTP/1.1\r\nConnection: close\r\n\r\n', 'bad_request'],
+  [
+    'two lengths',
+    `POST /svc/v1/auth/challenge HTTP/1.1\r\n${host}Content-Length: 1\r\nContent-Length: 2\r\n\r\nx`,
+    'bad_request',
+  ],
+  [
+    'a chunk that is none',
+    `POST /svc/v1/auth/challenge HTTP/1.1\r\n${host}Content-Type: application/json\r\n` +
+      'Transfer-Encoding: chunked\r\n\r\nnonsense\r\n',
+    'bad_request',
+  ],
+  [
+    'an upgrade to HTTP/2',
+    `GET /svc/v1 HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
+    'bad_request',
+  ],
+  [
+    'a WebSocket of another version',
+    `GET /svc/v1 HTTP/1.1\r\n${upgrade}Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 7\r\n\r\n`,
+    'bad_request',
+  ],
+  [
+    'a WebSocket without a key',
+    `GET /svc/v1 HTTP/1.1\r\n${upgrade}Sec-WebSocket-Version: 13\r\n\r\n`,
+    'bad_request',
+  ],
+] as const)('%s', async (_, text, code) => {
+  const answer = await exchange(text);
+  const [head = '', body = ''] = answer.split('\r\n\r\n');
+  expect(head).toMatch(new RegExp(`^HTTP/1.1 ${errorCatalogue[code].http} `));
+  expect(head.toLowerCase()).toContain('content-type: application/json');
+  expect(head.toLowerCase()).toContain('cache-control: no-store');
+  expect(JSON.parse(body)).toEqual({ code, message: expect.stringMatching(/./) });
+});
+
+test('an expectation that is unknown is ignored (RFC 9110 §10.1.1)', async () => {
+  const answer = await exchange(`GET /svc/v1/relay/info HTTP/1.1\r\n${host}Expect: much\r\n\r\n`);
+  expect(answer).toMatch(/^HTTP\/1.1 200/);
+});
+
+test('Expect: 100-continue is answered before the body is read', async () => {
+  const request = (length: number) =>
+    `POST /svc/v1/auth/challenge HTTP/1.1\r\n${host}Content-Type: application/json\r\n` +
+    `Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
+  expect(await exchange(`${request(2)}{}`)).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400/);
+  expect(await exchange(request(2_097_153))).toMatch(/^HTTP\/1.1 413/);
+});
+
+test('§18: pipelined requests are answered one by one; the 17th at once is rate_limited', async () => {
+  const { storage } = relay.server.context;
+  const write = storage.write.bind(storage);
+  let writes = 0;
+  const { promise, resolve } = Promise.withResolvers<void>();
+  storage.write = async (aggregates, work) => {
+    writes += 1;
+    await promise;
+    return write(aggregates, work);
+  };
+  const body = JSON.stringify({ account: relay.person('ann').account });
+  const post =
+    'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+    `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const answers = exchange(post.repeat(40));
+  while (writes === 0) await new Promise((go) => setImmediate(go));
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
+  expect(writes).toBe(1);
+  storage.write = write;
+  resolve();
+  const statuses = [...(await answers).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+  expect(statuses).toEqual([...Array.from({ length: 16 }, () => '200'), '429']);
+});
