@@ -201,6 +201,30 @@ test('04 §18.3: a restore between two pages of one reading', async () => {
   expect(await texts(again)).toEqual(['one', 'two', 'three', 'a', 'b', 'c']);
 });
 
+test('04 §18.3: a program that follows its account reads again by itself', async () => {
+  await send('one');
+  await bob.sync();
+  await backUp();
+  await send('two');
+  const following = await (await relay.world.client({ store })).account();
+  const stop = new AbortController();
+  const seen: string[] = [];
+  let restored: Promise<void> | undefined;
+  const restoreAndSend = async () => {
+    await restore();
+    await send('a', 'b');
+    relay.world.clock.advance(60);
+  };
+  for await (const event of following.follow({ signal: stop.signal })) {
+    if (event.kind === 'timeline-gap') seen.push(event.cause);
+    if (event.kind === 'message') seen.push((event.message.content as Json).body.text);
+    if (seen.at(-1) === 'two') restored ??= restoreAndSend();
+    if (seen.at(-1) === 'b') stop.abort();
+  }
+  await restored;
+  expect(seen).toEqual(['two', 'rollback', 'a', 'b']);
+});
+
 describe('04 §18.1: a record at sequence 2^53 - 1', () => {
   const highest = Number.MAX_SAFE_INTEGER;
   const withLast = (sequence: number) => (page: Json) => ({
