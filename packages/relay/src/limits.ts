@@ -247,6 +247,10 @@ export const RelayLimits = Type.Object({
     'Bytes that wait for peers without a session, in the process.',
   ),
   waitingBytes: limit(134_217_728, 'Bytes that wait for peers in the process.'),
+  messageCharge: limit(
+    2_048,
+    'Bytes that each answer and notification which waits counts in addition: it costs memory.',
+  ),
   sendTimeout: timer(
     60_000,
     'Milliseconds in which a peer takes at least one answer or notification while some wait for it.',

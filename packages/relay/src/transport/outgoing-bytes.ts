@@ -35,19 +35,21 @@ export class OutgoingBytes implements Disposable {
   send(text: string, sent?: () => void): void {
     const { socket, context, tooSlow } = this.#parts;
     if (socket.readyState !== socket.OPEN) return;
+    const { limits } = context;
     const message = Buffer.from(text);
-    const buffered = socket.bufferedAmount + message.length;
-    if (buffered > context.limits.sendBufferBytes || !this.#waiting.add(message.length)) {
+    const charge = message.length + limits.messageCharge;
+    const isTooMuch = this.#waiting.bytes + message.length > limits.sendBufferBytes;
+    if (isTooMuch || !this.#waiting.add(charge)) {
       tooSlow();
       return;
     }
     if (this.#messages === 0) this.#progressAt = context.clock.monotonic();
     this.#messages += 1;
-    this.#startDeadline(context.limits.sendTimeout);
+    this.#startDeadline(limits.sendTimeout);
     socket.send(message, { binary: false }, () => {
       this.#messages -= 1;
       this.#progressAt = context.clock.monotonic();
-      this.#waiting.release(message.length);
+      this.#waiting.release(charge);
       sent?.();
     });
   }

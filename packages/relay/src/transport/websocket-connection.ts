@@ -45,6 +45,7 @@ export interface ConnectionParts {
 /** One client's WebSocket: its requests in progress, its binding, and its notifications. */
 export class WebSocketConnection {
   readonly #socket: WebSocket;
+  readonly #stream: Duplex;
   readonly #parts: ConnectionParts;
   readonly #incoming: IncomingBytes;
   readonly #outgoing: OutgoingBytes;
@@ -61,6 +62,7 @@ export class WebSocketConnection {
   /** @param stream the bytes that the WebSocket library reads */
   constructor(socket: WebSocket, stream: Duplex, parts: ConnectionParts) {
     this.#socket = socket;
+    this.#stream = stream;
     this.#parts = parts;
     const { context, bytes, address } = parts;
     const owner: ByteOwner = { kind: 'address', id: address };
@@ -247,11 +249,14 @@ export class WebSocketConnection {
     this.#socket.close(closeCodes.goingAway, 'relay stops');
   }
 
-  /** Reads no more requests, and closes. */
+  /** Closes for a fault of the peer: what it sends after that is dropped, and not kept as a message. */
   #close(code: number, reason: EndReason): void {
     this.#isStopping = true;
     this.#endReason ??= reason;
     this.#socket.close(code, reason);
+    // As the library does after a broken frame: it does not wait for the peer.
+    this.#stream.removeAllListeners('data').resume();
+    this.#stream.end();
   }
 
   #end(reason: EndReason): void {

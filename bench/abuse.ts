@@ -1,0 +1,189 @@
+/**
+ * Measures what attacks do to another account, and to memory, with the limits of production.
+ *
+ *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3]
+ *
+ * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
+ * the relay's resident memory before, at its peak and 15 seconds after the attack. Attackers run in a
+ * process of their own, on loopback, for a bounded time; with `taskset` on the second core.
+ */
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { grantedMessage, loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
+import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
+import type { AttackTarget } from './abuse/attack.ts';
+import { attacks } from './abuse/rows.ts';
+import { writeConfig } from './support.ts';
+
+const { values } = parseArgs({
+  options: {
+    rows: { type: 'string', default: Object.keys(attacks).join(',') },
+    calls: { type: 'string', default: '1000' },
+    seconds: { type: 'string', default: '15' },
+    runs: { type: 'string', default: '3' },
+  },
+});
+const calls = Number(values.calls);
+const settleSeconds = 15;
+
+/** What `--dev` raises, as it is in production. */
+const production = {
+  accountRate: 200,
+  accountBurst: 1_000,
+  addressRate: 100,
+  addressBurst: 1_000,
+  addressBytes: 2_097_152,
+  addressBytesBurst: 16_777_216,
+  connectionsPerAddress: 2_000,
+};
+
+interface Latency {
+  readonly p50: number;
+  readonly p99: number;
+  /** Calls that failed: refused, or the connection was lost. */
+  readonly failed: number;
+}
+
+/** Calls at most a hundred times in a second, as a busy client does; at least for `seconds`. */
+async function measure({ caller }: TestAccount, seconds: number): Promise<Latency> {
+  const latencies: number[] = [];
+  let failed = 0;
+  const until = performance.now() + seconds * 1_000;
+  while (latencies.length + failed < calls || performance.now() < until) {
+    const started = performance.now();
+    try {
+      const answer = await caller.call('message.timeline.sync', { limit: 1 });
+      if (answer.ok) latencies.push(performance.now() - started);
+      else failed += 1;
+    } catch {
+      return { ...quantiles(latencies), failed: failed + 1 };
+    }
+    await setTimeout(Math.max(0, 10 - (performance.now() - started)));
+  }
+  return { ...quantiles(latencies), failed };
+}
+
+function quantiles(latencies: number[]): Pick<Latency, 'p50' | 'p99'> {
+  const sorted = latencies.sort((a, b) => a - b);
+  const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
+  return { p50: at(0.5), p99: at(0.99) };
+}
+
+/** Resident memory of a process, MiB; NaN if it is gone. */
+function memory(pid: number): number {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return Number(/VmRSS:\s+([0-9]+)/.exec(status)?.[1]) / 1_024;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** Follows the highest memory until it is disposed of. */
+class Peak implements Disposable {
+  highest = 0;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(pid: number) {
+    this.#timer = setInterval(() => {
+      this.highest = Math.max(this.highest, memory(pid) || 0);
+    }, 50);
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+}
+
+/** Pins a process to one core, where `taskset` exists. */
+function pin(pid: number, core: number): void {
+  try {
+    execFileSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
+  } catch {
+    // Without it, the figures say less.
+  }
+}
+
+/** Runs a row's attacker while `work` runs. */
+async function during<T>(name: string, target: AttackTarget, work: () => Promise<T>): Promise<T> {
+  const program = new URL('./abuse-attacker.ts', import.meta.url).pathname;
+  const child = spawn(process.execPath, [program, name, JSON.stringify(target)], {
+    stdio: ['pipe', 'ignore', 'inherit'],
+  });
+  pin(child.pid as number, 1);
+  const ended = once(child, 'exit');
+  try {
+    return await work();
+  } finally {
+    child.stdin.end();
+    const late = AbortSignal.timeout(5_000);
+    late.addEventListener('abort', () => child.kill('SIGKILL'));
+    await ended;
+  }
+}
+
+/** Gives an account a timeline with a page of about 900 KB; returns its path and query. */
+async function fillTimeline(context: TestContext, of: TestAccount): Promise<string> {
+  const sender = await context.testAccount();
+  for (let count = 0; count < 10; count += 1) {
+    const params = grantedMessage(sender.device, [of.device], {
+      senders: [sender.device.certificate],
+      text: 'x'.repeat(60_000),
+    });
+    await context.expectOk(sender.caller, 'message.send', params);
+  }
+  return '/message/timeline/sync?limit=100';
+}
+
+async function measureRow(name: string): Promise<void> {
+  await using parts = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
+  parts.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const config = writeConfig(folder, { limits: production });
+  const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
+  pin(relay.pid, 0);
+  const target = await loadTarget({
+    relay: relay.base,
+    registry: join(folder, 'registry.json'),
+    ca: join(folder, 'tls', 'ca.pem'),
+  });
+  const context = parts.use(await TestContext.open(target, 'wss'));
+  const victim = await context.testAccount();
+  const attacker = await context.testAccount();
+  const page = await fillTimeline(context, attacker);
+  const { token } = await context.authenticateDevice(context.https(), attacker.device);
+  const known = { https: relay.base, ca: target.ca ?? '', token, page };
+  await measure(victim, 0);
+  for (let run = 0; run < Number(values.runs); run += 1) {
+    const quiet = await measure(victim, 0);
+    const before = memory(relay.pid);
+    using peak = new Peak(relay.pid);
+    const under = await during(name, known, () => measure(victim, Number(values.seconds)));
+    await setTimeout(settleSeconds * 1_000);
+    const after = memory(relay.pid);
+    const columns = [
+      name.padEnd(20),
+      `p50 ${ms(quiet.p50)} -> ${ms(under.p50)} ms`,
+      `p99 ${ms(quiet.p99)} -> ${ms(under.p99)} ms`,
+      `failed ${under.failed}`,
+      `memory ${before.toFixed(0)} / ${peak.highest.toFixed(0)} / ${after.toFixed(0)} MiB`,
+    ];
+    console.log(columns.join('   '));
+    if (Number.isNaN(after)) break;
+  }
+}
+
+function ms(milliseconds: number): string {
+  return milliseconds.toFixed(1).padStart(6);
+}
+
+pin(process.pid, 0);
+for (const name of values.rows.split(',')) {
+  console.log(`\n${attacks[name]?.title ?? name}`);
+  await measureRow(name);
+}

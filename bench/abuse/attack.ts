@@ -1,0 +1,85 @@
+/** What every row of `bench:abuse` is, and what rows share. */
+import { once } from 'node:events';
+import { connect, type TLSSocket } from 'node:tls';
+
+/** What an attacker knows. */
+export interface AttackTarget {
+  /** HTTPS base address. */
+  readonly https: string;
+  /** Certificate authority, PEM. */
+  readonly ca: string;
+  /** Token of an account of the attacker, good for this address. */
+  readonly token: string;
+  /** Path and query of a page of about 900 KB that the token may read. */
+  readonly page: string;
+}
+
+/** One row: an attack that runs in a process of its own until the signal is aborted. */
+export interface Attack {
+  /** One line that says what the attacker does. */
+  readonly title: string;
+  run(target: AttackTarget, signal: AbortSignal): Promise<void>;
+}
+
+/** Opens a TLS connection that reads nothing until it is resumed. */
+export async function openRaw({ https, ca }: AttackTarget): Promise<TLSSocket> {
+  const { hostname, port } = new URL(https);
+  const socket = connect({ host: hostname, port: Number(port), ca });
+  socket.on('error', () => {});
+  await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]);
+  return socket;
+}
+
+/** Opens a WebSocket by hand, which reads nothing after the handshake. */
+export async function openWebSocket(target: AttackTarget): Promise<TLSSocket> {
+  const socket = await openRaw(target);
+  const { host, pathname } = new URL(target.https);
+  socket.write(
+    `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+  );
+  await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+  socket.pause();
+  return socket;
+}
+
+/** Opens several connections, one after another; those that fail are left out. */
+export async function openSeveral(
+  count: number,
+  open: () => Promise<TLSSocket>,
+  signal: AbortSignal,
+): Promise<TLSSocket[]> {
+  const sockets: TLSSocket[] = [];
+  while (sockets.length < count && !signal.aborted) sockets.push(await open());
+  return sockets.filter(({ destroyed }) => !destroyed);
+}
+
+/** Encodes a masked frame of a client; the mask is zero. */
+export function frame(opcode: number, payload: Buffer, isLast = true): Buffer {
+  const length = payload.length;
+  const head =
+    length < 126
+      ? Buffer.from([(isLast ? 0x80 : 0) | opcode, 0x80 | length])
+      : Buffer.alloc(10, Buffer.from([(isLast ? 0x80 : 0) | opcode, 0x80 | 127]));
+  if (length >= 126) head.fill(0, 2).writeUInt32BE(length, 6);
+  return Buffer.concat([head, Buffer.alloc(4), payload]);
+}
+
+/** Writes the same bytes on every connection as fast as each of them takes them. */
+export async function flood(
+  sockets: readonly TLSSocket[],
+  bytes: Buffer,
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    for (const socket of sockets) {
+      if (!socket.destroyed && socket.writableLength === 0) socket.write(bytes);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Waits until the signal is aborted. */
+export async function hold(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
+}

@@ -1,0 +1,64 @@
+import { expect, test, vi } from 'vitest';
+import type { WebSocket } from 'ws';
+import { defaultLimits } from '../../src/limits.ts';
+import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import { OutgoingBytes } from '../../src/transport/outgoing-bytes.ts';
+import { ManualClock } from '../support/clock.ts';
+
+/** 02 §18: what waits for a peer that takes nothing. */
+
+function outgoing(limits = {}) {
+  const clock = new ManualClock();
+  const context = { clock, limits: { ...defaultLimits, ...limits } };
+  const written: (() => void)[] = [];
+  const pongs: { data: string; written: () => void }[] = [];
+  const socket = {
+    OPEN: 1,
+    readyState: 1,
+    send: (_message: Buffer, _options: object, done: () => void) => written.push(done),
+    pong: (data: Buffer, _mask: boolean, done: () => void) =>
+      pongs.push({ data: String(data), written: done }),
+  } as unknown as WebSocket;
+  const tooSlow = vi.fn();
+  const bytes = new ByteAccounts(context);
+  const owner = { kind: 'address', id: 'a' } as const;
+  const sender = new OutgoingBytes({ context, bytes, owner, socket, tooSlow });
+  return { sender, bytes, written, pongs, tooSlow, clock };
+}
+
+test('small answers count as much as the memory they take', () => {
+  const { sender, bytes, written, tooSlow } = outgoing({ sendBufferBytes: 1_048_576 });
+  for (let count = 0; count < 500; count += 1) sender.send('x');
+  expect(tooSlow).not.toHaveBeenCalled();
+  for (let count = 0; count < 50; count += 1) sender.send('x');
+  expect(tooSlow).toHaveBeenCalled();
+  for (const done of written) done();
+  expect(bytes.waiting.total).toBe(0);
+});
+
+test('one pong waits at most, and it answers the newest ping', () => {
+  const { sender, pongs } = outgoing();
+  for (const data of ['1', '2', '3']) sender.pong(Buffer.from(data));
+  expect(pongs.map(({ data }) => data)).toEqual(['1']);
+  pongs[0]?.written();
+  expect(pongs.map(({ data }) => data)).toEqual(['1', '3']);
+  pongs[1]?.written();
+  expect(pongs.length).toBe(2);
+});
+
+test('a peer that takes an answer now and then is not ended; one that stops is', async () => {
+  const { sender, written, tooSlow, clock } = outgoing({ sendTimeout: 60_000 });
+  const turn = () => new Promise((go) => setImmediate(go));
+  for (let count = 0; count < 4; count += 1) sender.send('x');
+  for (let count = 0; count < 3; count += 1) {
+    clock.advance(50);
+    written[count]?.();
+    await turn();
+  }
+  clock.advance(59);
+  await turn();
+  expect(tooSlow).not.toHaveBeenCalled();
+  clock.advance(1);
+  await turn();
+  expect(tooSlow).toHaveBeenCalledOnce();
+});
