@@ -141,7 +141,10 @@ export const RelayLimits = Type.Object({
   ),
   federationDescriptors: limit(2_000, 'Descriptors of other relays kept in memory.'),
   federationPeers: limit(1_000, 'Other relays admitted at once.'),
-  federationBlockCheck: period(60, 'Seconds until a relay that the operator blocks is dropped.'),
+  federationBlockCheck: period(
+    2,
+    'Seconds until a relay that the operator blocks is dropped, and a changed registry file is read.',
+  ),
   federationDescriptorRefresh: period(21_600, 'Seconds until a descriptor is fetched again.'),
   routeCache: period(600, 'Seconds a route of another relay serves until it is looked up again.'),
   routeNotFound: period(30, 'Seconds until an account without a usable route is looked up again.'),

@@ -226,10 +226,11 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
+  const file = new FileRegistry(network, registryPath(config));
   const registry = new KeptRegistry(
-    new FileRegistry(network, registryPath(config)),
+    file,
     { ...observed, clock, limits },
-    { isFile: true },
+    { version: () => file.version() },
   );
   const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));

@@ -18,7 +18,7 @@ A blocked relay is not admitted, whatever the registry says: its connections are
 and routes are refused, and no mail is sent to it. Mail that waits for it stays in the queue until its
 deadline. The block is local: no other relay learns of it.
 
-The command works whether the relay runs or not; a running relay applies it within a minute.
+The command works whether the relay runs or not; a running relay applies it within seconds.
 
 Exit status: 0 done, 1 failed or not blocked, 2 wrong arguments or configuration.
 

@@ -13,6 +13,9 @@ import type { KeptRegistry } from './registry/kept-registry.ts';
 import { deleteUnlisted, knownRelays, storeRecords } from './store.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
+/** Woken when the registry file changed. */
+const registryJobName = 'federation.registry';
+
 /** Relays stored in one transaction. */
 const batchSize = 200;
 
@@ -27,7 +30,23 @@ export interface JobOptions extends EligibilityParts {
 
 /** Makes the jobs of the federation. */
 export function federationJobs(options: JobOptions): Job[] {
-  return [registryJob(options), descriptorsJob(options)];
+  return [registryJob(options), changesJob(options), descriptorsJob(options)];
+}
+
+/**
+ * Looks every few seconds for what an operator changed: drops relays that were blocked, and has a
+ * registry file read that has changed.
+ */
+function changesJob({ registry, peers }: Pick<JobOptions, 'registry' | 'peers'>): Job {
+  return {
+    name: 'federation.changes',
+    async run({ clock, jobs, limits, storage }) {
+      if (await registry.isChanged()) jobs.wake(registryJobName);
+      const blocked = await storage.read(readBlocked);
+      for (const relayId of blocked) peers.drop(relayId, 'blocked');
+      return clock.now() + limits.federationBlockCheck;
+    },
+  };
 }
 
 /**
@@ -39,14 +58,14 @@ function registryJob({ registry, peers, registryGrace }: JobOptions): Job {
   let failures = 0;
   let wasActive = true;
   return {
-    name: 'federation.registry',
+    name: registryJobName,
     async run(context) {
       const { clock, limits, random, identity, jobs, storage } = context;
       const now = clock.now();
       // A due time that lies further ahead than an interval is from before the clock was set back.
       const isDue = now >= dueAt || dueAt - now > 2 * limits.federationRegistryRefresh;
       const before = new Set(registry.activeRelays());
-      // A file costs little, and a relay that an operator adds to it is met within a minute.
+      // A file costs little.
       const isRead = (isDue || registry.isFile) && (await registry.refresh());
       const isNew = (relayId: string) => !before.has(relayId);
       if (isRead && registry.activeRelays().some(isNew)) {
@@ -71,7 +90,7 @@ function registryJob({ registry, peers, registryGrace }: JobOptions): Job {
       const blocked = await storage.read(readBlocked);
       for (const relayId of blocked) peers.drop(relayId, 'blocked');
       if (isRead) await store(context, registry, now);
-      return Math.min(dueAt, now + limits.federationBlockCheck);
+      return Math.min(dueAt, now + limits.federationRegistryCheck);
     },
   };
 }
@@ -110,7 +129,9 @@ async function dropReason(
   const { relayId } = peer;
   if (!peers.isCurrent(peer)) return 'descriptor_expired';
   const entry = await latestRecord(registry, relayId);
-  if (registry.ageOf(relayId) >= registryGrace) return 'registry_unavailable';
+  const age = registry.ageOf(relayId);
+  // A clock that was set back tells nothing of the age; the next reading does.
+  if (Number.isFinite(age) && age >= registryGrace) return 'registry_unavailable';
   return entry?.status === 'active' ? undefined : 'not_active';
 }
 

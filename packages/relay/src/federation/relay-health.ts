@@ -1,5 +1,6 @@
 import { BoundedMap } from '../bounded-map.ts';
 import type { RelayContext } from '../context.ts';
+import { limitedText } from '../dispatch/refusal.ts';
 import {
   relayBack,
   relayFailing,
@@ -76,10 +77,14 @@ export class RelayHealth implements AsyncDisposable {
     return this.#failing.size;
   }
 
-  /** Forgets failing relays that are not in the registry, once their pause is over. */
+  /**
+   * Forgets failing relays that are not in the registry and are not asked any more. While mail waits
+   * for one, its pauses go on, and its failure is logged once.
+   */
   forgetUnlisted(listed: ReadonlySet<string>): void {
-    for (const [relayId] of [...this.#failing.entries()]) {
-      if (listed.has(relayId) || this.pausedUntil(relayId) !== undefined) continue;
+    const { clock, limits } = this.#parts;
+    for (const [relayId, { retryAt }] of [...this.#failing.entries()]) {
+      if (listed.has(relayId) || clock.now() < retryAt + 2 * limits.peerRetryMost) continue;
       this.#failing.delete(relayId);
       relayForgotten(this.#parts);
     }
@@ -102,7 +107,7 @@ export class RelayHealth implements AsyncDisposable {
    */
   failed(relayId: string, error: string): void {
     if (this.pausedUntil(relayId) !== undefined) return;
-    const { clock } = this.#parts;
+    const { clock, limits } = this.#parts;
     const now = clock.now();
     const before = this.#failing.get(relayId);
     const failures = (before?.failures ?? 0) + 1;
@@ -110,7 +115,7 @@ export class RelayHealth implements AsyncDisposable {
       since: before?.since ?? now,
       failures,
       retryAt: now + this.#pauseAfter(failures),
-      error: error.slice(0, 512),
+      error: limitedText(error, limits.relayErrorText),
     };
     this.#failing.set(relayId, failing);
     if (before === undefined) relayFailing(this.#parts, { relay: relayId, error });

@@ -110,7 +110,7 @@ export class AdmissionWorld implements AsyncDisposable {
   }
 
   /** Runs a job once, as the runner would; returns when it wants to run again. */
-  async run(name: 'registry' | 'descriptors'): Promise<number | undefined> {
+  async run(name: 'registry' | 'changes' | 'descriptors'): Promise<number | undefined> {
     const job = this.#part.admission.jobs.find((known) => known.name === `federation.${name}`);
     return await job?.run(this.context, never, () => ({ [Symbol.dispose]() {} }));
   }

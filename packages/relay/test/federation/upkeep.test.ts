@@ -77,10 +77,21 @@ describe('07 §B5: the registry is read again', () => {
     expect(eligible()).toEqual([]);
   });
 
-  test('a relay that the operator blocks leaves within a minute', async () => {
-    await world.block(remote.relayId);
-    world.clock.advance(60);
+  test('a clock that was set back drops no relay', async () => {
+    world.clock.advance(-60);
     await world.run('registry');
+    expect(world.drops).toEqual([]);
+    world.breakRegistry();
+    world.clock.advance(7 * hour);
+    await world.run('registry');
+    expect(reasons()).toEqual(['registry_unavailable']);
+  });
+
+  test('a relay that the operator blocks leaves within two seconds', async () => {
+    expect(await world.run('changes')).toBe(world.clock.now() + 2);
+    await world.block(remote.relayId);
+    world.clock.advance(2);
+    await world.run('changes');
     expect(reasons()).toEqual(['blocked']);
     await expect(candidate()).rejects.toMatchObject({ check: 'blocked' });
   });

@@ -65,10 +65,23 @@ export class FileRegistry implements Registry {
     yield* (await this.#current()).listRelays();
   }
 
+  /** Returns a text that is another one after the file was changed or removed. */
+  async version(): Promise<string> {
+    try {
+      return (await this.#stat()).version;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? 'unknown';
+    }
+  }
+
+  async #stat(): Promise<{ readonly version: string; readonly mtimeNs: bigint }> {
+    const { mtimeNs, size, ino } = await stat(this.#path, { bigint: true });
+    return { version: `${mtimeNs} ${size} ${ino}`, mtimeNs };
+  }
+
   async #current(): Promise<Registry> {
     // The version before the content: a change in between is read again by the next call.
-    const { mtimeNs, size, ino } = await stat(this.#path, { bigint: true });
-    const version = `${mtimeNs} ${size} ${ino}`;
+    const { version, mtimeNs } = await this.#stat();
     if (this.#read?.version === version) return this.#read.registry;
     const registry = await readRegistry(this.#network, this.#path);
     if (registry === undefined) throw new Error(`${this.#path}: does not exist`);

@@ -47,12 +47,21 @@ export class KeptRegistry {
   readonly #single: BoundedMap<string, KnownRecord>;
   #listing: Listing | undefined;
   #isLost = false;
-  /** Whether the registry is a file, which costs little to read. */
-  readonly isFile: boolean;
+  readonly #version: (() => Promise<string>) | undefined;
+  /** The version before the last {@link refresh}. */
+  #refreshed: string | undefined;
 
-  constructor(registry: Registry, parts: Parts, { isFile = false } = {}) {
+  /**
+   * @param file for a registry that costs little to read; `version` returns another text after each
+   *   change
+   */
+  constructor(
+    registry: Registry,
+    parts: Parts,
+    file?: { readonly version: () => Promise<string> },
+  ) {
     this.#registry = registry;
-    this.isFile = isFile;
+    this.#version = file?.version;
     this.#parts = parts;
     const { limits, clock } = parts;
     this.#single = new BoundedMap(limits.federationUnknownRelays);
@@ -68,6 +77,16 @@ export class KeptRegistry {
         clock,
       }),
     };
+  }
+
+  /** Whether the registry is a file, which costs little to read. */
+  get isFile(): boolean {
+    return this.#version !== undefined;
+  }
+
+  /** Tells whether the registry is a file that changed since the last {@link refresh}. */
+  async isChanged(): Promise<boolean> {
+    return this.#version !== undefined && (await this.#version()) !== this.#refreshed;
   }
 
   /** Takes over records of an earlier run; older ones than a refresh interval have no effect. */
@@ -86,6 +105,7 @@ export class KeptRegistry {
   async refresh(): Promise<boolean> {
     const { clock, limits } = this.#parts;
     const readAt = clock.now();
+    this.#refreshed = await this.#version?.();
     const entries = new Map<string, RelayEntry>();
     const repeated = new Set<string>();
     let isComplete = true;
