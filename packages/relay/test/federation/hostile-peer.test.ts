@@ -77,6 +77,14 @@ describe('07 §C3, §C4: an answer', () => {
     expect(await ask()).toEqual({ kind: 'unknown' });
     expect(client().pausedUntil(foreign.relayId)).toBeGreaterThan(relay.clock.now());
     expect(await ask()).toEqual({ kind: 'unreachable' });
+    const isFailing = () => relay.server.context.metrics.value('peers', { state: 'failing' });
+    expect(isFailing()).toBe(1);
+    relay.clock.advance(5);
+    // An answer ends the failure, over the same connection.
+    foreign.serveRpc = answering(answer(4_711));
+    expect(await ask()).toMatchObject({ kind: 'invalid' });
+    expect(isFailing()).toBe(0);
+    expect(foreign.connections).toBe(1);
   });
 
   test('that does not come is an unknown outcome after the time limit', async () => {
