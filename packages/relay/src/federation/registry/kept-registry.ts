@@ -105,7 +105,7 @@ export class KeptRegistry {
   async refresh(): Promise<boolean> {
     const { clock, limits } = this.#parts;
     const readAt = clock.now();
-    this.#refreshed = await this.#version?.();
+    if (this.#version !== undefined) this.#refreshed = await this.#version();
     const entries = new Map<string, RelayEntry>();
     const repeated = new Set<string>();
     let isComplete = true;
