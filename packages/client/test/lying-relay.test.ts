@@ -686,9 +686,8 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const { account } = await waiting();
     relay.lie('message.timeline.sync', (page) => ({
       ...page,
-      // The first one is the record read last.
       items: page.items.map((item: { key_box: { sealed_key: string } }, index: number) =>
-        index !== 1
+        index > 0
           ? item
           : { ...item, key_box: { ...item.key_box, sealed_key: bent(item.key_box.sealed_key) } },
       ),
@@ -716,16 +715,13 @@ describe.each(['websocket', 'http'] as const)('the timeline, over %s', (prefer) 
     const first = relay.honest.get('message.timeline.sync');
     relay.lie('message.timeline.sync', (page) => ({
       ...page,
-      items: [
-        ...page.items,
-        ...first.items.map((item: { sequence: number }) => ({
-          ...item,
-          sequence: item.sequence + 1_000,
-        })),
-      ],
+      items: first.items.map((item: { sequence: number }) => ({
+        ...item,
+        sequence: item.sequence + 1_000,
+      })),
       certificates: first.certificates,
     }));
-    expect(await account.sync()).toEqual([]);
+    await account.sync();
     expect(await texts(account)).toEqual(['one', 'two']);
   });
 });
@@ -734,17 +730,21 @@ test('04 §18: the same records under ever higher sequences', async () => {
   const [ann, bob] = [await relay.world.person(), await relay.world.person({ prefer: 'http' })];
   await befriend(ann, bob);
   await ann.messages.send(bob.id, { text: 'again and again' });
+  let first: TimelinePage | undefined;
+  relay.lie('message.timeline.sync', (answer) => {
+    first ??= answer;
+    return answer;
+  });
   await bob.sync();
-  const page: TimelinePage = relay.honest.get('message.timeline.sync');
-  let pages = 0;
+  const page = first as TimelinePage;
+  let [requests, pages] = [0, 0];
   relay.overHttp.set('message.timeline.sync', (response) => {
-    pages += 1;
-    // Each page begins with the last record of the one before.
-    const items = page.items
-      .slice(-1)
-      .flatMap((item) =>
-        [pages - 1, pages].map((rise) => ({ ...item, sequence: item.sequence + 100 * rise })),
-      );
+    requests += 1;
+    // After each page, the record before it is compared.
+    const isPage = requests % 2 === 1;
+    if (isPage) pages += 1;
+    const rise = 100 * (isPage ? pages : pages - 1);
+    const items = page.items.map((item) => ({ ...item, sequence: item.sequence + rise }));
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify({ ...page, items, has_more: pages < 10 }));
   });

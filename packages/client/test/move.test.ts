@@ -107,7 +107,7 @@ test('04 §18.3: a former relay that went back changes nothing at the home relay
   await world.relay.context.storage.write(`account:${ann.id}`, async (tx) => {
     await tx.run('DELETE FROM timeline_records WHERE account = ?', ann.id);
     await tx.run('DELETE FROM timeline_boxes WHERE account = ?', ann.id);
-    await tx.run('UPDATE timeline_heads SET head = 0 WHERE account = ?', ann.id);
+    await tx.run('UPDATE timeline_heads SET head = -1 WHERE account = ?', ann.id);
   });
   const gap = { kind: 'timeline-gap', relayId, cause: 'rollback' };
   expect(await ann.sync()).toEqual([]);

@@ -177,16 +177,17 @@ describe('04 §18.3: after a relay was put back to a copy of its folder', () => 
 });
 
 test('04 §18.3: a restore between two pages of one reading', async () => {
-  await send('one', 'two');
+  await bob.sync();
+  await send('one');
   await backUp();
-  await send('three', 'four');
-  // Two records a page, of which the first one is known; the relay is put back before the fourth request.
-  let requests = 0;
+  await send('two', 'three');
+  let pages = 0;
   const { ca } = relay.world;
   using transport = new NodeTransport({ ca });
   const restoring: Transport = {
     request: async (request) => {
-      if (request.url.includes('/message/timeline/sync') && ++requests === 4) {
+      const isPage = JSON.stringify(request).includes('limit=100');
+      if (request.url.includes('/message/timeline/sync') && isPage && ++pages === 2) {
         await restore();
         await send('a', 'b', 'c');
       }
@@ -194,11 +195,11 @@ test('04 §18.3: a restore between two pages of one reading', async () => {
     },
   };
   const client = await relay.world.client({ store, transport: restoring });
-  relay.ask(method, (params) => ({ ...params, limit: 2 }));
+  relay.ask(method, (params) => ({ ...params, limit: Math.min(Number(params.limit), 2) }));
   const again = await client.account();
   const events = await again.sync();
   expect(gaps(events)).toEqual(['rollback']);
-  expect(await texts(again)).toEqual(['one', 'two', 'three', 'a', 'b', 'c']);
+  expect(await texts(again)).toEqual(['one', 'two', 'a', 'b', 'c']);
 });
 
 test('04 §18.3: a program that follows its account reads again by itself', async () => {
@@ -227,9 +228,11 @@ test('04 §18.3: a program that follows its account reads again by itself', asyn
 
 describe('04 §18.1: a record at sequence 2^53 - 1', () => {
   const highest = Number.MAX_SAFE_INTEGER;
+  /** Changes the last of several records: one record alone is only compared. */
   const withLast = (sequence: number) => (page: Json) => ({
     ...page,
-    items: page.items.with(-1, { ...page.items.at(-1), sequence }),
+    items:
+      page.items.length < 2 ? page.items : page.items.with(-1, { ...page.items.at(-1), sequence }),
   });
 
   test.each([

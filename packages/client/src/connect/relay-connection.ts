@@ -122,6 +122,12 @@ export class RelayConnection implements AsyncDisposable {
     return await untilAborted(this.#opening, signal);
   }
 
+  /** The open WebSocket; `undefined` over HTTPS. */
+  get webSocket(): AuthenticatedConnection | undefined {
+    const current = this.#current;
+    return current?.isUsable && current.ended !== undefined ? current : undefined;
+  }
+
   /** Drops an HTTPS connection if a WebSocket is preferred, so that the next call tries one. */
   retryWebSocket(): void {
     if (this.#options.prefer === 'websocket' && this.#current?.ended === undefined) {

@@ -40,14 +40,11 @@ export async function* readTimeline(
   { signal, isReached }: TimeLimit,
 ): AsyncGenerator<readonly AccountEvent[]> {
   const seen = new Set<string>();
-  let isConfirmed = false;
   let wentBack = false;
   for (;;) {
     signal.throwIfAborted();
     const known = await core.store.read((tx) => timelineRecord(tx, relayId));
-    const page = await requestPage(core, relayId, { known, isConfirmed, signal });
-    isConfirmed = page.kind === 'confirmed';
-    if (page.kind === 'confirmed') continue;
+    const page = await requestPage(core, relayId, { known, signal });
     if (page.kind === 'rollback') {
       if (wentBack) throw new RelayMisbehaviour('timeline_rollback', 'back once more', { method });
       wentBack = true;
