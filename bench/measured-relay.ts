@@ -30,6 +30,8 @@ const silentObserver = {
   conflicted() {},
   commitUnknown() {},
   lockLost() {},
+  blocked() {},
+  resumed() {},
 };
 
 /** The cost of one call. */

@@ -228,6 +228,8 @@ export interface Bus {
 export interface Job {
   /** Dotted, for logs and {@link Jobs.wake}: `messages.delivery`. */
   readonly name: string;
+  /** Whether it deletes what is due: it does not run while the clock may be wrong. */
+  readonly deletes?: true;
   /**
    * Does what is due, in bounded batches. May be interrupted anywhere and run again; an exception is
    * logged and the job is retried later.

@@ -31,6 +31,12 @@ export const RelayLimits = Type.Object({
     'Seconds a signed time may lie ahead (01 §11 F4, 04 §3); published as future_tolerance.',
     0,
   ),
+  clockJump: period(
+    86_400,
+    'Seconds the clock may be ahead of the last mark, which is written every minute; further ahead, nothing is deleted for clockPause.',
+    120,
+  ),
+  clockPause: period(86_400, 'Seconds for which nothing is deleted after such a jump.'),
   signedQueryAge: period(300, 'Seconds a signed query may be old (03 §5.6).'),
   deliveryAgeLimit: period(
     604_800,

@@ -2,6 +2,7 @@
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
 import { blockCommand } from './commands/block.ts';
+import { clockCommand } from './commands/clock.ts';
 import { configCommand } from './commands/config.ts';
 import { descriptorCommand } from './commands/descriptor.ts';
 import { devCommand } from './commands/dev.ts';
@@ -24,6 +25,7 @@ const program = new Command('posthouse')
   .addCommand(reportsCommand())
   .addCommand(peersCommand())
   .addCommand(blockCommand())
+  .addCommand(clockCommand())
   .addCommand(configCommand());
 
 try {

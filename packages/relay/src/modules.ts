@@ -5,6 +5,7 @@ import type { StoredModule } from './dispatch/module.ts';
 import { federationMigrations } from './federation/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
+import { clockMigration } from './storage/clock-mark.ts';
 import { identityMigration } from './storage/identity.ts';
 import { moveMigration } from './storage/move/mark.ts';
 import type { Migration } from './storage/types.ts';
@@ -16,6 +17,7 @@ export const storedModules: readonly StoredModule[] = [auth, accounts, messages,
 export const relayMigrations: readonly Migration[] = [
   identityMigration,
   moveMigration,
+  clockMigration,
   ...storedModules.flatMap((module) => module.migrations),
   ...federationMigrations,
 ];

@@ -26,6 +26,7 @@ import {
   registryStatusOf,
   useRegistry,
 } from './federation/index.ts';
+import { ClockGuard } from './jobs/clock-guard.ts';
 import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
@@ -42,11 +43,13 @@ import {
   noTrustedProxy,
   relayStarted,
   relayStopped,
+  storageBlocked,
   storageCommitUnknown,
   storageConflicted,
   storageLockLost,
   storageLost,
   storageRestored,
+  storageResumed,
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -186,7 +189,9 @@ async function startParts(
   await useRegistry(config, context, addresses.https[0] as string);
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
-  jobs.start(context, [...modules.jobs, ...federation.jobs]);
+  const guard = new ClockGuard(context);
+  await guard.start();
+  jobs.start(context, [guard.job, ...modules.jobs, ...federation.jobs], guard);
   const { listen } = config.operations;
   const operations =
     listen === ''
@@ -269,6 +274,8 @@ async function openObservedStorage(
     observer: {
       lost: (error) => storageLost(observed, error),
       restored: () => storageRestored(observed),
+      blocked: (reason, error) => storageBlocked(observed, { reason, error }),
+      resumed: () => storageResumed(observed),
       conflicted: () => storageConflicted(observed),
       commitUnknown: (error) => storageCommitUnknown(observed, error),
       lockLost: (error) => storageLockLost(observed, error),

@@ -15,6 +15,7 @@ const batchSize = 200;
 /** Removes pre-stored states whose retention ended (03 section 4.2). */
 export const stagedStatesJob: Job = {
   name: 'accounts.staged',
+  deletes: true,
   async run({ clock, storage }, signal) {
     while (!signal.aborted) {
       const now = clock.now();
@@ -30,6 +31,7 @@ export const stagedStatesJob: Job = {
 /** Marks devices whose certificate expired as inactive and wakes the job that ends their access. */
 export const expiredDevicesJob: Job = {
   name: expiredDevicesJobName,
+  deletes: true,
   async run(context, signal) {
     const { clock, jobs, storage } = context;
     const now = clock.now();

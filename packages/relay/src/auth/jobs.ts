@@ -8,6 +8,7 @@ const interval = 60;
 /** Removes expired challenges and sessions. Expired rows are never accepted, removed or not. */
 export const expiryJob: Job = {
   name: 'auth.expiry',
+  deletes: true,
   async run({ storage, clock }, signal) {
     let removed: number;
     do {

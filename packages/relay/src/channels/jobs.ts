@@ -28,6 +28,7 @@ export const retentionJobName = 'channels.retention';
  */
 export const retentionJob: Job = {
   name: retentionJobName,
+  deletes: true,
   async run(context, signal) {
     const { clock, backoff, storage } = context;
     const now = clock.now();

@@ -96,6 +96,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'tls.mode': 'dev',
   'federation.listen': '127.0.0.1:0',
   'federation.allowPrivate': true,
+  'limits.clockJump': 100_000_000_000,
   'limits.accountRate': 10_000,
   'limits.accountBurst': 100_000,
   'limits.addressRate': 10_000,

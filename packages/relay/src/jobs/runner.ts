@@ -1,5 +1,6 @@
 import type { Job, Jobs, OnWake, RelayContext } from '../context.ts';
 import { jobFailed } from '../observability/events.ts';
+import type { ClockGuard } from './clock-guard.ts';
 import { delayAfter } from './retry-backoff.ts';
 
 /**
@@ -21,11 +22,21 @@ export class JobRunner implements Jobs, AsyncDisposable {
     this.#idleInterval = idleIntervals[processes];
   }
 
-  /** Starts every job with a first run. */
-  start(context: RelayContext, jobs: readonly Job[]): void {
+  /**
+   * Starts every job with a first run.
+   * @param clockGuard tells when jobs that delete may run
+   */
+  start(
+    context: RelayContext,
+    jobs: readonly Job[],
+    clockGuard?: Pick<ClockGuard, 'secondsToWait'>,
+  ): void {
     for (const job of jobs) {
       if (this.#loops.has(job.name)) throw new Error(`two jobs are called ${job.name}`);
-      const loop = new JobLoop(job, context, this.#idleInterval);
+      const loop = new JobLoop(job, context, {
+        idleInterval: this.#idleInterval,
+        clockGuard: job.deletes ? clockGuard : undefined,
+      });
       this.#loops.set(job.name, loop);
       loop.wake();
     }
@@ -56,6 +67,7 @@ class JobLoop {
   #timer: Disposable | undefined;
   #failures = 0;
   readonly #idleInterval: number;
+  readonly #clockGuard: Pick<ClockGuard, 'secondsToWait'> | undefined;
   readonly #onWake: OnWake = (listener) => {
     this.#listener = listener;
     return {
@@ -65,10 +77,18 @@ class JobLoop {
     };
   };
 
-  constructor(job: Job, context: RelayContext, idleInterval: number) {
+  constructor(
+    job: Job,
+    context: RelayContext,
+    parts: {
+      readonly idleInterval: number;
+      readonly clockGuard: Pick<ClockGuard, 'secondsToWait'> | undefined;
+    },
+  ) {
     this.#job = job;
     this.#context = context;
-    this.#idleInterval = idleInterval;
+    this.#idleInterval = parts.idleInterval;
+    this.#clockGuard = parts.clockGuard;
   }
 
   wake(): void {
@@ -101,6 +121,8 @@ class JobLoop {
   /** Runs the job once; returns the seconds to wait for the next run. */
   async #once(signal: AbortSignal): Promise<number> {
     try {
+      const pause = await this.#clockGuard?.secondsToWait();
+      if (pause !== undefined && pause > 0) return pause;
       const next = await this.#job.run(this.#context, signal, this.#onWake);
       this.#failures = 0;
       const wait = next === undefined ? this.#idleInterval : next - this.#context.clock.now();

@@ -13,6 +13,7 @@ const batchSize = 200;
 /** Removes everything whose deadline, fixed at its acceptance, has passed (04 §15.2, §17.4). */
 export const retentionJob: Job = {
   name: 'messages.retention',
+  deletes: true,
   async run(context, signal) {
     // Records before the texts they refer to, both for one instant: a record that expires during
     // the run still needs its texts.

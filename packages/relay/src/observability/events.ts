@@ -1,8 +1,17 @@
 /** One function for each event: it writes the log line and updates the counter. */
-import type { ErrorCode } from '@posthouse/protocol';
+import { type ErrorCode, ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 
 type Observed = Pick<RelayContext, 'log' | 'metrics'>;
+
+/**
+ * Returns the level for a failure: `debug` if storage does not serve now, which has a log line of
+ * its own, however many calls and jobs fail of it.
+ */
+function levelOf(error: unknown): 'debug' | 'error' {
+  const isOutage = error instanceof ProtocolError && error.code === 'temporarily_unavailable';
+  return isOutage ? 'debug' : 'error';
+}
 
 export function relayStarted(
   { log }: Observed,
@@ -21,6 +30,26 @@ export function notRegistered({ log, metrics }: Observed, registry: string): voi
 export function noTrustedProxy({ log, metrics }: Observed): void {
   metrics.count('no_trusted_proxy');
   log.warn('tls.mode is off and trustedProxies is empty: all clients share one limit');
+}
+
+/** Records that the clock is earlier than it was when the relay ran last. */
+export function clockWentBack({ log, metrics }: Observed, seconds: number): void {
+  metrics.count('clock_went_back');
+  log.warn({ seconds }, 'the clock is earlier than at the last mark: check it');
+}
+
+/** Records that jobs delete nothing, since the clock may be wrong. */
+export function deletingPaused({ log, metrics }: Observed, seconds: number): void {
+  metrics.count('deleting_paused');
+  log.error(
+    { secondsAhead: seconds },
+    'deleting paused, the clock is far ahead of the last mark: correct it, or run posthouse clock accept',
+  );
+}
+
+export function deletingResumed({ log, metrics }: Observed): void {
+  metrics.count('deleting_paused', {}, -1);
+  log.info('deleting resumed');
 }
 
 export function relayStopped({ log }: Observed): void {
@@ -93,7 +122,7 @@ export function jobFailed(
 ): void {
   metrics.count('jobs_failed', { job: failure.job });
   const { job, error, retryInSeconds } = failure;
-  log.error({ job, retryInSeconds, err: error }, 'job failed');
+  log[levelOf(error)]({ job, retryInSeconds, err: error }, 'job failed');
 }
 
 /** Records that a job failed for one group, channel or account; the job continues with the rest. */
@@ -110,7 +139,7 @@ export function jobTaskFailed(
 ): void {
   metrics.count('job_tasks_failed', { job: failure.job });
   const { error, ...facts } = failure;
-  log.error({ ...facts, err: error }, 'job task failed');
+  log[levelOf(error)]({ ...facts, err: error }, 'job task failed');
 }
 
 export function noticeFailed({ log, metrics }: Observed, error: unknown): void {
@@ -134,13 +163,13 @@ export function deliveryFailed(
 ): void {
   metrics.count('delivery_errors');
   const { messageId, error } = failure;
-  log.error({ messageId, err: error }, 'delivery attempt failed');
+  log[levelOf(error)]({ messageId, err: error }, 'delivery attempt failed');
 }
 
 /** Records that recipients of waiting messages could not be located again. */
 export function recipientsNotLocated({ log, metrics }: Observed, error: unknown): void {
   metrics.count('delivery_errors');
-  log.error({ err: error }, 'recipients of waiting messages not located');
+  log[levelOf(error)]({ err: error }, 'recipients of waiting messages not located');
 }
 
 /** Records that the database server is unreachable; calls wait a moment, then fail. */
@@ -151,6 +180,24 @@ export function storageLost({ log, metrics }: Observed, error: unknown): void {
 
 export function storageRestored({ log }: Observed): void {
   log.info('storage reachable again');
+}
+
+/**
+ * Records that the embedded database does not serve calls, which get `temporarily_unavailable`; one
+ * line until {@link storageResumed}.
+ */
+export function storageBlocked(
+  { log, metrics }: Observed,
+  { reason, error }: { readonly reason: string; readonly error: unknown },
+): void {
+  metrics.count('storage_blocked');
+  metrics.count('storage_blocked_now');
+  log.error({ reason, err: error }, 'storage accepts no writes');
+}
+
+export function storageResumed({ log, metrics }: Observed): void {
+  metrics.count('storage_blocked_now', {}, -1);
+  log.info('storage accepts writes again');
 }
 
 /** Records a write that is retried after a conflict. */
@@ -199,13 +246,13 @@ export function connectionsResynced({ metrics }: Observed): void {
 
 export function resyncFailed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('resyncs_failed');
-  log.error({ err: error }, 'resync of connections failed');
+  log[levelOf(error)]({ err: error }, 'resync of connections failed');
 }
 
 /** Records that read access could not be checked; hints wait until a retry succeeds. */
 export function hintsDelayed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('hints_delayed');
-  log.error({ err: error }, 'hints delayed: access not checked');
+  log[levelOf(error)]({ err: error }, 'hints delayed: access not checked');
 }
 
 /**

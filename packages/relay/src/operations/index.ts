@@ -6,13 +6,17 @@ import type { RelayContext } from '../context.ts';
 
 /**
  * - `ok`;
- * - `degraded`: calls are answered, but notices of other processes may be late;
+ * - `degraded`: calls are answered, but notices of other processes may be late, or storage accepts
+ *   no writes, or nothing is deleted since the clock may be wrong;
  * - `unavailable`: storage cannot be reached, and most calls are refused.
  */
 export interface Health {
   readonly status: 'ok' | 'degraded' | 'unavailable';
-  readonly storage: 'ok' | 'lost';
+  /** `read-only`: a full disk, or a lock of another process, refused the last write. */
+  readonly storage: 'ok' | 'read-only' | 'lost';
   readonly bus: 'ok' | 'lost';
+  /** `ahead`: the clock jumped ahead, and nothing is deleted for a day. */
+  readonly clock: 'ok' | 'ahead';
   /** Other relays: with a connection, and failing. Neither changes `status`. */
   readonly peers: { readonly connected: number; readonly failing: number };
 }
@@ -74,11 +78,18 @@ export class Operations implements AsyncDisposable {
     this.#checking ??= this.#reachesStorage().finally(() => {
       this.#checking = undefined;
     });
-    const storage = (await this.#checking) ? 'ok' : 'lost';
-    const bus = this.#context.bus.isConnected ? 'ok' : 'lost';
-    const reachable = bus === 'ok' ? 'ok' : 'degraded';
-    const status = storage === 'ok' ? reachable : 'unavailable';
-    return { status, storage, bus, peers: this.#peers() };
+    const isReached = await this.#checking;
+    const {
+      bus: { isConnected },
+      metrics,
+    } = this.#context;
+    const isWritable = metrics.value('storage_blocked_now') === 0;
+    const storage = !isReached ? 'lost' : isWritable ? 'ok' : 'read-only';
+    const bus = isConnected ? 'ok' : 'lost';
+    const clock = metrics.value('deleting_paused') === 0 ? 'ok' : 'ahead';
+    const isWell = [storage, bus, clock].every((part) => part === 'ok');
+    const status = storage === 'lost' ? 'unavailable' : isWell ? 'ok' : 'degraded';
+    return { status, storage, bus, clock, peers: this.#peers() };
   }
 
   #peers(): Health['peers'] {

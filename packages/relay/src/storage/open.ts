@@ -2,6 +2,7 @@ import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
 import { checkInService } from './move/mark.ts';
 import { openPostgres, type PostgresObserver } from './postgres/storage.ts';
+import type { SqliteObserver } from './sqlite/failures.ts';
 import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
 
@@ -12,9 +13,12 @@ import type { Migration, Row, Storage, StorageFaults } from './types.ts';
  */
 export async function openStorage(
   { data, storage, bus }: Pick<RelayConfig, 'data' | 'storage' | 'bus'>,
-  parts: { readonly faults?: StorageFaults | undefined; readonly observer: PostgresObserver },
+  parts: {
+    readonly faults?: StorageFaults | undefined;
+    readonly observer: PostgresObserver & SqliteObserver;
+  },
 ): Promise<Storage> {
-  if (storage.engine === 'sqlite') return openSqlite(data, parts.faults);
+  if (storage.engine === 'sqlite') return openSqlite(data, parts.faults, parts.observer);
   return await openPostgres({
     url: storage.url,
     connections: storage.connections,

@@ -118,6 +118,7 @@ describe('layers', () => {
         ...defaultLimits,
         accountRate: 10_000,
         accountBurst: 100_000,
+        clockJump: 100_000_000_000,
         addressRate: 10_000,
         addressBurst: 100_000,
         addressBytes: 1_073_741_824,

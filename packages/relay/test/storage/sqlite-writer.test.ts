@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import { Outage } from '../../src/storage/sqlite/failures.ts';
 import { SqliteWriter } from '../../src/storage/sqlite/writer.ts';
 import type { SqlValue } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -23,10 +24,13 @@ test('a rollback that fails fails its batch and the next one, and then writes go
   const connection = new Stubborn(join(folder.path, 'x.sqlite'), { readOnly: false });
   connection.execute('CREATE TABLE t (n BIGINT)');
   let broken = true;
+  const beforeCommit = () => {
+    if (broken) throw new Error('no commit');
+  };
   const writer = new SqliteWriter(connection, {
-    beforeCommit() {
-      if (broken) throw new Error('no commit');
-    },
+    faults: { beforeCommit },
+    outage: new Outage(undefined),
+    lockTimeout: 0,
   });
   const write = () => writer.write((tx) => tx.run('INSERT INTO t (n) VALUES (?)', 1));
 

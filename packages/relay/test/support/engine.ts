@@ -32,7 +32,15 @@ export const inUse =
     ? /another relay process uses the database/
     : /is in use by another relay process: stop it first$/;
 
-const observer = { lost() {}, restored() {}, conflicted() {}, commitUnknown() {}, lockLost() {} };
+const observer = {
+  lost() {},
+  restored() {},
+  conflicted() {},
+  commitUnknown() {},
+  lockLost() {},
+  blocked() {},
+  resumed() {},
+};
 
 /**
  * What outlives a relay's process: its data folder and, if the engine has it elsewhere, a

@@ -55,6 +55,8 @@ interface ByDevice {
 export class ServedRelay implements HomeRelay, AsyncDisposable {
   clock = new ManualClock();
   faults: StorageFaults = {};
+  /** Log of the next start. */
+  log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
   readonly people: Map<string, Person>;
   /** The process that {@link call} reaches; other processes of this relay may run too. */
   calledProcess: ServedRelay = this;
@@ -328,8 +330,7 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
       limits: { ...generous, ...limits },
     };
     const { clock, faults } = this;
-    const log = pino({ level: process.env.POSTHOUSE_TEST_LOG ?? 'silent' });
-    this.#relay = await Relay.start(values, { clock, faults, log });
+    this.#relay = await Relay.start(values, { clock, faults, log: this.log });
     this.#peerPort = this.#relay.peerPort ?? 0;
     if (this.#port === 0) this.#port = Number(new URL(this.#relay.https[0] as string).port);
   }

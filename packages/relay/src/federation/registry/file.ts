@@ -106,6 +106,9 @@ export async function enterRelay(network: Network, path: string, entry: RelayEnt
     for await (const other of registry?.listRelays() ?? []) {
       if (other.relay_id !== entry.relay_id) relays.push(other);
     }
+    // Without a change there is nothing to write: a relay starts on a full disk too.
+    const known = await registry?.getRelay(entry.relay_id);
+    if (known?.endpoint === entry.endpoint && known.status === entry.status) return;
     const file: StaticRegistryFile = { context: network.context, relays: [...relays, entry] };
     // If another relay has entered since the file was read, its entry is read first.
     if (replaceUnchanged(path, before, `${JSON.stringify(file, undefined, 2)}\n`)) return;

@@ -32,6 +32,7 @@ export const expiryJobName = 'groups.expiry';
  */
 export const expiryJob: Job = {
   name: expiryJobName,
+  deletes: true,
   async run(context, signal) {
     const { clock, storage } = context;
     const now = clock.now();

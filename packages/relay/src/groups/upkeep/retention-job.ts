@@ -21,6 +21,7 @@ const jobName = 'groups.retention';
 /** Deletes what was stored for as long as was promised at its acceptance (05 §11.2, §11.3). */
 export const retentionJob: Job = {
   name: jobName,
+  deletes: true,
   async run(context, signal) {
     const { clock, storage } = context;
     const now = clock.now();

@@ -1,6 +1,6 @@
 /** The engine for several processes: a PostgreSQL database that all of them use. */
-import { ProtocolError } from '@posthouse/protocol';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
+import { unavailable } from '../unavailable.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
 import { type CommitMark, commitsTable, isCommitted, markCommit } from './commits.ts';
 import { type Lease, PostgresConnections } from './connections.ts';
@@ -186,7 +186,7 @@ export class PostgresStorage implements Storage {
     // Without notices of the other process, this one would answer with outdated state.
     const { lostTo } = this.#lock;
     if (lostTo !== undefined) {
-      return Promise.reject(unavailable('another process has the database', lostTo));
+      return Promise.reject(unavailable('another process has the database', { cause: lostTo }));
     }
     if (this.#running.size >= this.#maxWaiting) {
       return Promise.reject(unavailable('too many calls wait for storage: try again later'));
@@ -209,7 +209,8 @@ export class PostgresStorage implements Storage {
         if (kind === 'lost') this.#markUnreachable(error);
         // Random, so that two calls that conflicted do not conflict again.
         const pause = longest * (0.5 + Math.random() / 2);
-        if (performance.now() + pause > until) throw unavailable(unavailableReasons[kind], error);
+        if (performance.now() + pause > until)
+          throw unavailable(unavailableReasons[kind], { cause: error });
         if (kind === 'conflict') this.#observer.conflicted();
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
@@ -283,7 +284,7 @@ export class PostgresStorage implements Storage {
       await new Promise((resolve) => setTimeout(resolve, outcomePause));
     } while (performance.now() < until);
     this.#observer.commitUnknown(cause);
-    throw unavailable('the outcome of the commit is unknown: check, then try again', cause);
+    throw unavailable('the outcome of the commit is unknown: check, then try again', { cause });
   }
 
   /** Returns `undefined` if the server does not answer, or still has the write in progress. */
@@ -378,8 +379,4 @@ function rollBackAfter(lease: Lease, tx: PostgresTransaction, error: unknown): u
   if (failureKind(reason) === 'lost') lease.release(reason);
   else rollBack(lease);
   return reason;
-}
-
-function unavailable(message: string, cause?: unknown): ProtocolError {
-  return new ProtocolError('temporarily_unavailable', message, { cause });
 }

@@ -6,18 +6,22 @@ import { checkValues } from '../values.ts';
 /** Limit of cached prepared statements per connection. */
 const statementCacheSize = 512;
 
-/** Milliseconds to wait for a lock of another connection. */
-const busyTimeout = 5_000;
-
 /** One SQLite connection with a cache of prepared statements. Synchronous, like SQLite itself. */
 export class SqliteConnection {
   readonly #database: DatabaseSync;
   readonly #statements = new BoundedMap<string, StatementSync>(statementCacheSize);
 
-  constructor(path: string, options: { readonly readOnly: boolean }) {
+  /**
+   * @param options.lockTimeout milliseconds for which a statement blocks the thread while another
+   *   connection holds a lock; 0 by default
+   */
+  constructor(
+    path: string,
+    { readOnly, lockTimeout = 0 }: { readonly readOnly: boolean; readonly lockTimeout?: number },
+  ) {
     this.#database = new DatabaseSync(path, {
-      readOnly: options.readOnly,
-      timeout: busyTimeout,
+      readOnly,
+      timeout: lockTimeout,
       enableForeignKeyConstraints: true,
       enableDoubleQuotedStringLiterals: false,
     });

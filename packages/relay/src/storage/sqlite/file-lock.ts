@@ -1,5 +1,8 @@
 import { SqliteConnection } from './connection.ts';
 
+/** Milliseconds to wait for the lock. */
+const lockTimeout = 5_000;
+
 /**
  * Runs synchronous work while no other caller of this function, in this or another process, runs
  * work under the same lock file. Waits up to five seconds for the lock. The operating system releases
@@ -8,7 +11,7 @@ import { SqliteConnection } from './connection.ts';
  * @throws Error of SQLite if the lock is not free in time
  */
 export function withFileLock<T>(lockFile: string, work: () => T): T {
-  const lock = new SqliteConnection(lockFile, { readOnly: false });
+  const lock = new SqliteConnection(lockFile, { readOnly: false, lockTimeout });
   try {
     lock.execute('PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
     return work();

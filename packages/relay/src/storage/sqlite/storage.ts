@@ -3,11 +3,17 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
 import { SqliteConnection } from './connection.ts';
+import { failureKind, Outage, type SqliteObserver } from './failures.ts';
+import { whileLocked } from './lock-wait.ts';
+import { keepReserve, openWithReserve } from './reserve.ts';
 import { SqliteTransaction } from './transaction.ts';
 import { SqliteWriter } from './writer.ts';
 
-/** SQLite's result code for a lock that another connection holds. */
-const sqliteBusy = 5;
+/**
+ * Milliseconds a call waits for a lock that another process holds on the database: commands hold one
+ * for moments. A command waits longer than a relay, whose callers try again themselves.
+ */
+const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
 /** Limit of snapshots open at once. */
 const readerConnections = 4;
 /** The writer's page cache in KiB: a batch that changes more pages is written to the log twice. */
@@ -27,11 +33,27 @@ const undoOnDisk = 'PRAGMA temp_store=FILE';
  *
  * @throws Error if another relay has the folder open
  */
-export function openSqlite(directory: string, faults: StorageFaults = {}): SqliteStorage {
+export function openSqlite(
+  directory: string,
+  faults: StorageFaults = {},
+  observer?: SqliteObserver,
+): SqliteStorage {
   mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const reserve = join(directory, 'reserve');
+  const storage = openWithReserve(reserve, () => openLocked(directory, faults, observer));
+  keepReserve(reserve);
+  return storage;
+}
+
+function openLocked(
+  directory: string,
+  faults: StorageFaults,
+  observer: SqliteObserver | undefined,
+): SqliteStorage {
   const lock = lockFolder(directory);
   try {
-    return new SqliteStorage(privateFile(databaseOf(directory)), lock, faults);
+    const path = privateFile(databaseOf(directory));
+    return new SqliteStorage(path, { lock, faults, observer, lockTimeout: lockTimeouts.relay });
   } catch (error) {
     lock.close();
     throw error;
@@ -48,7 +70,7 @@ export function openSqliteAlongside(directory: string): SqliteStorage {
   const path = databaseOf(directory);
   if (!existsSync(path))
     throw new Error(`there is no relay.sqlite in ${directory}: check the setting \`data\``);
-  return new SqliteStorage(path, undefined, {});
+  return new SqliteStorage(path, { lockTimeout: lockTimeouts.command });
 }
 
 function databaseOf(directory: string): string {
@@ -69,16 +91,41 @@ function privateFile(path: string): string {
 function lockFolder(directory: string): SqliteConnection {
   const lock = new SqliteConnection(privateFile(join(directory, 'lock')), { readOnly: false });
   try {
-    lock.execute('PRAGMA busy_timeout=0; PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
+    lock.execute('PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
     lock.close();
     // Any other code is a full disk or a broken file, not another process.
-    if ((error as { errcode?: unknown }).errcode !== sqliteBusy) throw error;
+    if (failureKind(error) !== 'locked') throw error;
     throw new Error(`${directory} is in use by another relay process: stop it first`, {
       cause: error,
     });
   }
+}
+
+/** Opens the one connection that writes. */
+function openWriter(path: string): SqliteConnection {
+  const connection = new SqliteConnection(path, { readOnly: false });
+  try {
+    connection.execute('PRAGMA journal_mode=WAL');
+    connection.execute('PRAGMA synchronous=FULL');
+    connection.execute(`PRAGMA cache_size=-${writerCache}`);
+    connection.execute(undoInMemory);
+    // Opens the log and its index, for which there may be no room.
+    connection.get('SELECT count(*) AS tables FROM sqlite_schema', []);
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+interface SqliteParts {
+  readonly lock?: SqliteConnection;
+  readonly faults?: StorageFaults;
+  readonly observer?: SqliteObserver | undefined;
+  /** Milliseconds a call waits for a lock of another process. */
+  readonly lockTimeout: number;
 }
 
 export class SqliteStorage implements Storage {
@@ -95,17 +142,17 @@ export class SqliteStorage implements Storage {
   readonly #idle: SqliteConnection[] = [];
   readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
   readonly #faults: StorageFaults;
+  readonly #outage: Outage;
+  readonly #lockTimeout: number;
   #closed = false;
 
-  constructor(path: string, lock: SqliteConnection | undefined, faults: StorageFaults) {
+  constructor(path: string, { lock, faults = {}, observer, lockTimeout }: SqliteParts) {
     this.#lock = lock;
     this.#faults = faults;
-    this.#write = new SqliteConnection(path, { readOnly: false });
-    this.#write.execute('PRAGMA journal_mode=WAL');
-    this.#write.execute('PRAGMA synchronous=FULL');
-    this.#write.execute(`PRAGMA cache_size=-${writerCache}`);
-    this.#write.execute(undoInMemory);
-    this.#writer = new SqliteWriter(this.#write, faults);
+    this.#outage = new Outage(observer);
+    this.#lockTimeout = lockTimeout;
+    this.#write = openWriter(path);
+    this.#writer = new SqliteWriter(this.#write, { faults, outage: this.#outage, lockTimeout });
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
     }
@@ -114,11 +161,21 @@ export class SqliteStorage implements Storage {
 
   async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     if (this.#closed) throw new Error('storage is closed');
+    try {
+      return await whileLocked(() => this.#readOnce(work), this.#lockTimeout);
+    } catch (error) {
+      throw this.#outage.errorOf(error);
+    }
+  }
+
+  async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     const connection = this.#idle.pop() ?? (await this.#nextIdle());
     const tx = new SqliteTransaction(connection, this.#faults);
     try {
       connection.run('BEGIN', []);
       return await work(tx);
+    } catch (error) {
+      throw failureKind(tx.failure) === 'refused' ? error : tx.failure;
     } finally {
       tx.end();
       try {

@@ -1,6 +1,8 @@
-import { ProtocolError } from '@posthouse/protocol';
 import type { StorageFaults, Writer } from '../types.ts';
+import { unavailable } from '../unavailable.ts';
 import type { SqliteConnection } from './connection.ts';
+import { failureKind, type Outage } from './failures.ts';
+import { whileLocked } from './lock-wait.ts';
 import { SqliteTransaction } from './transaction.ts';
 
 /** Limits of one batch: number of writes, and milliseconds on the thread before it commits. */
@@ -23,23 +25,31 @@ interface Waiting {
 export class SqliteWriter {
   readonly #connection: SqliteConnection;
   readonly #faults: StorageFaults;
+  readonly #outage: Outage;
+  readonly #lockTimeout: number;
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
 
-  constructor(connection: SqliteConnection, faults: StorageFaults) {
+  /** @param parts.lockTimeout milliseconds a write waits for a lock of another process */
+  constructor(
+    connection: SqliteConnection,
+    parts: {
+      readonly faults: StorageFaults;
+      readonly outage: Outage;
+      readonly lockTimeout: number;
+    },
+  ) {
     this.#connection = connection;
-    this.#faults = faults;
+    this.#faults = parts.faults;
+    this.#outage = parts.outage;
+    this.#lockTimeout = parts.lockTimeout;
   }
 
   write<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error('storage is closed'));
     if (this.#waiting.length >= maxWaiting) {
-      const overloaded = new ProtocolError(
-        'temporarily_unavailable',
-        'too many writes wait: try again later',
-      );
-      return Promise.reject(overloaded);
+      return Promise.reject(unavailable('too many writes wait: try again later'));
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
@@ -67,7 +77,7 @@ export class SqliteWriter {
     const answers: (() => void)[] = [];
     const batch: Waiting[] = [];
     try {
-      this.#connection.run('BEGIN IMMEDIATE', []);
+      await whileLocked(() => this.#connection.run('BEGIN IMMEDIATE', []), this.#lockTimeout);
       const started = performance.now();
       while (batch.length < batchSize && performance.now() - started < batchMilliseconds) {
         const next = this.#waiting.shift();
@@ -78,9 +88,10 @@ export class SqliteWriter {
       this.#faults.beforeCommit?.();
       this.#connection.run('COMMIT', []);
     } catch (error) {
-      this.#abandon(batch, error);
+      this.#abandon(batch, this.#outage.errorOf(error));
       return;
     }
+    this.#outage.end();
     for (const answer of answers) answer();
   }
 
@@ -116,7 +127,9 @@ export class SqliteWriter {
       if (!this.#connection.isInTransaction) throw error;
       this.#connection.run('ROLLBACK TO work', []);
       this.#connection.run('RELEASE work', []);
-      answer = () => waiting.reject(error);
+      const isCause = failureKind(tx.failure) !== 'refused';
+      const reason = this.#outage.errorOf(isCause ? tx.failure : error);
+      answer = () => waiting.reject(reason);
     } finally {
       tx.end();
     }
