@@ -35,7 +35,7 @@ const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
   'packages/relay/test/{about,auth,transport}/**',
-  'packages/relay/test/commands/{block,peers,peers-network,withhold}.test.ts',
+  'packages/relay/test/commands/{block,clock,peers,peers-network,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/{eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/delivery-cost.test.ts',

@@ -14,8 +14,8 @@ export const commonHeaders = {
 };
 
 /** Returns the `Retry-After` header of an error, if it has one (02 §5). */
-export function retryHeaders({ code, data }: ProtocolError): Record<string, string> {
-  const wait = code === 'rate_limited' ? data?.retry_after : undefined;
+export function retryHeaders({ data }: ProtocolError): Record<string, string> {
+  const wait = data?.retry_after;
   return typeof wait === 'number' ? { 'retry-after': String(wait) } : {};
 }
 
