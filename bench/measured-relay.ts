@@ -32,6 +32,8 @@ const silentObserver = {
   lockLost() {},
   blocked() {},
   resumed() {},
+  wentBack() {},
+  damaged() {},
 };
 
 /** The cost of one call. */

@@ -46,10 +46,12 @@ import {
   storageBlocked,
   storageCommitUnknown,
   storageConflicted,
+  storageDamaged,
   storageLockLost,
   storageLost,
   storageRestored,
   storageResumed,
+  storageWentBack,
 } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -276,6 +278,8 @@ async function openObservedStorage(
       restored: () => storageRestored(observed),
       blocked: (reason, error) => storageBlocked(observed, { reason, error }),
       resumed: () => storageResumed(observed),
+      wentBack: (transactions) => storageWentBack(observed, transactions),
+      damaged: (problem) => storageDamaged(observed, problem),
       conflicted: () => storageConflicted(observed),
       commitUnknown: (error) => storageCommitUnknown(observed, error),
       lockLost: (error) => storageLockLost(observed, error),

@@ -200,6 +200,21 @@ export function storageResumed({ log, metrics }: Observed): void {
   log.info('storage accepts writes again');
 }
 
+/** Records that the embedded database lacks transactions that were answered as stored. */
+export function storageWentBack({ log, metrics }: Observed, transactions: number): void {
+  metrics.count('storage_went_back');
+  log.error(
+    { transactions },
+    'the database lacks its last transactions: an older copy, or its log ended early; check the disk',
+  );
+}
+
+/** Records that a check found bad pages in the embedded database. */
+export function storageDamaged({ log, metrics }: Observed, problem: string): void {
+  metrics.count('storage_damaged');
+  log.error({ problem }, 'the database is damaged');
+}
+
 /** Records a write that is retried after a conflict. */
 export function storageConflicted({ metrics }: Observed): void {
   metrics.count('storage_conflicts');

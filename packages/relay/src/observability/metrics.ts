@@ -33,6 +33,8 @@ const catalogue = {
   storage_lost: ['counter', 'Times the database could not be reached.'],
   storage_blocked: ['counter', 'Times the embedded database stopped accepting writes.'],
   storage_blocked_now: ['gauge', '1 while the embedded database accepts no writes.'],
+  storage_went_back: ['counter', 'Starts at which the database lacked its last transactions.'],
+  storage_damaged: ['counter', 'Checks that found bad pages in the embedded database.'],
   storage_conflicts: ['counter', 'Writes retried after a conflict.'],
   storage_commits_unknown: ['counter', 'Commits whose outcome is unknown.'],
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],

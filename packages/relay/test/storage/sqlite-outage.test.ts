@@ -15,6 +15,8 @@ let events: string[];
 const observer = {
   blocked: (reason: string) => void events.push(reason),
   resumed: () => void events.push('resumed'),
+  wentBack() {},
+  damaged() {},
 };
 const insert = (name: string) => (tx: Writer) =>
   tx.run('INSERT INTO things (name) VALUES (?)', name);

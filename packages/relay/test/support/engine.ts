@@ -40,6 +40,8 @@ const observer = {
   lockLost() {},
   blocked() {},
   resumed() {},
+  wentBack() {},
+  damaged() {},
 };
 
 /**

@@ -42,6 +42,10 @@ export interface SqliteObserver {
   blocked(reason: string, error: unknown): void;
   /** A write succeeded again. */
   resumed(): void;
+  /** At start, the database lacks transactions that it had committed. */
+  wentBack(transactions: number): void;
+  /** Pages of the database are bad. */
+  damaged(problem: string): void;
 }
 
 /** Whether the database fails for a temporary reason now. */

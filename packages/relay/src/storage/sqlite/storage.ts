@@ -3,7 +3,9 @@ import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
 import { SqliteConnection } from './connection.ts';
+import { checkPages, damageOf } from './damage.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
+import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { keepReserve, openWithReserve } from './reserve.ts';
 import { SqliteTransaction } from './transaction.ts';
@@ -50,13 +52,15 @@ function openLocked(
   faults: StorageFaults,
   observer: SqliteObserver | undefined,
 ): SqliteStorage {
+  const path = databaseOf(directory);
   const lock = lockFolder(directory);
   try {
-    const path = privateFile(databaseOf(directory));
-    return new SqliteStorage(path, { lock, faults, observer, lockTimeout: lockTimeouts.relay });
+    const generationFile = join(directory, 'generation');
+    const parts = { lock, generationFile, faults, observer, lockTimeout: lockTimeouts.relay };
+    return new SqliteStorage(privateFile(path), parts);
   } catch (error) {
     lock.close();
-    throw error;
+    throw damageOf(path, error) ?? error;
   }
 }
 
@@ -122,6 +126,8 @@ function openWriter(path: string): SqliteConnection {
 
 interface SqliteParts {
   readonly lock?: SqliteConnection;
+  /** Path of the file with the number of the last transaction; a command has none. */
+  readonly generationFile?: string;
   readonly faults?: StorageFaults;
   readonly observer?: SqliteObserver | undefined;
   /** Milliseconds a call waits for a lock of another process. */
@@ -142,21 +148,44 @@ export class SqliteStorage implements Storage {
   readonly #idle: SqliteConnection[] = [];
   readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
   readonly #faults: StorageFaults;
+  readonly #observer: SqliteObserver | undefined;
   readonly #outage: Outage;
+  /** Ends with the storage. */
+  readonly #checks = new DisposableStack();
   readonly #lockTimeout: number;
   #closed = false;
 
-  constructor(path: string, { lock, faults = {}, observer, lockTimeout }: SqliteParts) {
+  constructor(path: string, { lock, generationFile, observer, ...parts }: SqliteParts) {
+    const { faults = {}, lockTimeout } = parts;
     this.#lock = lock;
     this.#faults = faults;
+    this.#observer = observer;
     this.#outage = new Outage(observer);
     this.#lockTimeout = lockTimeout;
     this.#write = openWriter(path);
-    this.#writer = new SqliteWriter(this.#write, { faults, outage: this.#outage, lockTimeout });
+    const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
+    const outage = this.#outage;
+    this.#writer = new SqliteWriter(this.#write, { faults, outage, lockTimeout, generation });
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
     }
     this.#idle.push(...this.#readers);
+  }
+
+  /** Looks for lost transactions and bad pages. */
+  #check(path: string, generationFile: string): Generation {
+    try {
+      const found = (problem: string) => this.#observer?.damaged(problem);
+      this.#checks.use(checkPages(this.#write, { path, found }));
+      const generation = this.#checks.use(new Generation(generationFile));
+      const missing = generation.compare(this.#write);
+      if (missing > 0) this.#observer?.wentBack(missing);
+      return generation;
+    } catch (error) {
+      this.#checks.dispose();
+      this.#write.close();
+      throw error;
+    }
   }
 
   async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
@@ -212,6 +241,7 @@ export class SqliteStorage implements Storage {
     while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
     for (const reader of this.#readers) reader.close();
     this.#write.close();
+    this.#checks.dispose();
     this.#lock?.close();
   }
 

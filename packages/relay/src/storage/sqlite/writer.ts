@@ -2,6 +2,7 @@ import type { StorageFaults, Writer } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import type { SqliteConnection } from './connection.ts';
 import { failureKind, type Outage } from './failures.ts';
+import type { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { SqliteTransaction } from './transaction.ts';
 
@@ -27,6 +28,7 @@ export class SqliteWriter {
   readonly #faults: StorageFaults;
   readonly #outage: Outage;
   readonly #lockTimeout: number;
+  readonly #generation: Generation | undefined;
   readonly #waiting: Waiting[] = [];
   #running: Promise<void> | undefined;
   #closed = false;
@@ -38,12 +40,14 @@ export class SqliteWriter {
       readonly faults: StorageFaults;
       readonly outage: Outage;
       readonly lockTimeout: number;
+      readonly generation?: Generation | undefined;
     },
   ) {
     this.#connection = connection;
     this.#faults = parts.faults;
     this.#outage = parts.outage;
     this.#lockTimeout = parts.lockTimeout;
+    this.#generation = parts.generation;
   }
 
   write<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
@@ -86,7 +90,9 @@ export class SqliteWriter {
         answers.push(await this.#savepoint(next));
       }
       this.#faults.beforeCommit?.();
+      this.#generation?.count(this.#connection);
       this.#connection.run('COMMIT', []);
+      this.#generation?.committed();
     } catch (error) {
       this.#abandon(batch, this.#outage.errorOf(error));
       return;
@@ -124,7 +130,7 @@ export class SqliteWriter {
       answer = () => waiting.resolve(value);
     } catch (error) {
       // SQLite undoes the whole transaction by itself when the disk is full or broken.
-      if (!this.#connection.isInTransaction) throw error;
+      if (!this.#connection.isInTransaction) throw tx.failure ?? error;
       this.#connection.run('ROLLBACK TO work', []);
       this.#connection.run('RELEASE work', []);
       const isCause = failureKind(tx.failure) !== 'refused';

@@ -1,0 +1,98 @@
+/** What is noticed at start: lost transactions and bad pages. */
+import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { openSqlite, openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+let events: string[];
+const observer = {
+  blocked() {},
+  resumed() {},
+  wentBack: (transactions: number) => void events.push(`went back ${transactions}`),
+  damaged: (problem: string) => void events.push(problem),
+};
+const open = (path: string) => openSqlite(path, {}, observer);
+
+beforeEach(() => {
+  events = [];
+});
+
+/** A folder as a killed process leaves it after so many writes. */
+async function crashed(writes: number) {
+  using folder = temporaryFolder();
+  const copy = temporaryFolder();
+  await using storage = open(folder.path);
+  await storage.write('a', (tx) => tx.run('CREATE TABLE things (name TEXT)'));
+  for (let count = 0; count < writes; count += 1) {
+    await storage.write('a', (tx) =>
+      tx.run('INSERT INTO things (name) VALUES (?)', 'x'.repeat(3_000)),
+    );
+  }
+  cpSync(folder.path, copy.path, { recursive: true });
+  return copy;
+}
+
+async function restart(path: string): Promise<number> {
+  await using storage = open(path);
+  return (await storage.read((tx) => tx.all('SELECT name FROM things'))).length;
+}
+
+describe('lost transactions', () => {
+  test('none are missing after a crash, a clean stop, or a write of a command', async () => {
+    using folder = await crashed(5);
+    expect(await restart(folder.path)).toBe(5);
+    await using alongside = openSqliteAlongside(folder.path);
+    await alongside.write('a', (tx) => tx.run("INSERT INTO things (name) VALUES ('y')"));
+    expect(await restart(folder.path)).toBe(6);
+    expect(events).toEqual([]);
+  });
+
+  test.each([
+    ['half of its bytes', (size: number) => size / 2],
+    ['nothing but its header', () => 32],
+    ['all but its last byte', (size: number) => size - 1],
+  ])('a log that has %s is noticed, once', async (_what, left) => {
+    using folder = await crashed(5);
+    const log = join(folder.path, 'relay.sqlite-wal');
+    truncateSync(log, left(statSync(log).size));
+    await open(folder.path)[Symbol.asyncDispose]();
+    expect(events).toEqual([expect.stringMatching(/^went back [1-6]$/)]);
+    await open(folder.path)[Symbol.asyncDispose]();
+    expect(events).toHaveLength(1);
+  });
+
+  test('an older copy of the database is noticed', async () => {
+    using folder = await crashed(2);
+    await restart(folder.path);
+    const older = readFileSync(join(folder.path, 'relay.sqlite'));
+    const storage = open(folder.path);
+    for (let count = 0; count < 3; count += 1) {
+      await storage.write('a', (tx) => tx.run("INSERT INTO things (name) VALUES ('z')"));
+    }
+    await storage[Symbol.asyncDispose]();
+    writeFileSync(join(folder.path, 'relay.sqlite'), older);
+    await restart(folder.path);
+    expect(events).toEqual(['went back 3']);
+  });
+});
+
+describe('bad pages', () => {
+  const spoil = (path: string, from: number, bytes: number) => {
+    const file = join(path, 'relay.sqlite');
+    const content = readFileSync(file);
+    content.fill(0xa5, from, from + bytes);
+    writeFileSync(file, content);
+  };
+
+  test.each([
+    ['a page of a table', 8_192, 4_096],
+    ['the header', 0, 100],
+    ['the schema', 100, 3_000],
+  ])('%s: the start is refused with a sentence', async (_what, from, bytes) => {
+    using folder = await crashed(5);
+    await restart(folder.path);
+    spoil(folder.path, from, bytes);
+    expect(() => open(folder.path)).toThrow(/relay\.sqlite is damaged \(.+\): check the disk/);
+  });
+});
