@@ -7,9 +7,22 @@ interface Waiter {
   readonly grant: () => void;
 }
 
+/** Bytes that several pools hold together. */
+export class ByteTotal {
+  readonly capacity: number;
+  used = 0;
+
+  /** @param capacity bytes up to which {@link BytePool.tryAdd} takes more */
+  constructor(capacity: number) {
+    this.capacity = capacity;
+  }
+}
+
 export interface BytePoolOptions {
   /** Bytes up to which {@link BytePool.tryAdd} takes more. */
   readonly capacity: number;
+  /** Shared with other pools. */
+  readonly total: ByteTotal;
   /** Bytes up to which requests are granted. */
   readonly grantable: number;
   readonly clock: PeerClock;
@@ -56,7 +69,9 @@ export class BytePool {
 
   /** Takes bytes that are held already, if they have room; returns whether they had. */
   tryAdd(bytes: number): boolean {
-    if (bytes > 0 && this.#used + bytes > this.#options.capacity) return false;
+    const { capacity, total } = this.#options;
+    if (bytes > 0 && this.#used + bytes > capacity) return false;
+    if (bytes > 0 && total.used + bytes > total.capacity) return false;
     this.#take(bytes);
     return true;
   }
@@ -123,6 +138,7 @@ export class BytePool {
 
   #take(bytes: number): void {
     this.#used += bytes;
+    this.#options.total.used += bytes;
   }
 
   #grant(): void {

@@ -1,6 +1,7 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { decodeHandshakePayload, handshakeSigningInput } from '@posthouse/protocol/federation';
 import { AddressLimits } from './address-limits.ts';
+import { ByteTotal } from './byte-pool.ts';
 import { type PeerClock, systemClock } from './clock.ts';
 import {
   type ConnectionOptions,
@@ -91,6 +92,7 @@ export class PeerHost<P> implements AsyncDisposable {
   readonly #pending = new Set<Socket>();
   readonly #connections = new Set<PeerConnection<P>>();
   readonly #peers = new Map<string, PeerEntry<P>>();
+  readonly #held: ByteTotal;
   readonly #stopping = new AbortController();
 
   /** @throws RangeError for limits that contradict each other */
@@ -107,6 +109,7 @@ export class PeerHost<P> implements AsyncDisposable {
     this.#protocols = withStandardProtocols(protocols, standard);
     const streams = [...this.#protocols.values()].reduce((sum, one) => sum + one.streams, 0);
     checkHeldBytes(limits, streams);
+    this.#held = new ByteTotal(limits.heldBytesOfAll);
     this.#addresses = new AddressLimits(limits, this.#clock);
   }
 
@@ -279,6 +282,7 @@ export class PeerHost<P> implements AsyncDisposable {
   #makePools(key: string): PeerPools {
     return makePeerPools(this.#options.limits, {
       clock: this.#clock,
+      total: this.#held,
       stuck: (reason) => {
         const connections = this.#peers.get(key)?.connections ?? [];
         for (const one of [...connections]) one.abort(new PeerError('limit', reason));

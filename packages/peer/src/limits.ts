@@ -26,6 +26,8 @@ export interface PeerLimits {
   readonly frameBytes: number;
   /** Bytes held for one Peer ID: inbound not handled yet, and outbound not taken. */
   readonly heldBytes: number;
+  /** The same for all together; above it, streams are reset that bring more. */
+  readonly heldBytesOfAll: number;
   /**
    * Requests of one Peer ID that may be sent at once, whatever their size: their first windows have
    * room in `heldBytes`. The other streams send at most `smallRequestBytes`.
@@ -77,6 +79,7 @@ export const defaultPeerLimits: PeerLimits = {
   negotiatingStreams: 96,
   frameBytes: 1_048_576,
   heldBytes: 29_360_128,
+  heldBytesOfAll: 268_435_456,
   largeRequests: 32,
   smallRequestBytes: 16_384,
   ownLargeRequests: 16,

@@ -1,5 +1,5 @@
 /** How the bytes that may be held for one Peer ID are divided, and what fits into them. */
-import { BytePool } from './byte-pool.ts';
+import { BytePool, type ByteTotal } from './byte-pool.ts';
 import type { PeerClock } from './clock.ts';
 import type { PeerLimits } from './limits.ts';
 import { Slots } from './slots.ts';
@@ -26,11 +26,20 @@ export interface PeerPools {
 /** Makes the pools of a peer; `stuck` is called with the reason when one stays full for too long. */
 export function makePeerPools(
   limits: PeerLimits,
-  { clock, stuck }: { readonly clock: PeerClock; readonly stuck: (reason: string) => void },
+  options: {
+    readonly clock: PeerClock;
+    /** Of all peers. */
+    readonly total: ByteTotal;
+    readonly stuck: (reason: string) => void;
+  },
 ): PeerPools {
   const { frameBytes, heldTime, ownLargeRequests } = limits;
+  const { clock, total, stuck } = options;
   const make = (capacity: number, grantable: number, reason: string) =>
-    new BytePool({ capacity, grantable, clock, patience: heldTime, stuck: () => stuck(reason) });
+    new BytePool({
+      ...{ capacity, total, grantable, clock, patience: heldTime },
+      stuck: () => stuck(reason),
+    });
   const pools = (): StreamPools => ({
     inbound: make(inboundBytes(limits), frameBytes, 'too many bytes of the peer wait to be read'),
     outbound: make(frameBytes, frameBytes, 'the peer does not read what it is sent'),
@@ -62,6 +71,9 @@ export function checkHeldBytes(limits: PeerLimits, streams: number): void {
   if (inboundBytes(limits) < needed) {
     const least = 2 * (needed + 2 * frameBytes);
     throw new RangeError(`heldBytes: ${largeRequests} large requests need at least ${least}`);
+  }
+  if (limits.heldBytesOfAll < limits.heldBytes) {
+    throw new RangeError('heldBytesOfAll: at least heldBytes');
   }
   if (ownLargeRequests > largeRequests) {
     throw new RangeError('ownLargeRequests: at most largeRequests, which other relays accept');

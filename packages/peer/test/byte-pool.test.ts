@@ -1,15 +1,16 @@
 import { expect, test } from 'vitest';
-import { BytePool } from '../src/byte-pool.ts';
+import { BytePool, ByteTotal } from '../src/byte-pool.ts';
 import { ManualClock } from './support/clock.ts';
 import { forever, turns } from './support/hosts.ts';
 
-function poolOf(clock = new ManualClock()) {
+function poolOf(clock = new ManualClock(), total = new ByteTotal(1_000)) {
   const seen = { stuck: 0 };
   const stuck = () => {
     seen.stuck += 1;
   };
   const pool = new BytePool({
     capacity: 100,
+    total,
     grantable: 60,
     clock,
     patience: 30_000,
@@ -32,6 +33,14 @@ function granted(pool: BytePool) {
         });
   return { order, ask };
 }
+
+test('07 §C2: pools with one total hold no more than it together', () => {
+  const total = new ByteTotal(120);
+  const [first, second] = [poolOf(undefined, total).pool, poolOf(undefined, total).pool];
+  expect([first.tryAdd(100), second.tryAdd(21), second.tryAdd(20)]).toEqual([true, false, true]);
+  first.release(100);
+  expect([second.tryAdd(80), total.used]).toEqual([true, 100]);
+});
 
 test('07 §C2: requests are granted in their order as bytes are given back', async () => {
   const { pool } = poolOf();

@@ -30,6 +30,7 @@ async function call(connection: PeerConnection<string>, size: number): Promise<v
 const unlimited: PeerLimits = {
   ...testLimits,
   heldBytes: 2 ** 31,
+  heldBytesOfAll: 2 ** 31,
   // What may wait to be sent.
   frameBytes: 2 ** 27,
   largeRequests: 64,
@@ -117,6 +118,34 @@ test('07 §C2: 32 requests of 1 MiB and 32 small ones at once of any peer: none 
   expect(most).toBeLessThanOrEqual(testLimits.heldBytes);
 });
 
+test('07 §C2: all peers together hold at most heldBytesOfAll, and give all of it back', async () => {
+  const { protocols, release } = holdingProtocol();
+  const limits = { ...testLimits, heldBytesOfAll: testLimits.heldBytes };
+  await using listener = hostOf(1, { protocols, limits });
+  const address = await listener.listen(anyPort);
+  const target = { ...address, peerId: identityOf(1).peerId, signal: forever };
+  await using stack = new AsyncDisposableStack();
+  const dialers = [2, 3, 4, 5].map((identity) =>
+    stack.use(hostOf(identity, { limits: { ...unlimited, stopGrace: 0 } })),
+  );
+  const connections = await Promise.all(dialers.map((dialer) => dialer.dial(target)));
+  const held = () => [...listener.connections].reduce((sum, one) => sum + one.heldBytes, 0);
+  const calls = connections.flatMap((connection) =>
+    Array.from({ length: 32 }, () => ask(connection, windowBytes)),
+  );
+  const ended = Promise.allSettled(calls);
+  await until(() => held() > limits.heldBytesOfAll - megabyte);
+  await turns(200);
+  // Each peer may be given credit for one frame more.
+  expect(held()).toBeLessThanOrEqual(limits.heldBytesOfAll + 4 * limits.frameBytes);
+  release();
+  const refused = (await ended).filter(({ status }) => status === 'rejected');
+  expect(refused.length).toBeGreaterThan(0);
+  await until(() => held() === 0);
+  const again = connections.map((connection) => ask(connection, windowBytes));
+  for (const answer of await Promise.all(again)) expect(answer).toHaveLength(1);
+});
+
 test('07 §C2: of 64 own requests of 200 kB, 16 are sent at once; small ones do not wait', async () => {
   const { protocols, seen, release } = holdingProtocol();
   await using pair = await HostPair.start({ listener: { protocols } });
@@ -172,6 +201,7 @@ test('07 §C2: large requests on streams that stay open wait for answers only', 
 
 test.each([
   ['heldBytes that its large requests exceed', { heldBytes: 8 * megabyte }, 'heldBytes'],
+  ['less for all peers than for one', { heldBytesOfAll: 8 * megabyte }, 'heldBytesOfAll: at least'],
   [
     'more own large requests than others accept',
     { ownLargeRequests: 33 },

@@ -7,6 +7,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { start } from 'smoldot';
 import { vi } from 'vitest';
+import { ByteTotal } from '../../src/byte-pool.ts';
 import { systemClock } from '../../src/clock.ts';
 import { PeerConnection, type PeerProtocol } from '../../src/connection.ts';
 import { secureInbound } from '../../src/handshake.ts';
@@ -101,7 +102,11 @@ async function accept(
       decodeHandshakePayload(Buffer.concat([payload, descriptorExtension('{}')])),
     limits: testLimits,
   });
-  const pools = makePeerPools(testLimits, { clock: systemClock, stuck: () => {} });
+  const pools = makePeerPools(testLimits, {
+    clock: systemClock,
+    total: new ByteTotal(testLimits.heldBytesOfAll),
+    stuck: () => {},
+  });
   const options = { keys, isDialer: false, limits: testLimits };
   return agreeOnYamux(socket, options, (channel, rest) => {
     const remote = { peerId, descriptor, address: '127.0.0.1', direction: 'inbound' } as const;
