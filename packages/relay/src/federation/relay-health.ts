@@ -33,6 +33,10 @@ export class RelayHealth implements AsyncDisposable {
   readonly #waiting = new Map<string, StoredHealth>();
   #storing: Promise<void> | undefined;
   readonly #waking = new Set<Promise<void>>();
+  /** Unix seconds at which what waits for a relay was last made due. */
+  readonly #wokenAt: BoundedMap<string, number>;
+  /** Relays that were back once more before the next time at which that may happen. */
+  readonly #wakingLater = new Map<string, Disposable>();
 
   /** @param onBack called when a relay that failed can be reached again */
   constructor(parts: Parts, onBack: (relayId: string) => Promise<void>) {
@@ -40,6 +44,7 @@ export class RelayHealth implements AsyncDisposable {
     this.#onBack = onBack;
     this.#failing = new BoundedMap(parts.limits.federationRegistryRelays);
     this.#okStored = new BoundedMap(parts.limits.federationRegistryRelays);
+    this.#wokenAt = new BoundedMap(parts.limits.federationRegistryRelays);
   }
 
   /** Reads what was stored, before a start. */
@@ -133,12 +138,34 @@ export class RelayHealth implements AsyncDisposable {
     this.#store({ relayId, failing: undefined, lastOk: now });
     if (failing === undefined) return;
     relayBack(this.#parts, { relay: relayId, seconds: now - failing.since });
-    const waking = this.#wake(relayId).finally(() => this.#waking.delete(waking));
-    this.#waking.add(waking);
+    this.#wakeOnceInAWhile(relayId);
+  }
+
+  /**
+   * Makes due what waits for a relay: not more often than its first pause lasts, because a relay that
+   * connects and resets would have all its mail made due and postponed each time.
+   */
+  #wakeOnceInAWhile(relayId: string): void {
+    if (this.#wakingLater.has(relayId)) return;
+    const { clock, limits } = this.#parts;
+    const before = this.#wokenAt.get(relayId);
+    const wait = before === undefined ? 0 : before + limits.peerRetryFirst - clock.now();
+    if (wait <= 0) {
+      this.#wokenAt.set(relayId, clock.now());
+      const waking = this.#wake(relayId).finally(() => this.#waking.delete(waking));
+      this.#waking.add(waking);
+      return;
+    }
+    const timer = clock.after(wait * 1_000, () => {
+      this.#wakingLater.delete(relayId);
+      if (!this.isFailing(relayId)) this.#wakeOnceInAWhile(relayId);
+    });
+    this.#wakingLater.set(relayId, timer);
   }
 
   /** Waits until everything is stored. */
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const timer of this.#wakingLater.values()) timer[Symbol.dispose]();
     await Promise.all([this.#storing, ...this.#waking]);
   }
 

@@ -7,6 +7,8 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 const relay = inProcessRelay();
 const other = `0x${'1'.repeat(40)}`;
 let health: RelayHealth;
+/** How often the relay was said to be back. */
+let back: number;
 
 beforeEach(async () => {
   const entry: RelayEntry = {
@@ -14,7 +16,10 @@ beforeEach(async () => {
     ...{ status: 'active', updated_at: 1 },
   };
   await relay.context.storage.write('relays', (tx) => storeRecords(tx, [entry], 1));
-  health = new RelayHealth(relay.context, async () => {});
+  back = 0;
+  health = new RelayHealth(relay.context, async () => {
+    back += 1;
+  });
 });
 
 describe('07 §C9: the health of another relay', () => {
@@ -24,6 +29,26 @@ describe('07 §C9: the health of another relay', () => {
     expect(await relay.rows('relays')).toMatchObject([
       { failures: 1, last_error: 'reset \ufffd by \ufffd' },
     ]);
+  });
+
+  test('a relay that connects and resets makes its mail due once in a while', () => {
+    const { peerRetryFirst } = relay.context.limits;
+    const flap = () => {
+      health.failed(other, 'reset');
+      health.succeeded(other);
+    };
+    for (let round = 0; round < 20; round += 1) flap();
+    expect(back).toBe(1);
+    relay.clock.advance(peerRetryFirst - 1);
+    expect(back).toBe(1);
+    relay.clock.advance(1);
+    expect(back).toBe(2);
+    flap();
+    health.failed(other, 'reset');
+    relay.clock.advance(peerRetryFirst);
+    expect(back).toBe(2);
+    health.succeeded(other);
+    expect(back).toBe(3);
   });
 
   test('a relay that left the registry fails once as long as it is asked', () => {
