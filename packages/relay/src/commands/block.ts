@@ -14,9 +14,9 @@ import { command, configAndFlags, relayOf, withStorage } from './storage-command
 import { instant, note, print, shortened } from './terminal-output.ts';
 
 const help = `
-A blocked relay is not admitted, whatever the registry says: its connections are closed, its calls
-and routes are refused, and no mail is sent to it. Mail that waits for it stays in the queue until its
-deadline. The block is local: no other relay learns of it.
+A blocked relay is not admitted, whatever the registry says: its connections are closed, its calls and
+the routes that it sends are refused, and it gets no mail. Mail that waits for it stays in the queue
+until its deadline. The block is local: no other relay learns of it.
 
 The command works whether the relay runs or not; a running relay applies it within seconds.
 
