@@ -1,0 +1,56 @@
+import { EventEmitter } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import { holdAnswer } from '../../src/transport/request-bytes.ts';
+import { ManualClock } from '../support/clock.ts';
+
+/** 02 §18: answers over HTTP that a peer does not take. */
+
+const clock = new ManualClock();
+const context = { clock, limits: defaultLimits };
+const owner = { kind: 'account', id: 'ann' } as const;
+let bytes: ByteAccounts;
+beforeEach(() => {
+  bytes = new ByteAccounts(context);
+});
+
+class FakeResponse extends EventEmitter {
+  closed = false;
+  readonly socket = { destroy: vi.fn() };
+
+  close(): void {
+    this.closed = true;
+    this.emit('close');
+  }
+}
+
+function answer(length: number): FakeResponse {
+  const response = new FakeResponse();
+  const real = response as unknown as ServerResponse;
+  holdAnswer({ context, bytes, owner, response: real }, length);
+  return response;
+}
+
+const turn = () => new Promise((go) => setImmediate(go));
+
+test('one that is not taken within the time allowed ends its connection', async () => {
+  const [slow, taken] = [answer(1_000), answer(1_000)];
+  expect(bytes.waiting.total).toBe(2_000);
+  taken.close();
+  clock.advance(60);
+  await turn();
+  expect(slow.socket.destroy).toHaveBeenCalledOnce();
+  expect(taken.socket.destroy).not.toHaveBeenCalled();
+  slow.close();
+  expect(bytes.waiting.total).toBe(0);
+});
+
+test('above 16 MiB of one account, the connection with most ends', () => {
+  const mebibyte = 1_048_576;
+  const [large, ...others] = [10, 3, 3, 1].map((count) => answer(count * mebibyte));
+  expect(large?.socket.destroy).toHaveBeenCalledOnce();
+  for (const other of others) expect(other.socket.destroy).not.toHaveBeenCalled();
+  expect(bytes.waiting.total).toBe(7 * mebibyte);
+});
