@@ -1,7 +1,7 @@
 /** What is noticed at start: lost transactions and bad pages. */
 import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { openSqlite, openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
@@ -94,5 +94,24 @@ describe('bad pages', () => {
     await restart(folder.path);
     spoil(folder.path, from, bytes);
     expect(() => open(folder.path)).toThrow(/relay\.sqlite is damaged \(.+\): check the disk/);
+  });
+
+  test('of a database over 32 MiB: found while the relay runs', async () => {
+    using folder = await crashed(5);
+    {
+      await using storage = open(folder.path);
+      for (let count = 0; count < 9; count += 1) {
+        await storage.write('a', (tx) =>
+          tx.run('INSERT INTO things (name) VALUES (?)', 'x'.repeat(4_000_000)),
+        );
+      }
+    }
+    spoil(folder.path, 8_192_000, 4_096);
+    await using storage = open(folder.path);
+    expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
+    await vi.waitFor(
+      () => expect(events).toEqual([expect.stringMatching(/is damaged \(.+\): check the disk/)]),
+      { timeout: 30_000, interval: 20 },
+    );
   });
 });
