@@ -98,15 +98,14 @@ describe('02 §4: without room', () => {
   });
 });
 
-const disk = SmallDisk.mount();
-
-describe.skipIf(disk === undefined)('a relay on a full disk', () => {
-  const small = disk as SmallDisk;
+describe.skipIf(!SmallDisk.isPossible())('a relay on a full disk', () => {
+  let small: SmallDisk;
   const lines: { msg: string; level: number }[] = [];
   const log = pino({ level: 'info' }, { write: (line) => void lines.push(JSON.parse(line)) });
   let relay: ServedRelay;
 
   beforeAll(async () => {
+    small = SmallDisk.mount() as SmallDisk;
     const { path } = small;
     const config = { data: path, storage: { engine: 'sqlite', url: '', connections: 2 } } as const;
     const data: ServedRelayData = { path, config, [Symbol.asyncDispose]: () => Promise.resolve() };

@@ -14,6 +14,13 @@ export class SmallDisk implements Disposable {
     this.path = path;
   }
 
+  /** Tells whether the user may mount a file system. */
+  static isPossible(): boolean {
+    const disk = SmallDisk.mount();
+    disk?.[Symbol.dispose]();
+    return disk !== undefined;
+  }
+
   /** Returns `undefined` if the user may not mount a file system. */
   static mount(): SmallDisk | undefined {
     const path = mkdtempSync(join(tmpdir(), 'posthouse-disk-'));
