@@ -53,4 +53,6 @@ test('above 16 MiB of one account, the connection with most ends', () => {
   expect(large?.socket.destroy).toHaveBeenCalledOnce();
   for (const other of others) expect(other.socket.destroy).not.toHaveBeenCalled();
   expect(bytes.waiting.total).toBe(7 * mebibyte);
+  expect(answer(17 * mebibyte).socket.destroy).toHaveBeenCalledOnce();
+  expect(bytes.waiting.total).toBe(7 * mebibyte);
 });
