@@ -8,6 +8,9 @@ import type { ClaimedDelivery } from './queue-store.ts';
 import { type PausedLane, relocate } from './relocate.ts';
 import { deliveryJobName } from './rules.ts';
 
+/** Milliseconds between two turns: the answers that arrive meanwhile share a transaction. */
+const turnInterval = 4;
+
 /** Milliseconds between reads of newly due deliveries while slow ones are in flight. */
 const pollInterval = 1_000;
 
@@ -39,6 +42,8 @@ class DeliveryRun {
   readonly #relocating = new Map<string, Set<string>>();
   #changed = Promise.withResolvers<void>();
   #isChanged = false;
+  /** When the last turn began, in milliseconds of `performance.now()`. */
+  #turnAt = 0;
 
   constructor(context: RelayContext, signal: AbortSignal) {
     this.#context = context;
@@ -52,8 +57,7 @@ class DeliveryRun {
 
   async untilIdle(): Promise<void> {
     for (;;) {
-      // Sockets are read first: the answers that have arrived share a transaction.
-      await new Promise((resolve) => setImmediate(resolve));
+      await this.#untilTurn();
       this.#isChanged = false;
       this.#changed = Promise.withResolvers<void>();
       await this.#turn();
@@ -63,6 +67,16 @@ class DeliveryRun {
       using _poll = this.#context.clock.after(pollInterval, this.noteChange);
       await this.#changed.promise;
     }
+  }
+
+  /** Waits until the next turn may begin. Sockets are read first, also before the first one. */
+  async #untilTurn(): Promise<void> {
+    const wait = this.#turnAt + turnInterval - performance.now();
+    await new Promise((resolve) => {
+      if (wait > 0) setTimeout(resolve, wait);
+      else setImmediate(resolve);
+    });
+    this.#turnAt = performance.now();
   }
 
   /**
