@@ -13,6 +13,12 @@ const production = {
   addressBytes: 2_097_152,
   addressBytesBurst: 16_777_216,
   connectionsPerAddress: 2_000,
+  accountBytes: 2_097_152,
+  accountBytesBurst: 16_777_216,
+  receivedBytesPerAddress: 16_777_216,
+  receivedBytesPerAccount: 16_777_216,
+  waitingBytesPerAddress: 16_777_216,
+  waitingBytesPerAccount: 16_777_216,
 };
 const start = (limits = {}) => ServedRelay.start({ limits: { ...production, ...limits } });
 const json = { 'content-type': 'application/json' };
