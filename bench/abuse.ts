@@ -40,6 +40,13 @@ const production = {
   addressBytes: 2_097_152,
   addressBytesBurst: 16_777_216,
   connectionsPerAddress: 2_000,
+  accountBytes: 2_097_152,
+  accountBytesBurst: 16_777_216,
+  receivedBytesPerAddress: 16_777_216,
+  receivedBytesPerAccount: 16_777_216,
+  waitingBytesPerAddress: 16_777_216,
+  waitingBytesPerAccount: 16_777_216,
+  unboundTimeout: 60_000,
 };
 
 interface Latency {

@@ -2,6 +2,7 @@ import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { slowestPeer } from './request-bytes.ts';
 
 export interface OutgoingParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
@@ -96,7 +97,8 @@ export class OutgoingBytes implements Disposable {
   #checkProgress(): void {
     if (this.#messages === 0) return;
     const { clock, limits } = this.#parts.context;
-    const left = this.#progressAt + limits.sendTimeout - clock.monotonic();
+    const allowed = limits.sendTimeout + this.#waiting.bytes / slowestPeer;
+    const left = this.#progressAt + allowed - clock.monotonic();
     if (left > 0) this.#startDeadline(left);
     else this.#parts.tooSlow();
   }

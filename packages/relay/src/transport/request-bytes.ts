@@ -77,6 +77,9 @@ export class RequestBytes {
   }
 }
 
+/** Bytes that a peer takes in a millisecond, at least: it has that much longer for a large answer. */
+export const slowestPeer = 4;
+
 /**
  * Holds an answer until the peer has taken it; ends the connection of a peer that does not take it in
  * time, or has too much waiting.
@@ -88,7 +91,7 @@ export function holdAnswer(
   const end = () => void response.socket?.destroy();
   const hold = bytes.waiting.open(owner, end);
   // A write that ended while this process was busy is announced first.
-  const deadline = context.clock.after(context.limits.sendTimeout, () =>
+  const deadline = context.clock.after(context.limits.sendTimeout + length / slowestPeer, () =>
     setImmediate(() => response.closed || end()),
   );
   response.once('close', () => {

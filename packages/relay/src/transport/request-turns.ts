@@ -19,7 +19,7 @@ interface Turn {
   current: ServerResponse;
   readonly waiting: Waiting[];
   /** Of the requests that wait or were refused. */
-  readonly holds: ByteHold[];
+  readonly holds: Set<ByteHold>;
 }
 
 interface Waiting {
@@ -51,7 +51,7 @@ export class RequestTurns {
     const { socket } = request;
     const turn = this.#turns.get(socket);
     if (turn === undefined) {
-      this.#turns.set(socket, { current: response, waiting: [], holds: [] });
+      this.#turns.set(socket, { current: response, waiting: [], holds: new Set() });
       this.#start(request, response);
       return;
     }
@@ -61,7 +61,7 @@ export class RequestTurns {
     const owner = { kind: 'address', id: clients.of(request) } as const;
     const end = () => void socket.destroy();
     const hold = bytes.received.open(owner, end);
-    turn.holds.push(hold);
+    turn.holds.add(hold);
     if (!hold.add(waitingRequestCharge)) {
       end();
     } else if (waiting.length + 1 < pipelinedRequests) {
@@ -83,6 +83,7 @@ export class RequestTurns {
         return;
       }
       next.hold[Symbol.dispose]();
+      turn.holds.delete(next.hold);
       turn.current = next.response;
       this.#start(next.request, next.response);
     });

@@ -58,6 +58,22 @@ test('a peer that takes an answer now and then is not ended; one that stops is',
   clock.advance(59);
   await turn();
   expect(tooSlow).not.toHaveBeenCalled();
+  // A small answer counts 2 KiB, for which a peer has half a second more.
+  clock.advance(1);
+  await turn();
+  expect(tooSlow).not.toHaveBeenCalled();
+  clock.advance(1);
+  await turn();
+  expect(tooSlow).toHaveBeenCalledOnce();
+});
+
+test('a peer has more time for a large answer: a second for each 4,000 bytes', async () => {
+  const { sender, tooSlow, clock } = outgoing({ sendTimeout: 60_000 });
+  const turn = () => new Promise((go) => setImmediate(go));
+  sender.send('x'.repeat(1_000_000));
+  clock.advance(310);
+  await turn();
+  expect(tooSlow).not.toHaveBeenCalled();
   clock.advance(1);
   await turn();
   expect(tooSlow).toHaveBeenCalledOnce();

@@ -36,10 +36,14 @@ function answer(length: number): FakeResponse {
 const turn = () => new Promise((go) => setImmediate(go));
 
 test('one that is not taken within the time allowed ends its connection', async () => {
-  const [slow, taken] = [answer(1_000), answer(1_000)];
-  expect(bytes.waiting.total).toBe(2_000);
+  const [slow, taken] = [answer(4_000), answer(4_000)];
+  expect(bytes.waiting.total).toBe(8_000);
   taken.close();
   clock.advance(60);
+  await turn();
+  expect(slow.socket.destroy).not.toHaveBeenCalled();
+  // A second more for each 4,000 bytes.
+  clock.advance(1);
   await turn();
   expect(slow.socket.destroy).toHaveBeenCalledOnce();
   expect(taken.socket.destroy).not.toHaveBeenCalled();

@@ -107,9 +107,13 @@ function lockFolder(directory: string): SqliteConnection {
   }
 }
 
-/** Opens the one connection that writes. */
+/**
+ * Opens the one connection that writes. Another process may be closing the database meanwhile: only
+ * here the thread waits for its lock.
+ */
 function openWriter(path: string): SqliteConnection {
-  const connection = new SqliteConnection(path, { readOnly: false });
+  const lockTimeout = lockTimeouts.command;
+  const connection = new SqliteConnection(path, { readOnly: false, lockTimeout });
   try {
     connection.execute('PRAGMA journal_mode=WAL');
     connection.execute('PRAGMA synchronous=FULL');
@@ -117,6 +121,7 @@ function openWriter(path: string): SqliteConnection {
     connection.execute(undoInMemory);
     // Opens the log and its index, for which there may be no room.
     connection.get('SELECT count(*) AS tables FROM sqlite_schema', []);
+    connection.execute('PRAGMA busy_timeout=0');
     return connection;
   } catch (error) {
     connection.close();
