@@ -16,9 +16,9 @@ import { homeOf } from './home.ts';
 import { markInactive, readInactiveOf, unmarkInactive } from './inactive-store.ts';
 import { deleteRemoteDevices, readRemoteDevices } from './remote-device-store.ts';
 import { readCallingRemoteDevice, requireNotInactive } from './remote-devices.ts';
+import { deleteStaged } from './staged-store.ts';
 import {
   type Device,
-  deleteStaged,
   readCurrentDevice,
   readDevices,
   type StoredState,

@@ -7,7 +7,7 @@ import {
   nextDeviceExpiry,
   readExpiredDevices,
 } from './inactive-store.ts';
-import { deleteExpiredStaged, nextStagedDeadline } from './store.ts';
+import { deleteExpiredStaged, nextStagedDeadline } from './staged-store.ts';
 
 /** Rows read or removed at once. */
 const batchSize = 200;

@@ -18,7 +18,8 @@ import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { confirmHome, knownRoute } from '../home.ts';
 import { endAnnouncement, readPreviousRelay } from '../own-route-store.ts';
 import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
-import { deleteProfile, type KnownRoute, readRoute, readStaged, readState } from '../store.ts';
+import { readStaged } from '../staged-store.ts';
+import { deleteProfile, type KnownRoute, readRoute, readState } from '../store.ts';
 import { ownRoutesJobName, storeRoute } from '../store-route.ts';
 
 /** `account.route.publish` (03 section 9). */

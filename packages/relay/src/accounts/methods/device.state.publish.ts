@@ -10,14 +10,8 @@ import { activateState, confirmDevice, devicesFrom, wakeDeviceJobs } from '../de
 import { homeOf } from '../home.ts';
 import { isRepeatedState, isSeenState } from '../rules.ts';
 import { readSeenState } from '../seen-store.ts';
-import {
-  type Device,
-  readStaged,
-  readState,
-  type StoredState,
-  stagingFullUntil,
-  writeStaged,
-} from '../store.ts';
+import { readStaged, stagingFullUntil, writeStaged } from '../staged-store.ts';
+import { type Device, readState, type StoredState } from '../store.ts';
 
 /** A submitted state with all its signatures verified. */
 interface VerifiedState {
