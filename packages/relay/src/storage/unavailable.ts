@@ -1,16 +1,12 @@
 import { ProtocolError } from '@posthouse/protocol';
 
-/** Seconds after which a caller may try again, unless more is known. */
-const soon = 1;
-
 /**
- * Creates the error of a call that storage cannot serve now: `temporarily_unavailable` with
- * `retry_after`.
+ * Creates the error of a call that storage cannot serve now: `temporarily_unavailable`. It has no
+ * hint when to try again, which only `rate_limited` may have (02 §5).
  */
 export function unavailable(
   message: string,
-  { cause, retryAfter = soon }: { readonly cause?: unknown; readonly retryAfter?: number } = {},
+  options: { readonly cause?: unknown } = {},
 ): ProtocolError {
-  const data = { retry_after: retryAfter };
-  return new ProtocolError('temporarily_unavailable', message, { data, cause });
+  return new ProtocolError('temporarily_unavailable', message, options);
 }

@@ -29,11 +29,10 @@ export function failureKind(error: unknown): FailureKind {
   return kinds.get(errcode & primaryCode) ?? 'refused';
 }
 
-/** By kind: what it means, and the seconds after which a caller may try again. */
 const reasons = {
-  locked: { text: 'another process locks the database', retryAfter: 1 },
-  full: { text: 'the disk is full', retryAfter: 30 },
-  failing: { text: 'the disk fails', retryAfter: 30 },
+  locked: 'another process locks the database',
+  full: 'the disk is full',
+  failing: 'the disk fails',
 } as const;
 
 /** Operators see when the database stops serving, and when it serves again. */
@@ -61,10 +60,10 @@ export class Outage {
   errorOf(error: unknown): unknown | ProtocolError {
     const kind = failureKind(error);
     if (kind === 'refused') return error;
-    const { text, retryAfter } = reasons[kind];
-    if (!this.#isBlocked) this.#observer?.blocked(text, error);
+    const reason = reasons[kind];
+    if (!this.#isBlocked) this.#observer?.blocked(reason, error);
     this.#isBlocked = true;
-    return unavailable(`${text}: try again later`, { cause: error, retryAfter });
+    return unavailable(`${reason}: try again later`, { cause: error });
   }
 
   /** Ends the outage, after a commit. */
