@@ -54,6 +54,24 @@ describe('02 §10: sessions', () => {
     expect(relay.sockets).toBe(before);
   });
 
+  test('02 §18: over HTTPS, calls that need no session carry the session all the same', async () => {
+    using inner = new NodeTransport({ ca: relay.world.ca });
+    const carried: boolean[] = [];
+    const request: NodeTransport['request'] = async (asked) => {
+      const { pathname } = new URL(asked.url);
+      if (pathname.endsWith('/relay/info')) {
+        carried.push(Object.hasOwn(asked.headers, 'x-svc-session'));
+      }
+      return await inner.request(asked);
+    };
+    const ann = await person({ prefer: 'http', transport: { request } });
+    await ann.sync();
+    expect(carried).not.toContain(true);
+    carried.length = 0;
+    await ann.groups.create({ name: 'mine' });
+    expect(carried).toEqual([true]);
+  });
+
   test('one session serves many calls, on either transport', async () => {
     for (const prefer of ['websocket', 'http'] as const) {
       const ann = await person({ prefer });

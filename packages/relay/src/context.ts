@@ -46,6 +46,8 @@ export interface Sessions {
   readonly changes: number;
   /** Whether {@link find} would answer from memory. */
   isCached(token: string): boolean;
+  /** Whether the token was good for a session when it was last looked up, as far as that is cached. */
+  isKnown(token: string): boolean;
   /** Returns the valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
   find(token: string, origin: string): Promise<Session | undefined>;
   /** Reads the session from storage, past any cache; `undefined` once it is over. */

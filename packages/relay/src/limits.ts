@@ -282,6 +282,10 @@ export const RelayLimits = Type.Object({
   accountBurst: limit(1_000, 'Calls of one account at once.'),
   addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
   addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
+  tokenLookups: limit(
+    16,
+    'Look-ups of tokens under way at once that one address causes after it used up its calls.',
+  ),
   routeResolvesPerCall: limit(
     4,
     'Calls of account.route.resolve without a session that count as one call of their address.',

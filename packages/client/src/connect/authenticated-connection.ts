@@ -1,5 +1,5 @@
 /** One authenticated connection to a relay: a wire with its session, from opening to its end. */
-import { type MethodName, methods, type Network, relayOrigin } from '@posthouse/protocol';
+import { type MethodName, type Network, relayOrigin } from '@posthouse/protocol';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../errors.ts';
 import { untilAborted, withDeadline } from './deadline.ts';
@@ -96,7 +96,8 @@ export class AuthenticatedConnection {
   /** Sends one request with the session. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
   async exchange(method: MethodName, params: object, signal: AbortSignal) {
     await this.#renewWhenDue(signal);
-    const token = methods[method].session === 'none' ? undefined : this.#session?.token;
+    // Also if the method needs no session: the relay counts the call on the account then.
+    const token = this.#session?.token;
     return await withDeadline(signal, this.#options.timeout, (bounded) =>
       this.wire.exchange(method, params, { token, signal: bounded }),
     );

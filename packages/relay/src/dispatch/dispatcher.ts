@@ -18,6 +18,7 @@ import type { AnyHandler, Handlers, ResultValue } from './handler.ts';
 import { checkParams } from './params.ts';
 import { RateLimiter, takeFrom } from './rate-limiter.ts';
 import { refusalOf } from './refusal.ts';
+import { TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
 export interface DecodedRequest {
@@ -48,6 +49,7 @@ export class Dispatcher {
   readonly #handlers: Handlers;
   readonly #accounts: RateLimiter;
   readonly #addresses: RateLimiter;
+  readonly #tokens: TokenLookups;
 
   constructor(context: RelayContext, handlers: Handlers) {
     const { clock, limits } = context;
@@ -63,6 +65,7 @@ export class Dispatcher {
       burst: limits.addressBurst,
       clock,
     });
+    this.#tokens = new TokenLookups({ context, addresses: this.#addresses });
   }
 
   /**
@@ -163,7 +166,7 @@ export class Dispatcher {
 
   /**
    * Charges a call that needs no session: to the account of the session that it carries all the
-   * same, as far as that costs no look-up; otherwise to the address, which others may share.
+   * same; otherwise to the address, which others may share.
    */
   #chargeWithoutRule({ method, credentials, address }: DecodedRequest): void {
     const { limits } = this.#context;
@@ -197,17 +200,11 @@ export class Dispatcher {
     token: string,
     { method, origin, address }: Pick<DecodedRequest, 'method' | 'origin' | 'address'>,
   ): Promise<Session | undefined> {
-    const { sessions } = this.#context;
-    if (!this.#isServed(method) || methods[method].session === 'none') {
-      return sessions.isCached(token) ? await sessions.find(token, origin) : undefined;
-    }
-    // An uncached token costs a storage read, so the address is charged first. A call with a valid
-    // token is charged to its account alone.
-    const isCached = sessions.isCached(token);
-    if (!isCached) takeFrom(this.#addresses, address);
-    const session = await sessions.find(token, origin);
-    if (session !== undefined && !isCached) this.#addresses.giveBack(address);
-    if (session === undefined && isCached) takeFrom(this.#addresses, address);
+    if (!this.#isServed(method)) return undefined;
+    const session = await this.#tokens.find({ token, origin, address });
+    // A call that needs no session is charged itself.
+    const isCharged = methods[method].session === 'none';
+    if (session === undefined && isCharged) this.#addresses.giveBack(address);
     return session;
   }
 

@@ -76,6 +76,10 @@ export class RateLimiter {
  */
 export function takeFrom(limiter: RateLimiter, key: string, price?: number): void {
   const wait = limiter.take(key, price);
-  if (wait === 0) return;
-  throw new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
+  if (wait > 0) throw tooManyCalls(wait);
+}
+
+/** Returns the error of a call above its rate. */
+export function tooManyCalls(wait: number): ProtocolError {
+  return new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
 }

@@ -44,6 +44,10 @@ export class SessionCache implements Sessions, Disposable {
     return this.#fresh(secretHash(token)) !== undefined;
   }
 
+  isKnown(token: string): boolean {
+    return isSecretText(token) && this.#cache.get(secretHash(token)) !== undefined;
+  }
+
   async find(token: string, origin: string): Promise<Session | undefined> {
     if (!isSecretText(token)) return undefined;
     const hash = secretHash(token);
@@ -71,6 +75,7 @@ export class SessionCache implements Sessions, Disposable {
     const changes = this.#changes;
     const readAt = this.#clock.monotonic();
     const stored = await this.#storage.read((tx) => readSession(tx, hash));
+    if (stored === undefined) this.#cache.delete(hash);
     // A change announced meanwhile may be newer than the snapshot that was read.
     if (stored !== undefined && changes === this.#changes) {
       this.#cache.set(hash, { ...stored, readAt });

@@ -47,3 +47,15 @@ test('02 §5: a call that carries a session is charged to its account', async ()
   expect([await info(), await info({ token })]).toEqual(['ok', 'ok']);
   expect([await info(), await info({ token })]).toEqual(['rate_limited', 'rate_limited']);
 });
+
+test('02 §18: a session seen for the first time is found though a neighbour used up the address', async () => {
+  const { token } = await relay.logInDevice(ann);
+  const http = relay.http();
+  const sync = (text: string) =>
+    http.call('message.timeline.sync', {}, { token: text }).then(codeOf);
+  relay.clock.advance(3);
+  await untilRefused(() => http.call('relay.info', {}).then(codeOf));
+  expect([await sync(token), await sync('guessed'), await sync(token)]).toEqual([
+    ...['ok', 'rate_limited', 'ok'],
+  ]);
+});
