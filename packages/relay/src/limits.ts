@@ -273,7 +273,7 @@ export const RelayLimits = Type.Object({
   connectionsPerAddress: limit(2_000, 'Open connections of one address.'),
   sendBufferBytes: limit(
     4_194_304,
-    'Bytes waiting for a peer that reads slowly before it is disconnected.',
+    'Bytes waiting for a peer that reads slowly before it is disconnected; its next requests wait from the half on.',
   ),
   requestTimeout: timer(30_000, 'Milliseconds a peer has for the headers and body of a request.'),
   pingInterval: timer(30_000, 'Milliseconds between pings of a WebSocket connection.'),

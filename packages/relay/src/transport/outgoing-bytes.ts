@@ -10,6 +10,8 @@ export interface OutgoingParts {
   /** Whose the bytes are until the connection is bound. */
   readonly owner: ByteOwner;
   readonly socket: WebSocket;
+  /** Called when the peer has taken something. */
+  readonly taken: () => void;
   /** Called if too many bytes wait for the peer, or for too long. */
   readonly tooSlow: () => void;
 }
@@ -32,6 +34,11 @@ export class OutgoingBytes implements Disposable {
     this.#waiting = parts.bytes.waiting.open(parts.owner, parts.tooSlow);
   }
 
+  /** Bytes that wait for the peer, with what their memory costs in addition. */
+  get waitingBytes(): number {
+    return this.#waiting.bytes;
+  }
+
   /** Sends a text; `sent` is called when it was written to the network. */
   send(text: string, sent?: () => void): void {
     const { socket, context, tooSlow } = this.#parts;
@@ -52,6 +59,7 @@ export class OutgoingBytes implements Disposable {
       this.#progressAt = context.clock.monotonic();
       this.#waiting.release(charge);
       sent?.();
+      this.#parts.taken();
     });
   }
 

@@ -21,6 +21,7 @@ import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
+import { RequestQueue } from './request-queue.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003, policy: 1008, tryAgainLater: 1013 } as const;
@@ -49,6 +50,7 @@ export class WebSocketConnection {
   readonly #parts: ConnectionParts;
   readonly #incoming: IncomingBytes;
   readonly #outgoing: OutgoingBytes;
+  readonly #requests: RequestQueue;
   readonly #outstanding = new Set<RpcId>();
   #bound: BoundSession | undefined;
   /** Data of the ping that the peer has not answered. */
@@ -74,7 +76,12 @@ export class WebSocketConnection {
     });
     this.#outgoing = new OutgoingBytes({
       ...common,
+      taken: () => this.#requests.startNext(),
       tooSlow: () => this.#end('peer reads too slowly'),
+    });
+    this.#requests = new RequestQueue({
+      context,
+      waitingBytes: () => this.#outgoing.waitingBytes,
     });
     connectionOpened(context);
     this.#startUnboundDeadline();
@@ -137,7 +144,7 @@ export class WebSocketConnection {
       this.#send(envelope.answer);
       return;
     }
-    const { id } = envelope;
+    const { id, method } = envelope;
     if (this.#outstanding.has(id)) {
       this.#send(
         encodeRefusal(id, rpcErrors.invalid_request, 'a request with this id is in progress'),
@@ -155,7 +162,7 @@ export class WebSocketConnection {
       return;
     }
     this.#outstanding.add(id);
-    void this.#answer(envelope, hold);
+    this.#requests.add({ method, hold, start: () => this.#answer(envelope, hold) });
   }
 
   async #answer({ id, method, params }: RpcRequest, hold: ByteHold): Promise<void> {
@@ -253,6 +260,7 @@ export class WebSocketConnection {
   #close(code: number, reason: EndReason): void {
     this.#isStopping = true;
     this.#endReason ??= reason;
+    this.#requests[Symbol.dispose]();
     this.#socket.close(code, reason);
     // As the library does after a broken frame: it does not wait for the peer.
     this.#stream.removeAllListeners('data').resume();
@@ -266,6 +274,7 @@ export class WebSocketConnection {
 
   #closed(): void {
     this.#isClosed = true;
+    this.#requests[Symbol.dispose]();
     this.#incoming[Symbol.dispose]();
     this.#outgoing[Symbol.dispose]();
     this.#unboundDeadline?.[Symbol.dispose]();

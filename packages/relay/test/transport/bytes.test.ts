@@ -170,6 +170,17 @@ describe('02 §18: connections without a session', () => {
   });
 });
 
+describe('02 §18: answers', () => {
+  test('of many requests at once wait for a peer that reads; it is not ended', async () => {
+    // Four answers fill the buffer.
+    const limits = { messageCharge: mebibyte / 4, sendBufferBytes: mebibyte };
+    await using relay = await start(limits);
+    const client = await relay.socket();
+    const calls = Array.from({ length: 60 }, () => client.call('relay.info'));
+    for (const answer of await Promise.all(calls)) expect(answer).toHaveProperty('result');
+  });
+});
+
 describe('02 §18: peers that do not read', () => {
   test('take an answer within the time allowed, or are ended', async () => {
     await using relay = await start({ sendBufferBytes: 16_777_216 });

@@ -19,11 +19,11 @@ function outgoing(limits = {}) {
     pong: (data: Buffer, _mask: boolean, done: () => void) =>
       pongs.push({ data: String(data), written: done }),
   } as unknown as WebSocket;
-  const tooSlow = vi.fn();
+  const [tooSlow, taken] = [vi.fn(), vi.fn()];
   const bytes = new ByteAccounts(context);
   const owner = { kind: 'address', id: 'a' } as const;
-  const sender = new OutgoingBytes({ context, bytes, owner, socket, tooSlow });
-  return { sender, bytes, written, pongs, tooSlow, clock };
+  const sender = new OutgoingBytes({ context, bytes, owner, socket, taken, tooSlow });
+  return { sender, bytes, written, pongs, taken, tooSlow, clock };
 }
 
 test('small answers count as much as the memory they take', () => {
