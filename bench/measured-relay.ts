@@ -30,6 +30,7 @@ const silentObserver = {
   conflicted() {},
   commitUnknown() {},
   lockLost() {},
+  unannounced() {},
   blocked() {},
   resumed() {},
   wentBack() {},

@@ -13,7 +13,7 @@ import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
-import type { Clock, RelayContext } from './context.ts';
+import type { Bus, Clock, RelayContext } from './context.ts';
 import { ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
@@ -39,20 +39,8 @@ import { FairScheduler } from './notifications/fair-scheduler.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { openBus } from './notifications/open-bus.ts';
-import {
-  noTrustedProxy,
-  relayStarted,
-  relayStopped,
-  storageBlocked,
-  storageCommitUnknown,
-  storageConflicted,
-  storageDamaged,
-  storageLockLost,
-  storageLost,
-  storageRestored,
-  storageResumed,
-  storageWentBack,
-} from './observability/events.ts';
+import { publishResync } from './notifications/publish-resync.ts';
+import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { noPeerListener } from './observability/peer-events.ts';
@@ -61,8 +49,8 @@ import { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
-import { openStorage } from './storage/open.ts';
-import type { Storage, StorageFaults } from './storage/types.ts';
+import { openObservedStorage } from './storage/observed.ts';
+import type { StorageFaults } from './storage/types.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ByteAccounts } from './transport/byte-accounts.ts';
@@ -228,11 +216,17 @@ async function createContext(
   const network = new Network({ context, word, primitives: nodePrimitives });
   const metrics = new Metrics();
   const observed = { log, metrics };
+  let bus: Bus | undefined;
   // Opens storage first: its lock ensures that no other relay uses the data folder.
-  const storage = parts.use(await openObservedStorage(config, options, observed));
+  const storage = parts.use(
+    await openObservedStorage(config, {
+      ...{ faults: options.faults, observed },
+      unannounced: (aggregates) => publishResync(bus, aggregates),
+    }),
+  );
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
-  const bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
+  bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
   const file = new FileRegistry(network, registryPath(config));
   const registry = new KeptRegistry(
     file,
@@ -262,29 +256,6 @@ async function createContext(
     log,
   };
   return { context: relayContext, identity, jobs, federation, registry };
-}
-
-type Observed = Pick<RelayContext, 'log' | 'metrics'>;
-
-async function openObservedStorage(
-  config: RelayConfig,
-  { faults }: RelayOptions,
-  observed: Observed,
-): Promise<Storage> {
-  return await openStorage(config, {
-    faults,
-    observer: {
-      lost: (error) => storageLost(observed, error),
-      restored: () => storageRestored(observed),
-      blocked: (reason, error) => storageBlocked(observed, { reason, error }),
-      resumed: () => storageResumed(observed),
-      wentBack: (transactions) => storageWentBack(observed, transactions),
-      damaged: (problem) => storageDamaged(observed, problem),
-      conflicted: () => storageConflicted(observed),
-      commitUnknown: (error) => storageCommitUnknown(observed, error),
-      lockLost: (error) => storageLockLost(observed, error),
-    },
-  });
 }
 
 /** Combines the modules that the configuration enables. */

@@ -60,5 +60,11 @@ export type Notice =
   | { readonly kind: 'channel-timeline'; readonly channel: string; readonly head: number }
   /** A process of this relay dropped another relay: its connections end at every process (07 §B5). */
   | { readonly kind: 'relay-dropped'; readonly relay: string }
+  /**
+   * These aggregates may have changed without notices: the connections that they concern must be
+   * compared with storage. Published for writes that found nothing to change, which may repeat one
+   * of a process that died, and for commits whose outcome was found too late.
+   */
+  | { readonly kind: 'resync'; readonly aggregates: readonly string[] }
   /** Notices may have been lost: state derived from notices must be read from storage. */
   | { readonly kind: 'gap' };

@@ -24,6 +24,7 @@ const schemas = {
   'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
   'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
   'relay-dropped': Type.Object({ relay: RelayId }),
+  resync: Type.Object({ aggregates: Names }),
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 
@@ -98,6 +99,9 @@ function textsOf(notice: Notice, limit: number): string[] {
 function halvesOf(notice: Notice): readonly Notice[] | undefined {
   if ('deviceIds' in notice && notice.deviceIds.length > 1) {
     return cut(notice.deviceIds).map((deviceIds) => ({ ...notice, deviceIds }));
+  }
+  if ('aggregates' in notice && notice.aggregates.length > 1) {
+    return cut(notice.aggregates).map((aggregates) => ({ ...notice, aggregates }));
   }
   if ('accounts' in notice && notice.accounts.length > 1) {
     return cut(notice.accounts).map((accounts) => ({ ...notice, accounts }));

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
+import { UnknownCommits } from '../../src/storage/postgres/unknown-commits.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';
@@ -113,6 +114,12 @@ describe('a COMMIT whose answer does not come', () => {
       expect(await value()).toBe(cut.applied);
       await counting(storage).done;
       expect(await value()).toBe(cut.applied + 1);
+      await using other = await open(url, { observer: told });
+      await other.write('account:b', (tx) => tx.get('SELECT 1 AS one'));
+      // Its notices were not published: that it was applied is reported once it is known.
+      const reports = cut.applied === 1 ? [['account:a'], ['account:b']] : [['account:b']];
+      await told.untilUnannounced(reports.length);
+      expect(told.unannouncedKeys.toSorted()).toEqual(reports);
     },
   );
 
@@ -195,6 +202,45 @@ describe('a COMMIT whose answer does not come', () => {
     expect(runs.count).toBe(1);
     expect(await value()).toBe(1);
   });
+});
+
+test.each([
+  ['is answered', undefined],
+  ['is refused', new Error('it was done before')],
+])('a write that changes nothing is reported: it may be a repeat that %s', async (_, error) => {
+  await using storage = await open(url, { observer: told });
+  await counting(storage).done;
+  expect(told.unannouncedKeys).toEqual([]);
+  const repeat = storage.write(['account:a', 'account:b'], async (tx) => {
+    await tx.get('SELECT value FROM counters');
+    if (error !== undefined) throw error;
+  });
+  expect(await repeat.catch((thrown: unknown) => thrown)).toBe(error);
+  const refused = storage.write('account:c', async (tx) => {
+    await counters.add(tx, 'c');
+    throw new Error('refused');
+  });
+  await expect(refused).rejects.toThrow('refused');
+  expect(told.unannouncedKeys).toEqual([['account:a', 'account:b']]);
+});
+
+test('of a thousand commits with unknown outcomes each is looked up; of more, anything may have changed', async () => {
+  const reports: unknown[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  await using unknown = new UnknownCommits({
+    pause: 1,
+    query: async ({ mark }) => mark.number % 2 === 0,
+    committed: (keys) => {
+      reports.push(keys);
+      if (keys === 'any') resolve();
+    },
+  });
+  for (let number = 0; number <= 1_000; number += 1) {
+    unknown.add({ keys: [`account:${number}`], mark: { connection: 'one', number } });
+  }
+  await promise;
+  expect(reports).toHaveLength(501);
+  expect(reports.slice(0, 2)).toEqual([['account:0'], ['account:2']]);
 });
 
 async function untilRows(sql: string, count: number): Promise<void> {

@@ -42,6 +42,7 @@ const observer = {
   resumed() {},
   wentBack() {},
   damaged() {},
+  unannounced() {},
 };
 
 /**

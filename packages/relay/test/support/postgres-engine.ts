@@ -9,6 +9,7 @@ import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts'
 export const impatient: Partial<PostgresTimeouts> = {
   call: 300,
   outcome: 300,
+  outcomeRetry: 20,
   start: 200,
   connect: 250,
   lock: 250,
@@ -24,12 +25,24 @@ export class Told implements PostgresObserver {
   readonly restored = () => this.#record('restored');
   readonly conflicted = () => this.#record('conflicted');
   readonly commitUnknown = (error: unknown) => this.#record('commitUnknown', error);
+  /** The aggregates of each call, which is no event for operators. */
+  readonly unannouncedKeys: (readonly string[] | 'any')[] = [];
+  readonly unannounced = (keys: readonly string[] | 'any') => {
+    this.unannouncedKeys.push(keys);
+    this.#changed.resolve();
+    this.#changed = Promise.withResolvers();
+  };
   readonly lockLost = (error: unknown) => this.#record('lockLost', error);
   #changed = Promise.withResolvers<void>();
 
   /** Resolves when the word was told `times` times. */
   async until(word: string, times = 1): Promise<void> {
     while (this.events.filter((told) => told === word).length < times) await this.#changed.promise;
+  }
+
+  /** Resolves when so many calls told of aggregates without notices. */
+  async untilUnannounced(calls: number): Promise<void> {
+    while (this.unannouncedKeys.length < calls) await this.#changed.promise;
   }
 
   #record(word: string, error?: unknown): void {

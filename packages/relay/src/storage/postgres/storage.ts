@@ -2,13 +2,15 @@
 import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
-import { type CommitMark, commitsTable, isCommitted, markCommit } from './commits.ts';
+import { commit, type UnansweredCommit } from './commit.ts';
+import { type CommitMark, commitsTable, isCommitted } from './commits.ts';
 import { type Lease, PostgresConnections } from './connections.ts';
-import { ConnectionsBusy, describeFailure, failureKind, fromDriver } from './errors.ts';
+import { ConnectionsBusy, describeFailure, failureKind } from './errors.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
 import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
 import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
+import { UnknownCommits } from './unknown-commits.ts';
 
 /** Milliseconds before the first retry; doubled for each further one, up to the longest. */
 const firstPause = 5;
@@ -29,6 +31,12 @@ export interface PostgresObserver {
   commitUnknown(error: unknown): void;
   /** Another process took a lock on the database that excludes this one. */
   lockLost(error: unknown): void;
+  /**
+   * These aggregates may have changed without notices: a write found nothing to change, so that it
+   * may repeat one whose process died before it published; or a commit succeeded whose caller was
+   * told that its outcome is unknown. `any`: so may all aggregates.
+   */
+  unannounced(aggregates: readonly AggregateKey[] | 'any'): void;
 }
 
 export interface PostgresOptions {
@@ -90,6 +98,7 @@ const noObserver: PostgresObserver = {
   conflicted() {},
   commitUnknown() {},
   lockLost() {},
+  unannounced() {},
 };
 
 export class PostgresStorage implements Storage {
@@ -110,6 +119,7 @@ export class PostgresStorage implements Storage {
   readonly #running = new Set<Promise<unknown>>();
   readonly #timeouts: PostgresTimeouts;
   readonly #maxWaiting: number;
+  readonly #unknown: UnknownCommits;
   #isUnreachable = false;
   #isClosed = false;
 
@@ -132,6 +142,11 @@ export class PostgresStorage implements Storage {
     this.#faults = faults;
     this.#timeouts = parts.timeouts;
     this.#maxWaiting = options.maxWaiting ?? maxWaiting;
+    this.#unknown = new UnknownCommits({
+      pause: parts.timeouts.outcomeRetry,
+      query: ({ keys, mark }) => this.#queryOutcome(beginWriteSql(keys), mark),
+      committed: (keys) => this.#observer.unannounced(keys),
+    });
   }
 
   /** Whether this process holds its lock on the database. */
@@ -159,11 +174,11 @@ export class PostgresStorage implements Storage {
     work: (tx: Writer) => Promise<T>,
     timeout?: number,
   ): Promise<T> {
-    const begins = { write: beginWriteSql(keys, timeout), outcome: beginWriteSql(keys) };
+    const begin = beginWriteSql(keys, timeout);
     return this.#withRetries((until) =>
       this.#queue.run(keys, () => {
         // Earlier writes of the queue may have waited up to their own timeouts.
-        if (performance.now() < until) return this.#writeOnce(begins, work, timeout);
+        if (performance.now() < until) return this.#writeOnce({ keys, begin, timeout }, work);
         throw new ConnectionsBusy('too many writes of one aggregate');
       }),
     );
@@ -173,6 +188,7 @@ export class PostgresStorage implements Storage {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await Promise.allSettled(this.#running);
+    await this.#unknown[Symbol.asyncDispose]();
     await this.#connections.close();
     await this.#lock.release();
   }
@@ -244,14 +260,12 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  /** @param begins SQL that begins the write, and a query for its outcome */
   async #writeOnce<T>(
-    begins: { readonly write: string; readonly outcome: string },
+    { keys, begin, timeout }: WritePlan,
     work: (tx: Writer) => Promise<T>,
-    timeout?: number,
   ): Promise<T> {
     const lease = await this.#connections.acquire();
-    const tx = this.#transaction(lease, begins.write, timeout);
+    const tx = this.#transaction(lease, begin, timeout);
     let value: T;
     try {
       value = await work(tx);
@@ -259,15 +273,18 @@ export class PostgresStorage implements Storage {
       if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
       this.#faults.beforeCommit?.();
     } catch (error) {
+      // A refused repeat.
+      if (tx.isReading && tx.failure === undefined) this.#observer.unannounced(keys);
       throw rollBackAfter(lease, tx, error);
     } finally {
       tx.end();
     }
     const unanswered = await commit(lease, tx);
-    if (unanswered === undefined || (await this.#wasCommitted(begins.outcome, unanswered))) {
-      return value;
+    if (unanswered !== undefined && !(await this.#wasCommitted(keys, unanswered))) {
+      throw unanswered.cause;
     }
-    throw unanswered.cause;
+    if (tx.isReading) this.#observer.unannounced(keys);
+    return value;
   }
 
   /**
@@ -275,7 +292,11 @@ export class PostgresStorage implements Storage {
    *
    * @throws ProtocolError `temporarily_unavailable` if that cannot be found out
    */
-  async #wasCommitted(begin: string, { mark, cause }: UnansweredCommit): Promise<boolean> {
+  async #wasCommitted(
+    keys: readonly AggregateKey[],
+    { mark, cause }: UnansweredCommit,
+  ): Promise<boolean> {
+    const begin = beginWriteSql(keys);
     this.#markUnreachable(cause);
     const until = performance.now() + this.#timeouts.outcome;
     do {
@@ -284,6 +305,7 @@ export class PostgresStorage implements Storage {
       await new Promise((resolve) => setTimeout(resolve, outcomePause));
     } while (performance.now() < until);
     this.#observer.commitUnknown(cause);
+    this.#unknown.add({ keys, mark });
     throw unavailable('the outcome of the commit is unknown: check, then try again', { cause });
   }
 
@@ -314,53 +336,19 @@ export class PostgresStorage implements Storage {
   }
 }
 
+/** What a write locks, and the SQL that begins it. */
+interface WritePlan {
+  readonly keys: readonly AggregateKey[];
+  readonly begin: string;
+  /** Milliseconds for each statement, if they may take long. */
+  readonly timeout: number | undefined;
+}
+
 const unavailableReasons = {
   conflict: 'too many conflicting writes: try again later',
   lost: 'storage cannot be reached',
   busy: 'storage is too busy',
 } as const;
-
-/** A COMMIT whose outcome the client does not know. */
-interface UnansweredCommit {
-  readonly mark: CommitMark;
-  readonly cause: unknown;
-}
-
-/**
- * Commits, and releases the connection.
- *
- * @returns `undefined` if it was committed
- * @throws the error, if nothing was committed
- */
-async function commit(
-  lease: Lease,
-  tx: PostgresTransaction,
-): Promise<UnansweredCommit | undefined> {
-  const { client } = lease;
-  // A transaction that changed nothing can be repeated without checking.
-  const marked = tx.isReading ? undefined : markCommit(client);
-  const [noted, committed] = await Promise.allSettled([marked?.noted, client.query('COMMIT')]);
-  if (committed.status === 'fulfilled' && committed.value.command === 'COMMIT') {
-    lease.release();
-    return undefined;
-  }
-  const cause = commitFailure(tx, noted, committed);
-  lease.release(cause);
-  // If the server refused, nothing was committed; if the connection broke, the outcome is unknown.
-  if (marked === undefined || failureKind(cause) !== 'lost') throw cause;
-  return { mark: marked.mark, cause };
-}
-
-/** Returns why a commit failed: after a failed statement, COMMIT succeeds as a ROLLBACK. */
-function commitFailure(
-  tx: PostgresTransaction,
-  ...outcomes: readonly PromiseSettledResult<unknown>[]
-): unknown {
-  const rejected = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (tx.failure !== undefined) return tx.failure;
-  if (rejected !== undefined) return fromDriver(rejected.reason);
-  return new Error('PostgreSQL rolled back a write');
-}
 
 /** Rolls a transaction back, then releases its connection. */
 function rollBack(lease: Lease): void {

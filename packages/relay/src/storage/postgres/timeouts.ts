@@ -4,6 +4,8 @@ export interface PostgresTimeouts {
   readonly call: number;
   /** For a call whose COMMIT was not answered: until its outcome is found. */
   readonly outcome: number;
+  /** Between later queries for an outcome that stayed unknown. */
+  readonly outcomeRetry: number;
   /** For a start: until the lock of a killed process is free, or a starting server answers. */
   readonly start: number;
   /** For a connection. */
@@ -28,6 +30,7 @@ export interface PostgresTimeouts {
 export const defaultTimeouts: PostgresTimeouts = {
   call: 5_000,
   outcome: 10_000,
+  outcomeRetry: 1_000,
   start: 5_000,
   connect: 5_000,
   lock: 10_000,

@@ -1,0 +1,50 @@
+import type { RelayConfig } from '../config/index.ts';
+import type { RelayContext } from '../context.ts';
+import {
+  storageBlocked,
+  storageCommitUnknown,
+  storageConflicted,
+  storageDamaged,
+  storageLockLost,
+  storageLost,
+  storageRestored,
+  storageResumed,
+  storageWentBack,
+} from '../observability/events.ts';
+import { openStorage } from './open.ts';
+import type { PostgresObserver } from './postgres/storage.ts';
+import type { Storage, StorageFaults } from './types.ts';
+
+/**
+ * Opens the storage of a relay process, with its events in the log and the metrics.
+ *
+ * @throws Error as {@link openStorage}
+ */
+export async function openObservedStorage(
+  config: Pick<RelayConfig, 'data' | 'storage' | 'bus'>,
+  {
+    faults,
+    observed,
+    unannounced,
+  }: {
+    readonly faults: StorageFaults | undefined;
+    readonly observed: Pick<RelayContext, 'log' | 'metrics'>;
+    readonly unannounced: PostgresObserver['unannounced'];
+  },
+): Promise<Storage> {
+  return await openStorage(config, {
+    faults,
+    observer: {
+      lost: (error) => storageLost(observed, error),
+      restored: () => storageRestored(observed),
+      blocked: (reason, error) => storageBlocked(observed, { reason, error }),
+      resumed: () => storageResumed(observed),
+      wentBack: (transactions) => storageWentBack(observed, transactions),
+      damaged: (problem) => storageDamaged(observed, problem),
+      conflicted: () => storageConflicted(observed),
+      commitUnknown: (error) => storageCommitUnknown(observed, error),
+      lockLost: (error) => storageLockLost(observed, error),
+      unannounced,
+    },
+  });
+}
