@@ -220,15 +220,23 @@ export const RelayLimits = Type.Object({
   frameCharge: limit(64, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
   chunkCharge: limit(
     256,
-    'Bytes that each chunk and frame of an unfinished message counts in addition: it costs memory.',
+    'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory.',
   ),
   unfinishedMessageTimeout: timer(
     10_000,
-    'Milliseconds from the first byte of a WebSocket message to its last.',
+    'Milliseconds from the first byte of a WebSocket message to its last; with a session, for slowMessageBytes of it.',
+  ),
+  slowMessageBytes: limit(
+    16_384,
+    'Bytes of a message or body with a session that arrive in each period of its timeout, at least.',
+  ),
+  slowMessageTimeout: timer(
+    300_000,
+    'Milliseconds from the first byte of a message or body with a session to its last.',
   ),
   unboundTimeout: timer(
     60_000,
-    'Milliseconds that a WebSocket connection may have no session, from its start or the end of one.',
+    'Milliseconds that a WebSocket connection may have no session and make no accepted call.',
   ),
   receivedBytesPerAddress: limit(
     16_777_216,
@@ -275,7 +283,10 @@ export const RelayLimits = Type.Object({
     4_194_304,
     'Bytes waiting for a peer that reads slowly before it is disconnected; its next requests wait from the half on.',
   ),
-  requestTimeout: timer(30_000, 'Milliseconds a peer has for the headers and body of a request.'),
+  requestTimeout: timer(
+    30_000,
+    'Milliseconds a peer has for the headers of a request, and for its body; with a session, for slowMessageBytes of it.',
+  ),
   pingInterval: timer(30_000, 'Milliseconds between pings of a WebSocket connection.'),
   stopGrace: timer(10_000, 'Milliseconds that requests under way have when the relay stops.'),
   accountRate: limit(200, 'Calls of one account in a second, sustained.'),

@@ -265,10 +265,11 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 function createServer(parts: HttpParts, handle: Handle): Server {
   const { context, tls, open } = parts;
-  const { requestTimeout } = context.limits;
+  const { requestTimeout, slowMessageTimeout } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
-    requestTimeout,
+    // The whole request; a body that is read has a deadline of its own.
+    requestTimeout: Math.max(requestTimeout, slowMessageTimeout),
     connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
     keepAliveTimeout: requestTimeout,
     // Answered as an error of the protocol.

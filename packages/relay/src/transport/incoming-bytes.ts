@@ -1,5 +1,6 @@
 import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
+import { ArrivalDeadline } from './arrival-deadline.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { FrameMeter, type FrameReading } from './frame-meter.ts';
@@ -27,8 +28,8 @@ export class IncomingBytes implements Disposable {
   readonly #parts: IncomingParts;
   readonly #meter: FrameMeter;
   readonly #unfinished: ByteHold;
+  readonly #deadline: ArrivalDeadline;
   #owner: ByteOwner;
-  #deadline: Disposable | undefined;
   #pause: Disposable | undefined;
 
   constructor(parts: IncomingParts) {
@@ -36,6 +37,12 @@ export class IncomingBytes implements Disposable {
     this.#owner = parts.owner;
     this.#meter = new FrameMeter(parts.context.limits.frameCharge);
     this.#unfinished = this.holdRequest();
+    this.#deadline = new ArrivalDeadline({
+      context: parts.context,
+      period: parts.context.limits.unfinishedMessageTimeout,
+      hasSession: () => this.#owner.kind === 'account',
+      expired: parts.tooSlow,
+    });
   }
 
   /** Whether reading is paused because the owner is in debt. */
@@ -65,13 +72,13 @@ export class IncomingBytes implements Disposable {
   resume(): void {
     this.#pause?.[Symbol.dispose]();
     this.#pause = undefined;
-    if (this.#unfinished.bytes > 0) this.#startDeadline();
+    if (this.#unfinished.bytes > 0) this.#deadline.start();
     this.#parts.socket.resume();
   }
 
   [Symbol.dispose](): void {
     this.#pause?.[Symbol.dispose]();
-    this.#deadline?.[Symbol.dispose]();
+    this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
   }
 
@@ -79,22 +86,16 @@ export class IncomingBytes implements Disposable {
   #hold(length: number, { hasEnded, isUnfinished, frames }: FrameReading): void {
     if (hasEnded || !isUnfinished) this.#finish();
     if (!isUnfinished) return;
-    this.#startDeadline();
+    if (!this.isPaused) this.#deadline.start();
+    this.#deadline.receive(length);
     const { chunkCharge } = this.#parts.context.limits;
     if (this.#unfinished.add(length + chunkCharge * (1 + frames))) return;
     this.#finish();
     this.#parts.refused();
   }
 
-  #startDeadline(): void {
-    if (this.isPaused || this.#deadline !== undefined) return;
-    const { clock, limits } = this.#parts.context;
-    this.#deadline = clock.after(limits.unfinishedMessageTimeout, this.#parts.tooSlow);
-  }
-
   #finish(): void {
-    this.#deadline?.[Symbol.dispose]();
-    this.#deadline = undefined;
+    this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
   }
 
@@ -105,8 +106,7 @@ export class IncomingBytes implements Disposable {
     if (wait === 0 || this.isPaused) return;
     socket.pause();
     // The peer cannot go on, so its time does not run.
-    this.#deadline?.[Symbol.dispose]();
-    this.#deadline = undefined;
+    this.#deadline.pause();
     this.#pause = context.clock.after(Math.min(wait, longestPause) * 1_000, () => {
       this.resume();
       this.#charge(0);

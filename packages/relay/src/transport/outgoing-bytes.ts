@@ -24,6 +24,8 @@ export class OutgoingBytes implements Disposable {
   #messages = 0;
   /** When the socket last wrote a message, or the oldest waiting one was given to it. */
   #progressAt = 0;
+  /** Bytes of all messages that were given to the socket. */
+  #sent = 0;
   #deadline: Disposable | undefined;
   #isPongWaiting = false;
   /** Data of the newest ping that waits for an earlier pong. */
@@ -37,6 +39,11 @@ export class OutgoingBytes implements Disposable {
   /** Bytes that wait for the peer, with what their memory costs in addition. */
   get waitingBytes(): number {
     return this.#waiting.bytes;
+  }
+
+  /** Bytes of all messages so far. */
+  get sentBytes(): number {
+    return this.#sent;
   }
 
   /** Sends a text; `sent` is called when it was written to the network. */
@@ -53,6 +60,7 @@ export class OutgoingBytes implements Disposable {
     }
     if (this.#messages === 0) this.#progressAt = context.clock.monotonic();
     this.#messages += 1;
+    this.#sent += message.length;
     this.#startDeadline(limits.sendTimeout);
     socket.send(message, { binary: false }, () => {
       this.#messages -= 1;

@@ -2,6 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { ArrivalDeadline } from './arrival-deadline.ts';
+import { BodyBuffer } from './body-buffer.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 
@@ -39,26 +41,35 @@ export class RequestBytes {
    * Reads the body; every chunk counts when it arrives.
    *
    * @throws ProtocolError `request_too_large` or `rate_limited`, if it is too much;
-   *   `bad_request` if it ends early
+   *   `temporarily_unavailable` if it takes too long; `bad_request` if it ends early
    */
   async readBody(body: Readable): Promise<Buffer> {
-    const { context, request, response } = this.#parts;
+    const { context, request, response, owner } = this.#parts;
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-    const chunks: Buffer[] = [];
-    let length = 0;
+    const received = new BodyBuffer();
+    using deadline = new ArrivalDeadline({
+      context,
+      period: context.limits.requestTimeout,
+      hasSession: () => owner.kind === 'account',
+      expired: () => {
+        if (this.#fail === undefined) return;
+        response.setHeader('connection', 'close');
+        fail(new ProtocolError('temporarily_unavailable', 'the body did not arrive in time'));
+      },
+    });
+    deadline.start();
     const receive = (chunk: Buffer) => {
-      length += chunk.length;
-      chunks.push(chunk);
       try {
-        checkBodyLength(length, context);
-        if (!this.#hold.add(chunk.length + context.limits.chunkCharge)) throw tooManyBytes(context);
-        chargeAndPause(this.#parts, chunk.length, length);
+        checkBodyLength(received.length + chunk.length, context);
+        if (!this.#hold.add(received.add(chunk))) throw tooManyBytes(context);
+        deadline.receive(chunk.length);
+        chargeAndPause({ ...this.#parts, deadline }, chunk.length, received.length);
       } catch (error) {
         fail(error);
       }
     };
     const fail = (error: unknown) => {
-      chunks.length = 0;
+      received.clear();
       body.removeListener('data', receive);
       body.resume();
       reject(error);
@@ -67,7 +78,7 @@ export class RequestBytes {
     const cut = () => fail(new ProtocolError('bad_request', 'the body is cut off'));
     body.on('data', receive);
     body.once('error', cut).once('close', cut);
-    body.once('end', () => resolve(Buffer.concat(chunks, length)));
+    body.once('end', () => resolve(received.whole()));
     if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
     try {
       return await promise;
@@ -101,29 +112,39 @@ export function holdAnswer(
   if (!hold.add(length)) end();
 }
 
-type BodyParts = Omit<RequestBytesParts, 'response'>;
+interface BodyParts extends Omit<RequestBytesParts, 'response'> {
+  /** Stands still while the body is held back. */
+  readonly deadline?: ArrivalDeadline;
+}
 
 /** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
 export function dropBody(parts: BodyParts): void {
   const { context, request } = parts;
+  const { droppedBodyBytes, requestTimeout } = context.limits;
+  const deadline = context.clock.after(requestTimeout, () => void request.socket.destroy());
+  request.once('close', () => deadline[Symbol.dispose]());
   let dropped = 0;
   request.on('data', ({ length }: Buffer) => {
     dropped += length;
-    if (dropped > context.limits.droppedBodyBytes) request.socket.destroy();
+    if (dropped > droppedBodyBytes) request.socket.destroy();
     chargeAndPause(parts, length, dropped);
   });
 }
 
 /** Charges a part of a body; while its owner is in debt, backpressure holds the rest back. */
 function chargeAndPause(
-  { context, bytes, owner, request }: BodyParts,
+  { context, bytes, owner, request, deadline }: BodyParts,
   length: number,
   received: number,
 ): void {
   const wait = bytes.spend(owner, length);
   if (wait === 0 || received === Number(request.headers['content-length'])) return;
   request.pause();
-  context.clock.after(wait * 1_000, () => request.resume());
+  deadline?.pause();
+  context.clock.after(wait * 1_000, () => {
+    request.resume();
+    deadline?.start();
+  });
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

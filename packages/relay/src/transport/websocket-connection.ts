@@ -20,14 +20,12 @@ import { BoundSession } from './bound-session.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
+import { Liveness } from './liveness.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003, policy: 1008, tryAgainLater: 1013 } as const;
-
-/** Bytes of a ping, which its pong repeats: a peer that reads nothing cannot guess them. */
-const pingLength = 8;
 
 export interface ConnectionParts {
   readonly context: RelayContext;
@@ -53,10 +51,11 @@ export class WebSocketConnection {
   readonly #requests: RequestQueue;
   readonly #outstanding = new Set<RpcId>();
   #bound: BoundSession | undefined;
-  /** Data of the ping that the peer has not answered. */
-  #ping: Buffer | undefined;
+  readonly #liveness: Liveness;
   /** Present while the connection has no session. */
   #unboundDeadline: Disposable | undefined;
+  /** When a call was accepted, or the time without a session began; monotonic milliseconds. */
+  #activeAt = 0;
   #isStopping = false;
   #isClosed = false;
   #endReason: EndReason | undefined;
@@ -83,6 +82,11 @@ export class WebSocketConnection {
       context,
       waitingBytes: () => this.#outgoing.waitingBytes,
     });
+    this.#liveness = new Liveness({
+      ...{ context, socket },
+      sentBytes: () => this.#outgoing.sentBytes,
+      dead: () => this.#end('peer does not answer pings'),
+    });
     connectionOpened(context);
     this.#startUnboundDeadline();
     // Before the library's own listener, which announces messages only when they are complete.
@@ -91,9 +95,7 @@ export class WebSocketConnection {
     });
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
     socket.on('ping', (data) => this.#outgoing.pong(data));
-    socket.on('pong', (data) => {
-      if (this.#ping?.equals(data)) this.#ping = undefined;
-    });
+    socket.on('pong', (data) => this.#liveness.pong(data));
     // After oversized messages and invalid frames the library closes by itself (1009, 1002).
     socket.on('error', () => {
       this.#endReason ??= 'connection error';
@@ -108,16 +110,8 @@ export class WebSocketConnection {
   checkAlive(): void {
     if (this.#bound?.dead === true && this.#unboundDeadline === undefined) this.#unbind();
     // While paused, a pong cannot be read.
-    if (this.#incoming.isPaused) {
-      this.#ping = undefined;
-      return;
-    }
-    if (this.#ping !== undefined) {
-      this.#end('peer does not answer pings');
-      return;
-    }
-    this.#ping = Buffer.from(this.#parts.context.random(pingLength));
-    this.#socket.ping(this.#ping);
+    if (this.#incoming.isPaused) this.#liveness.forgive();
+    else this.#liveness.check();
   }
 
   /** Accepts no more requests, answers those in progress, then closes with 1001. */
@@ -193,6 +187,7 @@ export class WebSocketConnection {
       address,
       credentials,
     });
+    if (answer.ok) this.#activeAt = this.#parts.context.clock.monotonic();
     this.#outstanding.delete(id);
     this.#send(this.#encode(id, answer));
     // The success response goes first, then notifications start (02 §12.5).
@@ -245,9 +240,20 @@ export class WebSocketConnection {
 
   #startUnboundDeadline(): void {
     const { clock, limits } = this.#parts.context;
-    this.#unboundDeadline = clock.after(limits.unboundTimeout, () =>
-      this.#close(closeCodes.policy, 'no session'),
-    );
+    this.#activeAt = clock.monotonic();
+    this.#waitForSession(limits.unboundTimeout);
+  }
+
+  /** Closes the connection if it has no session and makes no calls. */
+  #waitForSession(milliseconds: number): void {
+    const { clock, limits } = this.#parts.context;
+    this.#unboundDeadline = clock.after(milliseconds, () => {
+      const { unboundTimeout } = limits;
+      const isBusy = this.#outstanding.size > 0;
+      const left = isBusy ? unboundTimeout : this.#activeAt + unboundTimeout - clock.monotonic();
+      if (left > 0) this.#waitForSession(left);
+      else this.#close(closeCodes.policy, 'no session');
+    });
   }
 
   #closeWhenIdle(): void {

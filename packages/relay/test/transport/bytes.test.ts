@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { Person } from '../fixtures/person.ts';
@@ -129,6 +130,43 @@ describe('02 §18: unfinished messages and bodies', () => {
     expect(await other.call('relay.info')).toHaveProperty('result');
   });
 
+  test('with a session, a message may take longer as long as it arrives', async () => {
+    await using relay = await start();
+    const ann = await relay.register('ann');
+    const slow = await relay.socket();
+    await relay.bindDevice(slow, ann.device());
+    const part = async (text: string, fin = false) => {
+      slow.socket.send(text, { fin });
+      const answered = once(slow.socket, 'pong');
+      slow.socket.ping();
+      await answered;
+    };
+    await part('{"jsonrpc":"2.0","id":"slow","method":"relay.info","params":{"padding":"');
+    for (let seconds = 0; seconds < 40; seconds += 10) {
+      await part('x'.repeat(16_384));
+      relay.clock.advance(10);
+    }
+    await part('"}}', true);
+    expect(await slow.answer('slow')).toHaveProperty('result');
+    await part('{');
+    relay.clock.advance(10);
+    expect(await slow.closed).toBe(1008);
+  });
+
+  test('a body in chunks of one byte takes no more than another', async () => {
+    await using relay = await start();
+    const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
+    const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+    const answered = once(socket, 'data');
+    socket.write(
+      `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
+        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    );
+    socket.write(`${'1\r\n \r\n'.repeat(100_000)}2\r\n{}\r\n0\r\n\r\n`);
+    expect(String((await answered)[0])).toContain('"code":"bad_request"');
+    socket.destroy();
+  });
+
   test('pings between the frames of a message do not prolong its time', async () => {
     await using relay = await start();
     const slow = await relay.socket();
@@ -147,6 +185,20 @@ describe('02 §18: connections without a session', () => {
   const limits = { unboundTimeout: 60_000, pingInterval: 30_000, sendTimeout: 2_147_483_647 };
   let ann: Person;
 
+  test('live on while they make calls that are accepted, or one is under way', async () => {
+    await using relay = await start(limits);
+    const [reader, refused] = [await relay.socket(), await relay.socket()];
+    for (let seconds = 0; seconds < 150; seconds += 30) {
+      expect(await reader.call('relay.info')).toHaveProperty('result');
+      if (seconds < 60) expect(await refused.call('nonsense')).toHaveProperty('error');
+      relay.clock.advance(30);
+    }
+    expect(await refused.closed).toBe(1008);
+    expect(await reader.call('relay.info')).toHaveProperty('result');
+    relay.clock.advance(60);
+    expect(await reader.closed).toBe(1008);
+  });
+
   test('have 60 seconds, those with one stay; after its end they have 60 again', async () => {
     await using relay = await start(limits);
     ann = await relay.register('ann');
@@ -156,10 +208,11 @@ describe('02 §18: connections without a session', () => {
       const pinged = once(bound.socket, 'ping');
       relay.clock.advance(seconds);
       await pinged;
-      expect(await bound.call('relay.info')).toHaveProperty('result');
+      // Open still; a call that is refused does not count.
+      expect(await bound.call('nonsense')).toHaveProperty('error');
     };
     await tick(30);
-    expect(await stranger.call('relay.info')).toHaveProperty('result');
+    expect(await stranger.call('nonsense')).toHaveProperty('error');
     await tick(30);
     expect(await stranger.closed).toBe(1008);
     // The session ends.

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Person } from '../fixtures/person.ts';
@@ -465,20 +466,29 @@ describe('slow and half-open peers', () => {
     return { socket, text };
   }
 
-  test.each([
-    ['headers that never end', 'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\n'],
-    [
-      'a body that never comes',
-      'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
-        'Content-Length: 100\r\n\r\n{',
-    ],
-  ])('%s cost a connection for the time allowed', async (_, begun) => {
-    await using hasty = await ServedRelay.start({ limits: { requestTimeout: 200 } });
+  test('headers that never end cost a connection for the time allowed', async () => {
+    const limits = { requestTimeout: 200, slowMessageTimeout: 200 };
+    await using hasty = await ServedRelay.start({ limits });
     const { socket, text: answer } = await raw(hasty);
-    socket.write(begun);
+    socket.write('POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\n');
     const text = await answer;
     expect(text).toMatch(/^HTTP\/1.1 503/);
     expect(text).toContain('"code":"temporarily_unavailable"');
+  });
+
+  test('so does a body that never comes', async () => {
+    const { socket, text } = await raw(relay);
+    const continued = once(socket, 'data');
+    socket.write(
+      'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+        'Expect: 100-continue\r\nContent-Length: 100\r\n\r\n',
+    );
+    await continued;
+    socket.write('{');
+    relay.clock.advance(30);
+    const answer = await text;
+    expect(answer).toContain('HTTP/1.1 503');
+    expect(answer).toContain('"code":"temporarily_unavailable"');
   });
 
   test('a TLS handshake that never ends is ended', async () => {

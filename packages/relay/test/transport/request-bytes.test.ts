@@ -1,23 +1,26 @@
 import { EventEmitter } from 'node:events';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { PassThrough } from 'node:stream';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
-import { holdAnswer } from '../../src/transport/request-bytes.ts';
+import { holdAnswer, RequestBytes } from '../../src/transport/request-bytes.ts';
 import { ManualClock } from '../support/clock.ts';
 
-/** 02 §18: answers over HTTP that a peer does not take. */
+/** 02 §18: bodies that do not arrive, and answers over HTTP that a peer does not take. */
 
 const clock = new ManualClock();
 const context = { clock, limits: defaultLimits };
 const owner = { kind: 'account', id: 'ann' } as const;
 let bytes: ByteAccounts;
+const turn = () => new Promise((go) => setImmediate(go));
 beforeEach(() => {
   bytes = new ByteAccounts(context);
 });
 
 class FakeResponse extends EventEmitter {
   closed = false;
+  readonly setHeader = vi.fn();
   readonly socket = { destroy: vi.fn() };
 
   close(): void {
@@ -33,7 +36,39 @@ function answer(length: number): FakeResponse {
   return response;
 }
 
-const turn = () => new Promise((go) => setImmediate(go));
+/** Begins to read a body; returns it, and the code that reading it ends with. */
+function reading(kind: 'account' | 'address') {
+  const response = new FakeResponse();
+  const request = { headers: {}, rawHeaders: [], resume() {}, pause() {} };
+  const body = new PassThrough();
+  const received = new RequestBytes({
+    ...{ context, bytes, owner: { kind, id: 'ann' } },
+    request: request as unknown as IncomingMessage,
+    response: response as unknown as ServerResponse,
+  }).readBody(body);
+  const code = received.then(
+    () => 'ok',
+    (error) => error.code,
+  );
+  return { body, code, response };
+}
+
+test('a body of a stranger has 30 seconds; one with a session may be slow', async () => {
+  const [stranger, slow, stalled] = [reading('address'), reading('account'), reading('account')];
+  for (const { body } of [stranger, slow]) body.write(' '.repeat(20_000));
+  await turn();
+  clock.advance(30);
+  expect(await Promise.all([stranger.code, stalled.code])).toEqual([
+    ...['temporarily_unavailable', 'temporarily_unavailable'],
+  ]);
+  expect(stranger.response.setHeader).toHaveBeenCalledWith('connection', 'close');
+  slow.body.end(' ');
+  expect(await slow.code).toBe('ok');
+  clock.advance(300);
+  expect(slow.response.setHeader).not.toHaveBeenCalled();
+  for (const { response } of [stranger, slow, stalled]) response.close();
+  expect(bytes.received.total).toBe(0);
+});
 
 test('one that is not taken within the time allowed ends its connection', async () => {
   const [slow, taken] = [answer(4_000), answer(4_000)];

@@ -1,0 +1,66 @@
+import { beforeEach, expect, test, vi } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { ArrivalDeadline } from '../../src/transport/arrival-deadline.ts';
+import { ManualClock } from '../support/clock.ts';
+
+/** 02 §18: how long a message or body may stay unfinished. */
+
+const limits = { ...defaultLimits, slowMessageBytes: 100, slowMessageTimeout: 60_000 };
+const expired = vi.fn();
+let clock: ManualClock;
+let hasSession: boolean;
+let deadline: ArrivalDeadline;
+beforeEach(() => {
+  expired.mockClear();
+  clock = new ManualClock();
+  hasSession = true;
+  deadline = new ArrivalDeadline({
+    ...{ context: { clock, limits }, period: 10_000, expired },
+    hasSession: () => hasSession,
+  });
+  deadline.start();
+});
+
+test('without a session: one period, however much arrives', () => {
+  hasSession = false;
+  deadline.receive(1_000);
+  clock.advance(9);
+  expect(expired).not.toHaveBeenCalled();
+  clock.advance(1);
+  expect(expired).toHaveBeenCalledOnce();
+});
+
+test('with one: as long as enough arrives in each period', () => {
+  for (let period = 0; period < 3; period += 1) {
+    deadline.receive(100);
+    clock.advance(10);
+  }
+  expect(expired).not.toHaveBeenCalled();
+  deadline.receive(99);
+  clock.advance(10);
+  expect(expired).toHaveBeenCalledOnce();
+});
+
+test('and not for ever', () => {
+  for (let period = 0; period < 6; period += 1) {
+    expect(expired).not.toHaveBeenCalled();
+    deadline.receive(100);
+    clock.advance(10);
+  }
+  expect(expired).toHaveBeenCalledOnce();
+});
+
+test('the time stands still in a pause, and begins anew for the next message', () => {
+  clock.advance(9);
+  deadline.pause();
+  clock.advance(100);
+  deadline.start();
+  clock.advance(9);
+  deadline[Symbol.dispose]();
+  clock.advance(100);
+  deadline.start();
+  clock.advance(9);
+  expect(expired).not.toHaveBeenCalled();
+  clock.advance(1);
+  expect(expired).toHaveBeenCalledOnce();
+});
