@@ -15,6 +15,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { grantedMessage, loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
+import { defaultLimits } from '../packages/relay/src/limits.ts';
 import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
 import type { AttackTarget } from './abuse/attack.ts';
 import { attacks } from './abuse/rows.ts';
@@ -30,24 +31,6 @@ const { values } = parseArgs({
 });
 const calls = Number(values.calls);
 const settleSeconds = 15;
-
-/** What `--dev` raises, as it is in production. */
-const production = {
-  accountRate: 200,
-  accountBurst: 1_000,
-  addressRate: 100,
-  addressBurst: 1_000,
-  addressBytes: 2_097_152,
-  addressBytesBurst: 16_777_216,
-  connectionsPerAddress: 2_000,
-  accountBytes: 2_097_152,
-  accountBytesBurst: 16_777_216,
-  receivedBytesPerAddress: 16_777_216,
-  receivedBytesPerAccount: 16_777_216,
-  waitingBytesPerAddress: 16_777_216,
-  waitingBytesPerAccount: 16_777_216,
-  unboundTimeout: 60_000,
-};
 
 interface Latency {
   readonly p50: number;
@@ -151,7 +134,7 @@ async function measureRow(name: string): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const config = writeConfig(folder, { limits: production });
+  const config = writeConfig(folder, { limits: defaultLimits });
   const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
   pin(relay.pid, 0);
   const target = await loadTarget({

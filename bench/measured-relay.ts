@@ -23,19 +23,7 @@ import {
   withoutRateLimits,
 } from '../packages/relay/test/support/modules.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
-
-const silentObserver = {
-  lost() {},
-  restored() {},
-  conflicted() {},
-  commitUnknown() {},
-  lockLost() {},
-  unannounced() {},
-  blocked() {},
-  resumed() {},
-  wentBack() {},
-  damaged() {},
-};
+import { silentObserver } from '../packages/relay/test/support/silent-observer.ts';
 
 /** The cost of one call. */
 export interface Cost {

@@ -10,6 +10,7 @@ import { openStorage } from '../../src/storage/open.ts';
 import type { Reader, Row, Storage, StorageFaults } from '../../src/storage/types.ts';
 import { temporaryFolder } from './folder.ts';
 import { PostgresDatabases } from './postgres.ts';
+import { silentObserver } from './silent-observer.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -31,19 +32,6 @@ export const inUse =
   engine === 'postgres'
     ? /another relay process uses the database/
     : /is in use by another relay process: stop it first$/;
-
-const observer = {
-  lost() {},
-  restored() {},
-  conflicted() {},
-  commitUnknown() {},
-  lockLost() {},
-  blocked() {},
-  resumed() {},
-  wentBack() {},
-  damaged() {},
-  unannounced() {},
-};
 
 /**
  * What outlives a relay's process: its data folder and, if the engine has it elsewhere, a
@@ -104,7 +92,7 @@ export class RelayData implements AsyncDisposable {
   }
 
   open(faults: StorageFaults = {}): Promise<Storage> {
-    return openStorage({ ...this.config, bus: { nats: '' } }, { faults, observer });
+    return openStorage({ ...this.config, bus: { nats: '' } }, { faults, observer: silentObserver });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:tls';
 import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { defaultLimits } from '../../src/limits.ts';
 import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -9,18 +10,10 @@ import type { WebSocketClient } from '../support/websocket.ts';
 
 /** 02 §18: what strangers and peers that do not read can cost, with the limits of production. */
 
-/** `--dev` raises these. */
-const production = {
-  addressBytes: 2_097_152,
-  addressBytesBurst: 16_777_216,
-  connectionsPerAddress: 2_000,
-  accountBytes: 2_097_152,
-  accountBytesBurst: 16_777_216,
-  receivedBytesPerAddress: 16_777_216,
-  receivedBytesPerAccount: 16_777_216,
-  waitingBytesPerAddress: 16_777_216,
-  waitingBytesPerAccount: 16_777_216,
-};
+/** The limits of bytes and connections, which `--dev` raises. */
+const production = Object.fromEntries(
+  Object.entries(defaultLimits).filter(([name]) => /bytes|connections/i.test(name)),
+);
 const start = (limits = {}) => ServedRelay.start({ limits: { ...production, ...limits } });
 const json = { 'content-type': 'application/json' };
 const mebibyte = 1_048_576;

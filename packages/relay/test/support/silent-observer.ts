@@ -1,0 +1,13 @@
+/** An observer of storage, of either engine, that does nothing. */
+export const silentObserver = {
+  lost() {},
+  restored() {},
+  conflicted() {},
+  commitUnknown() {},
+  lockLost() {},
+  blocked() {},
+  resumed() {},
+  wentBack() {},
+  damaged() {},
+  unannounced() {},
+};
