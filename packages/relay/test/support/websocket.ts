@@ -58,8 +58,8 @@ export class WebSocketClient implements Disposable {
   }
 
   /** Sends a text as it is and takes the next answer, whichever it belongs to. */
-  async send(text: string): Promise<RpcAnswer> {
-    this.socket.send(text);
+  async send(text: string | Uint8Array): Promise<RpcAnswer> {
+    this.socket.send(text, { binary: false });
     return this.#take((message) => message.method === undefined);
   }
 
