@@ -100,7 +100,7 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
     this.statements.clear();
     const started = performance.now();
     const answer = await this.#dispatcher.answer({
-      ...{ method, origin, address: '127.0.0.1', form: 'object', credentials },
+      ...{ method, bytes: text.length, origin, address: '127.0.0.1', credentials },
       params: () => parseJson(text),
     });
     const result = answer.ok ? encodeResult(answer.result) : '';

@@ -289,14 +289,17 @@ export const RelayLimits = Type.Object({
   ),
   pingInterval: timer(30_000, 'Milliseconds between pings of a WebSocket connection.'),
   stopGrace: timer(10_000, 'Milliseconds that requests under way have when the relay stops.'),
-  accountRate: limit(200, 'Calls of one account in a second, sustained.'),
-  accountBurst: limit(1_000, 'Calls of one account at once.'),
-  addressRate: limit(100, 'Calls without a session from one address in a second, sustained.'),
-  addressBurst: limit(1_000, 'Calls without a session from one address at once.'),
   tokenLookups: limit(
     16,
     'Look-ups of tokens under way at once that one address causes after it used up its calls.',
   ),
+  accountRate: limit(1_000, 'Units of calls of one account in a second, sustained (02 §18).'),
+  accountBurst: limit(10_000, 'Units of calls of one account at once; its debt is never larger.'),
+  addressRate: limit(
+    500,
+    'Units of calls without a session from one address in a second, sustained.',
+  ),
+  addressBurst: limit(5_000, 'Units of such calls at once; the debt is never larger.'),
   routeResolvesPerCall: limit(
     4,
     'Calls of account.route.resolve without a session that count as one call of their address.',

@@ -2,6 +2,7 @@
 import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
+import type { Work } from './prices.ts';
 
 /**
  * The parameters of a method, checked against its schema. A method that checks its parameters itself
@@ -35,6 +36,11 @@ export interface AnyCall {
   readonly form: 'query' | 'object';
   /** The WebSocket connection of the call, for renewal (02 section 10.6); absent over HTTP. */
   readonly connection: ConnectionBinding | undefined;
+  /**
+   * Charges the caller for work that the parameters and the result do not show: call it before the
+   * work. Bytes, listed IDs and rows, and verified signatures are charged without it.
+   */
+  readonly charge: (work: Work) => void;
 }
 
 /** A call of one method, with the parameters and the session that its catalogue entry demands. */

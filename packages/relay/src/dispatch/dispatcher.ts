@@ -13,19 +13,25 @@ import type { JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
-import type { ConnectionBinding } from './call.ts';
-import type { AnyHandler, Handlers, ResultValue } from './handler.ts';
+import { Allowances, type Payer } from './allowances.ts';
+import type { AnyCall, ConnectionBinding } from './call.ts';
+import { encodeResult } from './encode.ts';
+import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
+import { MeteredVerifier } from './metered-verifier.ts';
 import { checkParams } from './params.ts';
-import { RateLimiter, takeFrom } from './rate-limiter.ts';
+import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
 import { TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
 export interface DecodedRequest {
   readonly method: string;
-  /** Called once the session is known; may throw a `ProtocolError`. */
-  readonly params: () => JsonValue;
-  readonly form: 'query' | 'object';
+  /** Bytes that arrived, for the price. */
+  readonly bytes: number;
+  /** Parses the text of the parameters, before all other checks but the rate; may throw. */
+  readonly params: () => JsonValue | Promise<JsonValue>;
+  /** Decodes the parameters of a `GET`, once the session is known; may throw. */
+  readonly query?: () => JsonValue;
   readonly origin: string;
   /** Charged for calls without a session. */
   readonly address: string;
@@ -41,31 +47,22 @@ export interface CheckedToken {
 }
 
 export type Answer =
-  | { readonly ok: true; readonly result: ResultValue }
+  /** The result's text; `null` for a method that defines no result. */
+  | { readonly ok: true; readonly result: JsonText | null }
   | { readonly ok: false; readonly error: ProtocolError };
 
 export class Dispatcher {
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
-  readonly #accounts: RateLimiter;
-  readonly #addresses: RateLimiter;
+  readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
 
   constructor(context: RelayContext, handlers: Handlers) {
-    const { clock, limits } = context;
     this.#context = context;
     this.#handlers = handlers;
-    this.#accounts = new RateLimiter({
-      rate: limits.accountRate,
-      burst: limits.accountBurst,
-      clock,
-    });
-    this.#addresses = new RateLimiter({
-      rate: limits.addressRate,
-      burst: limits.addressBurst,
-      clock,
-    });
-    this.#tokens = new TokenLookups({ context, addresses: this.#addresses });
+    this.#allowances = new Allowances(context);
+    const { addresses } = this.#allowances;
+    this.#tokens = new TokenLookups({ context, addresses });
   }
 
   /**
@@ -106,22 +103,60 @@ export class Dispatcher {
     }
   }
 
-  async #call(request: DecodedRequest): Promise<ResultValue> {
+  /** Charges a request that was refused before it was decoded. */
+  chargeRefused(payer: Payer, bytes: number): void {
+    this.#allowances.spend(payer, 1 + priceOf({ bytes }));
+  }
+
+  /**
+   * Whether a payer owes all that it can owe, so that further refusals cost it nothing: a transport
+   * takes its time with what it sends.
+   */
+  isOverdrawn(payer: Payer): boolean {
+    return this.#allowances.isOverdrawn(payer);
+  }
+
+  async #call(request: DecodedRequest): Promise<JsonText | null> {
+    const payer = payerOf(request);
+    this.#allowances.take(payer, this.#knownPrice(request));
+    const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
+    const text = await request.params();
     const session = await this.#authorize(request, definition);
-    const params = request.params();
+    const params = request.query === undefined ? text : request.query();
+    charge({ items: countItems(params) });
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
-    const { result, notices } = await handler(this.#context, {
-      method,
-      params,
-      session,
+    const { verifier } = this.#context;
+    const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
+    const { result, notices } = await handler(context, {
+      ...{ method, params, session, charge },
       origin: request.origin,
       address: request.address,
-      form: request.form,
+      form: request.query === undefined ? 'object' : 'query',
       connection: connectionOf(request),
-    });
+    } satisfies AnyCall);
     if (notices !== undefined && notices.length > 0) this.#context.bus.publish(notices);
-    return result;
+    const answer = result === null ? null : new JsonText(encodeResult(result));
+    charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
+    return answer;
+  }
+
+  /** Returns the units of what is known before a call is looked at. */
+  #knownPrice({ method, credentials, bytes }: DecodedRequest): number {
+    const { routeResolvesPerCall } = this.#context.limits;
+    const known = priceOf({ bytes });
+    const isStranger = sessionCarried(credentials) === undefined;
+    if (!isStranger) return 1 + known;
+    // Two reads of storage. A client resolves one route for each relay or recipient it writes to.
+    if (method === 'account.route.resolve') return 1 / routeResolvesPerCall + known;
+    // The token was charged when it was looked up.
+    const isCharged =
+      credentials !== undefined && 'token' in credentials && this.#needsSession(method);
+    return isCharged ? known : 1 + known;
+  }
+
+  #needsSession(method: string): boolean {
+    return this.#isServed(method) && methods[method].session !== 'none';
   }
 
   #isServed(name: string): name is MethodName {
@@ -144,17 +179,13 @@ export class Dispatcher {
     };
   }
 
-  /** Finds the session that the method demands, and charges the caller's rate limit. */
+  /** Finds the session that the method demands. */
   async #authorize(
     request: DecodedRequest,
     definition: MethodDefinition,
   ): Promise<Session | undefined> {
-    if (definition.session === 'none') {
-      this.#chargeWithoutRule(request);
-      return undefined;
-    }
+    if (definition.session === 'none') return undefined;
     const session = await this.#session(request);
-    takeFrom(this.#accounts, session.account);
     if (definition.session !== 'any' && definition.session !== session.mode) {
       throw new ProtocolError(
         'forbidden',
@@ -164,36 +195,14 @@ export class Dispatcher {
     return session;
   }
 
-  /**
-   * Charges a call that needs no session: to the account of the session that it carries all the
-   * same; otherwise to the address, which others may share.
-   */
-  #chargeWithoutRule({ method, credentials, address }: DecodedRequest): void {
-    const { limits } = this.#context;
+  async #session({ credentials, origin }: DecodedRequest): Promise<Session> {
     const carried = sessionCarried(credentials);
-    if (carried) takeFrom(this.#accounts, carried.account);
-    else if (method === 'account.route.resolve') {
-      // Two reads of storage. A client resolves one route for each relay or recipient it writes to.
-      takeFrom(this.#addresses, address, 1 / limits.routeResolvesPerCall);
-    } else takeFrom(this.#addresses, address);
-  }
-
-  async #session({ credentials, origin, address }: DecodedRequest): Promise<Session> {
-    const { sessions } = this.#context;
-    if (credentials === undefined) {
-      takeFrom(this.#addresses, address);
-    } else if ('token' in credentials) {
-      // A token without session was charged when it was checked. A session may have ended meanwhile.
-      const { token } = credentials;
-      const session = credentials.session && (await sessions.find(token, origin));
-      if (session !== undefined) return session;
-    } else {
-      const { bound } = credentials;
-      if (bound !== undefined && !bound.dead)
-        return await this.#confirm(credentials, bound.session);
-      takeFrom(this.#addresses, address);
-    }
-    throw noSession();
+    if (credentials === undefined || carried === undefined) throw noSession();
+    if (!('token' in credentials)) return await this.#confirm(credentials, carried);
+    // It may have ended since the headers arrived.
+    const session = await this.#context.sessions.find(credentials.token, origin);
+    if (session === undefined) throw noSession();
+    return session;
   }
 
   async #sessionOf(
@@ -203,8 +212,8 @@ export class Dispatcher {
     if (!this.#isServed(method)) return undefined;
     const session = await this.#tokens.find({ token, origin, address });
     // A call that needs no session is charged itself.
-    const isCharged = methods[method].session === 'none';
-    if (session === undefined && isCharged) this.#addresses.giveBack(address);
+    if (session === undefined && !this.#needsSession(method))
+      this.#allowances.addresses.giveBack(address);
     return session;
   }
 
@@ -224,6 +233,13 @@ function sessionCarried(credentials: DecodedRequest['credentials']): Session | u
   if (credentials === undefined) return undefined;
   if ('token' in credentials) return credentials.session;
   return credentials.bound?.dead === false ? credentials.bound.session : undefined;
+}
+
+/** Returns who pays for a call: the account of a session that it carries, or the address. */
+function payerOf({ credentials, address }: DecodedRequest): Payer {
+  const carried = sessionCarried(credentials);
+  if (carried === undefined) return { kind: 'address', id: address };
+  return { kind: 'account', id: carried.account };
 }
 
 function connectionOf({ credentials }: DecodedRequest): ConnectionBinding | undefined {

@@ -40,6 +40,25 @@ export class RateLimiter {
   }
 
   /**
+   * Charges a price that may be above what is left: a key with a token, or with a smaller price, goes
+   * into debt, of at most one burst; any other is refused, which costs one token.
+   *
+   * @returns 0, or the whole seconds to wait
+   */
+  charge(key: string, price: number): number {
+    const bucket = this.#bucket(key);
+    const isRefused = bucket.tokens < Math.min(1, price);
+    const tokens = bucket.tokens - (isRefused ? 1 : price);
+    bucket.tokens = Math.max(-this.#options.burst, tokens);
+    return isRefused ? this.#wait(bucket) : 0;
+  }
+
+  /** Whether a key owes about as much as it can: charges hardly change that. */
+  isOverdrawn(key: string): boolean {
+    return this.#bucket(key).tokens <= -0.9 * this.#options.burst;
+  }
+
+  /**
    * Charges tokens that were used already, even into debt; a debt is at most one burst.
    * @returns 0, or the whole seconds until the key is out of debt
    */

@@ -87,19 +87,26 @@ export function createHttp(parts: HttpParts): Http {
     }
     if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
     // For an unknown route, answer without reading the body.
-    if (request.is404) return answerError(reply, unknownMethod());
+    if (request.is404) {
+      chargeRefused(parts, request);
+      return answerError(reply, unknownMethod());
+    }
   });
   app.addHook('onSend', async (request, reply, payload) => {
     // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
     if (!app.server.listening) reply.header('connection', 'close');
-    const stranger = { kind: 'address', id: parts.clients.of(request.raw) } as const;
-    const owner = callers.get(request)?.owner ?? stranger;
+    const owner = ownerOf(parts, request);
     const common = { ...parts, owner, request: request.raw, response: reply.raw };
     holdAnswer(common, typeof payload === 'string' ? payload.length : 0);
     if (!request.raw.complete) dropBody(common);
   });
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
-  app.setErrorHandler((error, _request, reply) => answerError(reply, transportError(error)));
+  app.setErrorHandler(async (error, request, reply) => {
+    chargeRefused(parts, request);
+    const refusal = transportError(error);
+    await slowDown(parts, ownerOf(parts, request), refusal);
+    return answerError(reply, refusal);
+  });
   for (const base of parts.addresses.basePaths) {
     for (const definition of Object.values<MethodDefinition>(methods)) {
       addRoutes(app, parts, { definition, base });
@@ -134,17 +141,18 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         callers.set(request, await identify(parts, route, { request, reply }));
       },
       handler: async (request, reply) => {
-        const { address, token } = callers.get(request) as Caller;
-        const params = verb === 'GET' ? queryParams(request, definition) : bodyParams(request);
-        if (verb === 'GET') checkNoBody(request.body as Buffer | undefined);
+        const { address, token, owner } = callers.get(request) as Caller;
+        const body = request.body as Buffer | undefined;
         const answer = await dispatcher.answer({
           method: definition.name,
-          params,
-          form: verb === 'GET' ? 'query' : 'object',
+          bytes: body?.length ?? 0,
+          params: () => bodyParams(request, verb),
+          ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
           address,
           credentials: token,
         });
+        if (!answer.ok) await slowDown(parts, owner, answer.error);
         return send(reply, answer);
       },
     });
@@ -185,19 +193,43 @@ function sessionToken(request: FastifyRequest, network: Network): string | undef
   return Array.isArray(value) ? value.join(',') : value;
 }
 
-function queryParams(request: FastifyRequest, definition: MethodDefinition): () => JsonValue {
+/** Charges a request that is refused before dispatch. */
+function chargeRefused(parts: HttpParts, request: FastifyRequest): void {
+  parts.dispatcher.chargeRefused(ownerOf(parts, request), 0);
+}
+
+/** Returns whose a request is; the address's, as long as nothing else is known. */
+function ownerOf({ clients }: HttpParts, request: FastifyRequest): ByteOwner {
+  return callers.get(request)?.owner ?? { kind: 'address', id: clients.of(request.raw) };
+}
+
+/** Milliseconds that a refusal waits for a caller which owes all that it can owe. */
+const refusalPause = 1_000;
+
+/** Lets a caller wait that goes on although it is refused: refusals cost it nothing more. */
+async function slowDown(
+  { context, dispatcher }: HttpParts,
+  owner: ByteOwner,
+  { code }: ProtocolError,
+): Promise<void> {
+  if (code !== 'rate_limited' || !dispatcher.isOverdrawn(owner)) return;
+  await new Promise<void>((resolve) => context.clock.after(refusalPause, resolve));
+}
+
+function queryParams(request: FastifyRequest, definition: MethodDefinition): JsonValue {
   const url = request.raw.url ?? '';
   const mark = url.indexOf('?');
-  return () => decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
+  return decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
 }
 
 /** Parses the parameter object, before any other check (02 §18). */
-function bodyParams(request: FastifyRequest): () => JsonValue {
+function bodyParams(request: FastifyRequest, verb: string): JsonValue {
   const body = request.body as Buffer | undefined;
-  if (body === undefined || body.length === 0) return () => ({});
-  checkBodyHeaders(request);
-  const params = parseJson(decodeUtf8(body));
-  return () => params;
+  if (body === undefined || body.length === 0) return {};
+  if (verb !== 'GET') checkBodyHeaders(request);
+  const value = parseJson(decodeUtf8(body));
+  if (verb === 'GET') checkNoBody(value);
+  return value;
 }
 
 /** Checks for `application/json`, UTF-8 if a charset is given, and no encoding (02 §2.3). */
@@ -216,9 +248,7 @@ function checkBodyHeaders({ headers }: FastifyRequest): void {
   }
 }
 
-function checkNoBody(body: Buffer | undefined): void {
-  if (body === undefined || body.length === 0) return;
-  const value = parseJson(decodeUtf8(body));
+function checkNoBody(value: JsonValue): void {
   if (isJsonObject(value) && Object.keys(value).length === 0) return;
   throw new ProtocolError('bad_request', 'a GET has no body');
 }

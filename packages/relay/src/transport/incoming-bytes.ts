@@ -45,6 +45,11 @@ export class IncomingBytes implements Disposable {
     });
   }
 
+  /** Whom bytes are charged to. */
+  get owner(): ByteOwner {
+    return this.#owner;
+  }
+
   /** Whether reading is paused because the owner is in debt. */
   get isPaused(): boolean {
     return this.#pause !== undefined;
@@ -66,6 +71,19 @@ export class IncomingBytes implements Disposable {
   moveTo(owner: ByteOwner): void {
     this.#owner = owner;
     if (!this.#unfinished.moveTo(owner)) this.#parts.refused();
+  }
+
+  /** Reads nothing for so many seconds, and longer if the owner is in debt then. */
+  pause(seconds: number): void {
+    if (this.isPaused) return;
+    const { context, socket } = this.#parts;
+    socket.pause();
+    // The peer cannot go on, so its time does not run.
+    this.#deadline.pause();
+    this.#pause = context.clock.after(Math.min(seconds, longestPause) * 1_000, () => {
+      this.resume();
+      this.#charge(0);
+    });
   }
 
   /** Reads on, whatever the owner owes. */
@@ -101,15 +119,7 @@ export class IncomingBytes implements Disposable {
 
   /** Backpressure holds messages back while the owner is in debt; none is lost. */
   #charge(charge: number): void {
-    const { bytes, context, socket } = this.#parts;
-    const wait = bytes.spend(this.#owner, charge);
-    if (wait === 0 || this.isPaused) return;
-    socket.pause();
-    // The peer cannot go on, so its time does not run.
-    this.#deadline.pause();
-    this.#pause = context.clock.after(Math.min(wait, longestPause) * 1_000, () => {
-      this.resume();
-      this.#charge(0);
-    });
+    const wait = this.#parts.bytes.spend(this.#owner, charge);
+    if (wait > 0) this.pause(wait);
   }
 }

@@ -135,31 +135,30 @@ export class WebSocketConnection {
     const bytes = data as Buffer;
     const envelope = readEnvelope(bytes);
     if (envelope.kind === 'refused') {
-      this.#send(envelope.answer);
+      this.#refuse(bytes, envelope.answer);
       return;
     }
     const { id, method } = envelope;
     if (this.#outstanding.has(id)) {
-      this.#send(
-        encodeRefusal(id, rpcErrors.invalid_request, 'a request with this id is in progress'),
-      );
+      const reason = 'a request with this id is in progress';
+      this.#refuse(bytes, encodeRefusal(id, rpcErrors.invalid_request, reason));
       return;
     }
     if (this.#outstanding.size >= this.#parts.context.limits.outstandingRequests) {
       const busy = new ProtocolError('rate_limited', 'too many requests in progress');
-      this.#send(encodeFailure(id, busy));
+      this.#refuse(bytes, encodeFailure(id, busy));
       return;
     }
     const hold = this.#incoming.holdRequest();
     if (!hold.add(bytes.length)) {
-      this.#send(encodeFailure(id, tooManyBytes(this.#parts.context)));
+      this.#refuse(bytes, encodeFailure(id, tooManyBytes(this.#parts.context)));
       return;
     }
     this.#outstanding.add(id);
-    this.#requests.add({ method, hold, start: () => this.#answer(envelope, hold) });
+    this.#requests.add({ method, hold, start: () => this.#answer(envelope, bytes.length, hold) });
   }
 
-  async #answer({ id, method, params }: RpcRequest, hold: ByteHold): Promise<void> {
+  async #answer({ id, method, params }: RpcRequest, length: number, hold: ByteHold): Promise<void> {
     using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
     const connection = this;
@@ -181,8 +180,8 @@ export class WebSocketConnection {
     };
     const answer = await dispatcher.answer({
       method,
+      bytes: length,
       params: () => params,
-      form: 'object',
       origin,
       address,
       credentials,
@@ -190,9 +189,22 @@ export class WebSocketConnection {
     if (answer.ok) this.#activeAt = this.#parts.context.clock.monotonic();
     this.#outstanding.delete(id);
     this.#send(this.#encode(id, answer));
+    if (!answer.ok) this.#slowDown();
     // The success response goes first, then notifications start (02 §12.5).
     if (wasBound) this.#bound?.enable();
     if (this.#isStopping) this.#closeWhenIdle();
+  }
+
+  /** Answers a request that is not decoded, or not admitted: it costs as much as a call. */
+  #refuse(bytes: Uint8Array, answer: string): void {
+    this.#parts.dispatcher.chargeRefused(this.#incoming.owner, bytes.length);
+    this.#send(answer);
+    this.#slowDown();
+  }
+
+  /** Reads nothing for a second from a caller which owes all that it can owe. */
+  #slowDown(): void {
+    if (this.#parts.dispatcher.isOverdrawn(this.#incoming.owner)) this.#incoming.pause(1);
   }
 
   #bind(session: Session): void {

@@ -64,11 +64,11 @@ describe('limits that do not fit each other', () => {
       { waitingBytesPerAccount: 134_217_728 },
       { waitingBytesPerAccount: 134_217_729 },
     ],
-    ['accountBurst', { accountBurst: 200 }, { accountBurst: 199 }],
+    ['accountBurst', { accountBurst: 1_000 }, { accountBurst: 999 }],
     ['relayQueryBurst', { relayQueryBurst: 10 }, { relayQueryBurst: 9 }],
     ['relayQueriesOfAccount', { relayQueriesOfAccount: 256 }, { relayQueriesOfAccount: 257 }],
     ['relayQueriesToRelay', { relayQueriesToRelay: 256 }, { relayQueriesToRelay: 257 }],
-    ['addressBurst', { addressBurst: 100 }, { addressBurst: 99 }],
+    ['addressBurst', { addressBurst: 500 }, { addressBurst: 499 }],
   ])('%s at its edge and past it', (name, within, past) => {
     expect(faults(within)).toEqual([]);
     expect(faults(past)).toEqual([name]);

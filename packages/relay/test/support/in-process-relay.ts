@@ -151,9 +151,10 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     const text = JSON.stringify(params);
     const answer = await this.#running?.dispatcher.answer({
       method,
+      bytes: text.length,
       // Each call has objects of its own, as from a socket.
       params: () => parseJson(text),
-      form,
+      ...(form === 'query' && { query: () => parseJson(text) }),
       origin,
       address: '127.0.0.1',
       credentials: connection ?? (session && binding(session)),

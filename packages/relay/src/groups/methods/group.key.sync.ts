@@ -17,6 +17,7 @@ export const groupKeySync: Handler<'group.key.sync'> = async (context, call) => 
     const found = await readKeyMaterial(tx, reader, bounds);
     return (await recordDelivery(found, reader, writer)) ? found : undefined;
   });
+  call.charge({ sealedKeys: material.keys.length });
   const keys = await sealKeys(context, material);
   return { result: { keys, has_more: material.hasMore } };
 };

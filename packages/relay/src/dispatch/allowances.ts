@@ -1,0 +1,52 @@
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import { RateLimiter } from './rate-limiter.ts';
+
+/** Who pays for a call: the account of its session, or the address of a caller without one. */
+export interface Payer {
+  readonly kind: 'account' | 'address';
+  readonly id: string;
+}
+
+/** The units that accounts and addresses may use (02 §18), in the memory of one process. */
+export class Allowances {
+  readonly #limiters: Readonly<Record<Payer['kind'], RateLimiter>>;
+
+  constructor({ clock, limits }: Pick<RelayContext, 'clock' | 'limits'>) {
+    const { accountRate, accountBurst, addressRate, addressBurst } = limits;
+    this.#limiters = {
+      account: new RateLimiter({ rate: accountRate, burst: accountBurst, clock }),
+      address: new RateLimiter({ rate: addressRate, burst: addressBurst, clock }),
+    };
+  }
+
+  /** The limiter of addresses, for look-ups that are charged before it is known who pays. */
+  get addresses(): RateLimiter {
+    return this.#limiters.address;
+  }
+
+  /**
+   * Charges units before the work. A payer that has one unit may go into debt; one that has none is
+   * refused, which costs a unit too.
+   *
+   * @throws ProtocolError `rate_limited` with the seconds to wait
+   */
+  take({ kind, id }: Payer, units: number): void {
+    const wait = this.#limiters[kind].charge(id, units);
+    if (wait > 0) throw tooManyCalls(wait);
+  }
+
+  /** Charges units of work that was done, or that is no longer refused. */
+  spend({ kind, id }: Payer, units: number): void {
+    if (units > 0) this.#limiters[kind].spend(id, units);
+  }
+
+  /** Whether the payer owes all that it can owe: what it sends now costs it nothing more. */
+  isOverdrawn({ kind, id }: Payer): boolean {
+    return this.#limiters[kind].isOverdrawn(id);
+  }
+}
+
+function tooManyCalls(wait: number): ProtocolError {
+  return new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
+}
