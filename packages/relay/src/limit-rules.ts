@@ -73,6 +73,10 @@ type Pair = readonly [keyof RelayLimits, keyof RelayLimits];
 /** The first limit of a pair is at most the second. */
 const atMost: readonly Pair[] = [
   ['pageSize', 'maxPageSize'],
+  ['stagingWindowOfUnknown', 'stagingWindow'],
+  ['stagedStatesPerAddress', 'stagedStates'],
+  ['sessionsPerMinute', 'sessionsOfDevice'],
+  ['sessionsOfDevice', 'sessionsOfAccount'],
   ['connectionsPerAddress', 'connections'],
   ['strangerConnections', 'connections'],
   ['receivedBytesPerAddress', 'receivedBytesOfStrangers'],

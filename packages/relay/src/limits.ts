@@ -42,10 +42,34 @@ export const RelayLimits = Type.Object({
     604_800,
     'Seconds an envelope may be old when it is taken for delivery (04 §3); published as max_delivery_age.',
   ),
-  stagingWindow: period(86_400, 'Seconds a pre-stored device state is kept (03 §4.2).'),
+  stagingWindow: period(
+    86_400,
+    'Seconds a pre-stored device state of an account with a known route is kept, and the longest life of any (03 §4.2).',
+  ),
+  stagingWindowOfUnknown: period(
+    900,
+    'Seconds a pre-stored device state of an account without a known route is kept.',
+  ),
   stagedStates: limit(
     10_000,
-    'Pre-stored device states kept at once; anybody with a key may ask for one.',
+    'Pre-stored device states kept at once; any account may ask for one.',
+  ),
+  stagedStatesPerAddress: limit(20, 'Pre-stored device states of one address kept at once.'),
+  accountsPerAddress: limit(
+    50,
+    'Accounts that one address brings to this relay, as new ones or from another, in a day (UTC).',
+  ),
+  sessionsPerMinute: limit(
+    60,
+    'Sessions that one device opens in a minute; account sessions of one account likewise.',
+  ),
+  sessionsOfDevice: limit(
+    64,
+    'Sessions of one device, and account sessions of one account; one more ends the oldest.',
+  ),
+  sessionsOfAccount: limit(
+    640,
+    'Sessions of one account with all its devices; one more ends the oldest.',
   ),
   messageRetention: period(
     2_592_000,

@@ -1,5 +1,6 @@
 import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
+import { arrivalsJob } from './arrivals.ts';
 import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
 import { accountRouteResolve } from './methods/account.route.resolve.ts';
@@ -75,6 +76,13 @@ export const accounts: StoredModule = {
     'device.status.changed': deviceStatusChanged,
     'profile.resolve': profileResolveForRelay,
   },
-  jobs: [stagedStatesJob, expiredDevicesJob, ownRoutesJob, remoteDevicesJob, statusHintsJob],
+  jobs: [
+    stagedStatesJob,
+    arrivalsJob,
+    expiredDevicesJob,
+    ownRoutesJob,
+    remoteDevicesJob,
+    statusHintsJob,
+  ],
   accountResync: deviceStateResync,
 };

@@ -28,10 +28,12 @@ export const stagedStatesJob: Job = {
   },
 };
 
-/** Marks devices whose certificate expired as inactive and wakes the job that ends their access. */
+/**
+ * Marks devices whose certificate expired as inactive and wakes the job that ends their access. It
+ * also runs while the clock may be wrong: access that should have ended does not wait for that.
+ */
 export const expiredDevicesJob: Job = {
   name: expiredDevicesJobName,
-  deletes: true,
   async run(context, signal) {
     const { clock, jobs, storage } = context;
     const now = clock.now();

@@ -157,4 +157,23 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX missed_relays_to_ask ON missed_relays (retry_at, relay_id)',
     ],
   },
+  {
+    id: 207,
+    name: 'accounts: addresses of pre-stored states and of new accounts',
+    statements: [
+      // The client address that a pre-stored state counts for, and when its account was given room.
+      "ALTER TABLE staged_states ADD COLUMN address TEXT NOT NULL DEFAULT ''",
+      'ALTER TABLE staged_states ADD COLUMN since BIGINT NOT NULL DEFAULT 0',
+      'UPDATE staged_states SET since = staged_until - 86400',
+      'CREATE INDEX staged_states_by_address ON staged_states (address, staged_until)',
+      // How many accounts an address brought to this relay on a day (of the Unix epoch, UTC).
+      `CREATE TABLE account_arrivals (
+        address TEXT NOT NULL,
+        day BIGINT NOT NULL,
+        accounts BIGINT NOT NULL,
+        PRIMARY KEY (address, day)
+      )`,
+      'CREATE INDEX account_arrivals_by_day ON account_arrivals (day)',
+    ],
+  },
 ];

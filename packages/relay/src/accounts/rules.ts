@@ -174,6 +174,25 @@ export function usableState(options: {
 }
 
 /**
+ * Returns until when a state is pre-stored (03 §4.2): long for an account that moves here, short for
+ * one without a known route. A higher revision keeps the room of the one before it: it lasts at
+ * least until the end that was answered, and never longer than `stagingWindow` in all.
+ *
+ * @param options.staged the state that is replaced
+ */
+export function stagingEnd(options: {
+  readonly now: number;
+  readonly staged: { readonly since: number; readonly stagedUntil: number } | undefined;
+  readonly isMoving: boolean;
+  readonly limits: { readonly stagingWindow: number; readonly stagingWindowOfUnknown: number };
+}): number {
+  const { now, staged, isMoving, limits } = options;
+  const end = now + (isMoving ? limits.stagingWindow : limits.stagingWindowOfUnknown);
+  if (staged === undefined) return end;
+  return Math.max(staged.stagedUntil, Math.min(end, staged.since + limits.stagingWindow));
+}
+
+/**
  * Refuses a time too far from now; exactly at the tolerance passes (01 F4, 03 section 5.6).
  *
  * @throws ProtocolError `clock_skew`

@@ -1,10 +1,14 @@
 /** SQL of staged device states (03 §4.3). */
-import type { Reader, Writer } from '../storage/types.ts';
+import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredState } from './store.ts';
 
 /** A pre-stored state: it permits nothing (03 section 4.2). */
 export interface StagedState extends StoredState {
   readonly stagedUntil: number;
+  /** When its account was given room here; higher revisions keep it. Unix seconds. */
+  readonly since: number;
+  /** The client address that the room was given to. */
+  readonly address: string;
 }
 
 /** Reads the pre-stored state if its retention is not over. */
@@ -13,9 +17,9 @@ export async function readStaged(
   account: string,
   now: number,
 ): Promise<StagedState | undefined> {
-  return await tx.get<{ revision: number; text: string; stagedUntil: number }>(
-    `SELECT revision, state AS text, staged_until AS "stagedUntil" FROM staged_states
-      WHERE account = ? AND staged_until > ?`,
+  return await tx.get<StagedState & Row>(
+    `SELECT revision, state AS text, staged_until AS "stagedUntil", since, address
+      FROM staged_states WHERE account = ? AND staged_until > ?`,
     account,
     now,
   );
@@ -23,12 +27,16 @@ export async function readStaged(
 
 export async function writeStaged(tx: Writer, account: string, staged: StagedState): Promise<void> {
   await tx.run(
-    `INSERT INTO staged_states (account, revision, staged_until, state) VALUES (?, ?, ?, ?)
+    `INSERT INTO staged_states (account, revision, staged_until, since, address, state)
+      VALUES (?, ?, ?, ?, ?, ?)
       ON CONFLICT (account) DO UPDATE SET revision = excluded.revision,
-        staged_until = excluded.staged_until, state = excluded.state`,
+        staged_until = excluded.staged_until, since = excluded.since,
+        address = excluded.address, state = excluded.state`,
     account,
     staged.revision,
     staged.stagedUntil,
+    staged.since,
+    staged.address,
     staged.text,
   );
 }
@@ -37,16 +45,22 @@ export async function deleteStaged(tx: Writer, account: string): Promise<void> {
   await tx.run('DELETE FROM staged_states WHERE account = ?', account);
 }
 
-/** Returns when room for a pre-stored state comes; `undefined` if fewer than `limit` are stored. */
+/**
+ * Returns when room for a pre-stored state comes; `undefined` if fewer than `limit` are stored.
+ * @param room.address counts only the states of this client address
+ */
 export async function stagingFullUntil(
   tx: Reader,
   now: number,
-  limit: number,
+  room: { readonly limit: number; readonly address?: string },
 ): Promise<number | undefined> {
+  const { limit, address } = room;
+  const ofAddress = address === undefined ? '' : 'address = ? AND';
   const row = await tx.get<{ kept: number; earliest: number }>(
     `SELECT COUNT(*) AS kept, MIN(staged_until) AS earliest FROM
-      (SELECT staged_until FROM staged_states WHERE staged_until > ?
+      (SELECT staged_until FROM staged_states WHERE ${ofAddress} staged_until > ?
         ORDER BY staged_until LIMIT ?) AS kept_states`,
+    ...(address === undefined ? [] : [address]),
     now,
     limit,
   );

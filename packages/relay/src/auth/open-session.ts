@@ -1,10 +1,16 @@
 import { ProtocolError, type SessionCredentials } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import type { AnyCall } from '../dispatch/call.ts';
+import type { Notice } from '../dispatch/notice.ts';
 import { newSecret, secretHash } from '../sessions/secrets.ts';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
-import { insertSession } from '../sessions/session-store.ts';
-import type { Writer } from '../storage/types.ts';
+import {
+  endOldestSessions,
+  insertSession,
+  readOpenedAt,
+  type SessionSet,
+} from '../sessions/session-store.ts';
+import type { Reader, Writer } from '../storage/types.ts';
 
 /** The identity that is being authenticated; `deviceId` once it is derived. */
 export interface ClaimedIdentity {
@@ -40,18 +46,66 @@ export interface OpenedSession {
 }
 
 /** A session before it is stored. */
-export type UnsavedSession = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
+type UnsavedSession = Omit<DeviceSession, 'id'> | Omit<AccountSession, 'id'>;
 
-/** Creates and stores a session for the origin of the call. */
+/** A session to open. */
+export interface SessionToOpen {
+  readonly facts: UnsavedSession;
+  readonly origin: string;
+  /** The session of the connection, if there is one. */
+  readonly renewed: Session | undefined;
+}
+
+/**
+ * Creates and stores a session for the origin of the call. Above `sessionsOfDevice` and
+ * `sessionsOfAccount` the oldest sessions end, except the renewed one.
+ *
+ * @returns the session, and notices to publish after the commit
+ * @throws ProtocolError `rate_limited` if the device opens too many in a minute
+ */
 export async function createSession(
   tx: Writer,
-  context: Pick<RelayContext, 'random'>,
-  { facts, origin }: { readonly facts: UnsavedSession; readonly origin: string },
-): Promise<OpenedSession> {
+  context: Pick<RelayContext, 'clock' | 'limits' | 'random'>,
+  { facts, origin, renewed }: SessionToOpen,
+): Promise<{ readonly opened: OpenedSession; readonly notices: readonly Notice[] }> {
+  const { limits } = context;
+  const { account, mode } = facts;
+  const now = context.clock.now();
+  const own: SessionSet =
+    mode === 'device'
+      ? { kind: 'device', account, deviceId: facts.deviceId }
+      : { kind: 'account', account };
+  await requireRate(tx, own, { now, count: limits.sessionsPerMinute });
+  const except = renewed?.id;
+  const others = except === undefined ? 1 : 2;
+  const ended = [];
+  for (const [set, limit] of [
+    [own, limits.sessionsOfDevice],
+    [{ kind: 'all', account }, limits.sessionsOfAccount],
+  ] as const) {
+    const count = Math.max(0, limit - others);
+    ended.push(...(await endOldestSessions(tx, set, { count, except })));
+  }
   const token = newSecret(context.random);
   const session = { id: secretHash(token), ...facts };
-  await insertSession(tx, { session, origin });
-  return { session, token };
+  await insertSession(tx, { session, origin }, now);
+  const notices: Notice[] =
+    ended.length === 0 ? [] : [{ kind: 'ended', account, sessionIds: ended }];
+  return { opened: { session, token }, notices };
+}
+
+/** @throws ProtocolError `rate_limited` if `count` sessions of the set were opened in a minute */
+async function requireRate(
+  tx: Reader,
+  set: SessionSet,
+  { now, count }: { readonly now: number; readonly count: number },
+): Promise<void> {
+  const since = now - 60;
+  const openedAt = await readOpenedAt(tx, set, { since, now, count });
+  if (openedAt === undefined) return;
+  const data = { retry_after: openedAt - since };
+  const text = 'too many sessions opened within a minute: keep the session and use it again';
+  throw new ProtocolError('rate_limited', text, { data });
 }
 
 /**

@@ -30,6 +30,16 @@ export const migrations: readonly Migration[] = [
         WHERE device_id IS NOT NULL`,
     ],
   },
+  {
+    id: 101,
+    name: 'auth: order of the sessions of an account',
+    statements: [
+      'ALTER TABLE auth_sessions ADD COLUMN opened_at BIGINT NOT NULL DEFAULT 0',
+      'DROP INDEX auth_sessions_by_device',
+      'CREATE INDEX auth_sessions_by_device ON auth_sessions (account, device_id, opened_at)',
+      'CREATE INDEX auth_sessions_by_account ON auth_sessions (account, opened_at)',
+    ],
+  },
 ];
 
 export interface StoredChallenge {

@@ -33,6 +33,8 @@ export type Notice =
       readonly deviceId: string;
       readonly expiresAt: number;
     }
+  /** Ends these sessions of an account at once: newer ones took their room (02 §5). */
+  | { readonly kind: 'ended'; readonly account: string; readonly sessionIds: readonly string[] }
   /**
    * `group.timeline.changed` to connections that subscribed to the group and may read it now. A
    * subscriber confirmed before `accessEnded`, the sequence of the last event that ended a right to

@@ -66,6 +66,13 @@ export class Hub implements Disposable {
       }
       return;
     }
+    if (notice.kind === 'ended') {
+      const ended = new Set(notice.sessionIds);
+      for (const listener of listeners) {
+        if (ended.has(listener.session.id)) listener.revoke();
+      }
+      return;
+    }
     const hint = notice.kind === 'revoked' ? undefined : hintOf(notice);
     for (const listener of listeners) {
       if (!notice.deviceIds.includes(listener.deviceId)) continue;

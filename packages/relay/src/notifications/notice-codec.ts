@@ -19,6 +19,7 @@ const schemas = {
   'device-state': Type.Object({ account: Name, revision: Counter, deviceIds: Names }),
   revoked: Type.Object({ account: Name, deviceIds: Names }),
   capped: Type.Object({ account: Name, deviceId: Name, expiresAt: UnixSeconds }),
+  ended: Type.Object({ account: Name, sessionIds: Names }),
   'group-timeline': Type.Object({ group: GroupId, head: Counter, accessEnded: Counter }),
   'group-applications': Type.Object({ group: GroupId, accounts: Names }),
   'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
@@ -102,6 +103,9 @@ function halvesOf(notice: Notice): readonly Notice[] | undefined {
   }
   if ('aggregates' in notice && notice.aggregates.length > 1) {
     return cut(notice.aggregates).map((aggregates) => ({ ...notice, aggregates }));
+  }
+  if ('sessionIds' in notice && notice.sessionIds.length > 1) {
+    return cut(notice.sessionIds).map((sessionIds) => ({ ...notice, sessionIds }));
   }
   if ('accounts' in notice && notice.accounts.length > 1) {
     return cut(notice.accounts).map((accounts) => ({ ...notice, accounts }));

@@ -32,6 +32,7 @@ export class SessionCache implements Sessions, Disposable {
     this.#subscription = parts.bus.subscribe((notice) => {
       if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
       if (notice.kind === 'capped') this.#forget(notice.account, new Set([notice.deviceId]));
+      if (notice.kind === 'ended') this.#forgetSessions(notice.sessionIds);
       if (notice.kind === 'gap') this.#forgetAll();
     });
   }
@@ -89,6 +90,11 @@ export class SessionCache implements Sessions, Disposable {
       if (session.mode !== 'device' || session.account !== account) continue;
       if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);
     }
+  }
+
+  #forgetSessions(ids: readonly string[]): void {
+    this.#changes += 1;
+    for (const id of ids) this.#cache.delete(id);
   }
 
   #forgetAll(): void {

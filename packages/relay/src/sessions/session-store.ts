@@ -3,17 +3,92 @@ import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import type { Session } from './session.ts';
 
-export async function insertSession(tx: Writer, { session, origin }: StoredSession): Promise<void> {
+/** @param openedAt Unix seconds */
+export async function insertSession(
+  tx: Writer,
+  { session, origin }: StoredSession,
+  openedAt: number,
+): Promise<void> {
   await tx.run(
-    `INSERT INTO auth_sessions (token_hash, account, mode, device_id, origin, expires_at)
-      VALUES (?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO auth_sessions
+      (token_hash, account, mode, device_id, origin, expires_at, opened_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?)`,
     session.id,
     session.account,
     session.mode,
     session.mode === 'device' ? session.deviceId : null,
     origin,
     session.expiresAt,
+    openedAt,
   );
+}
+
+/** Sessions of one account: of a device, those with the account key, or all of them. */
+export type SessionSet =
+  | { readonly kind: 'device'; readonly account: string; readonly deviceId: string }
+  | { readonly kind: 'account' | 'all'; readonly account: string };
+
+/** The condition, and its values, that chooses the sessions of a set. */
+function chosen(set: SessionSet): { readonly where: string; readonly values: readonly string[] } {
+  switch (set.kind) {
+    case 'device':
+      return { where: 'account = ? AND device_id = ?', values: [set.account, set.deviceId] };
+    case 'account':
+      return { where: 'account = ? AND device_id IS NULL', values: [set.account] };
+    case 'all':
+      return { where: 'account = ?', values: [set.account] };
+  }
+}
+
+/**
+ * Reads when the `count`-th newest session of a set was opened, among those opened after `since`
+ * and up to `now`.
+ *
+ * @returns Unix seconds; `undefined` if fewer were opened
+ */
+export async function readOpenedAt(
+  tx: Reader,
+  set: SessionSet,
+  range: { readonly since: number; readonly now: number; readonly count: number },
+): Promise<number | undefined> {
+  const { where, values } = chosen(set);
+  const row = await tx.get<{ opened_at: number }>(
+    `SELECT opened_at FROM auth_sessions WHERE ${where} AND opened_at > ? AND opened_at <= ?
+      ORDER BY opened_at DESC LIMIT 1 OFFSET ?`,
+    ...values,
+    range.since,
+    range.now,
+    range.count - 1,
+  );
+  return row?.opened_at;
+}
+
+/** Sessions that end in one transaction, if a limit was lowered. */
+const endedAtOnce = 1_000;
+
+/**
+ * Ends the oldest sessions of a set. The caller publishes an `ended` notice afterwards.
+ *
+ * @param left.count how many sessions stay, in addition to `left.except`
+ * @param left.except ID of a session that does not end
+ * @returns the IDs of the sessions that ended
+ */
+export async function endOldestSessions(
+  tx: Writer,
+  set: SessionSet,
+  left: { readonly count: number; readonly except: string | undefined },
+): Promise<string[]> {
+  const { where, values } = chosen(set);
+  const rows = await tx.all<{ token_hash: string }>(
+    `DELETE FROM auth_sessions WHERE token_hash IN
+      (SELECT token_hash FROM auth_sessions WHERE ${where} AND token_hash <> ?
+        ORDER BY opened_at DESC, token_hash LIMIT ? OFFSET ?) RETURNING token_hash`,
+    ...values,
+    left.except ?? '',
+    endedAtOnce,
+    left.count,
+  );
+  return rows.map(({ token_hash: id }) => id);
 }
 
 export interface StoredSession {

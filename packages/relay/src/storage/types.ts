@@ -37,7 +37,7 @@ export interface Writer extends Reader {
 
 /**
  * What writes are serialized by: `account:<id>`, `group:<id>`, `channel:<id>`, `challenge:<hash>`,
- * `relay`, `relays` (what is known of others), and the name of a job for work that only one process's job may claim.
+ * `address:<client address>` (what is counted for it), `relay`, `relays` (what is known of others), and the name of a job for work that only one process's job may claim.
  */
 export type AggregateKey = string;
 

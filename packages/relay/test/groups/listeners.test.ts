@@ -76,10 +76,8 @@ const heads = ({ hints }: Told) => hints.map(({ text }) => JSON.parse(text).para
 const store = (some: readonly Told[]) =>
   relay.context.storage.write('test', async (tx) => {
     for (const { session } of some) {
-      await insertSession(tx, {
-        session: { ...ann.session(), ...session },
-        origin: 'https://relay.example',
-      });
+      const stored = { ...ann.session(), ...session };
+      await insertSession(tx, { session: stored, origin: 'https://relay.example' }, 0);
     }
   });
 

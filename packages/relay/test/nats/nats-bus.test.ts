@@ -115,6 +115,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       const notices: Notice[] = [
         { kind: 'revoked', account: 'ann', deviceIds: ['laptop'] },
         { kind: 'capped', account: 'ann', deviceId: 'phone', expiresAt: 1_750_000_000 },
+        { kind: 'ended', account: 'ann', sessionIds: ['one', 'two'] },
         { kind: 'device-state', account: 'ann', revision: 7, deviceIds: ['phone'] },
       ];
       await here.publish(...notices);

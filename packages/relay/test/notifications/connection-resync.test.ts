@@ -78,7 +78,7 @@ const sessionOf = (account: string, id = `session of ${account}`): DeviceSession
 });
 
 const store = (session: DeviceSession) =>
-  storage.write('test', (tx) => insertSession(tx, { session, origin: 'https://relay.example' }));
+  storage.write('test', (tx) => insertSession(tx, { session, origin: 'https://relay.example' }, 0));
 
 /** A connection that is bound to a session, and what it was sent. */
 function connection(session: DeviceSession): { bound: BoundSession; sent: string[] } {

@@ -119,10 +119,8 @@ export class AwayHome implements HomeRelay {
         this.#sessions += 1;
         const id = `session ${this.#sessions}`;
         const expiresAt = certificate.expires_at;
-        await insertSession(tx, {
-          session: { id, mode: 'device', account, deviceId, expiresAt },
-          origin,
-        });
+        const session = { id, mode: 'device', account, deviceId, expiresAt } as const;
+        await insertSession(tx, { session, origin }, 0);
       });
     }
   }

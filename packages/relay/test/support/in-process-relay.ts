@@ -40,6 +40,8 @@ export interface CallOptions {
   /** Takes the place of a session of its own. */
   readonly connection?: ConnectionBinding;
   readonly form?: 'query' | 'object';
+  /** The client's address; one for all by default. */
+  readonly address?: string;
 }
 
 export class InProcessRelay implements HomeRelay, AsyncDisposable {
@@ -146,7 +148,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   async call(
     method: string,
     params: unknown,
-    { session, connection, form = 'object' }: CallOptions = {},
+    { session, connection, form = 'object', address = '127.0.0.1' }: CallOptions = {},
   ): Promise<JsonValue> {
     const text = JSON.stringify(params);
     const answer = await this.#running?.dispatcher.answer({
@@ -156,7 +158,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
       params: () => parseJson(text),
       ...(form === 'query' && { query: () => parseJson(text) }),
       origin,
-      address: '127.0.0.1',
+      address,
       credentials: connection ?? (session && binding(session)),
     });
     if (answer?.ok !== true) throw answer?.error ?? new Error('the relay is stopped');

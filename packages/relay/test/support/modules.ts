@@ -33,6 +33,8 @@ export const withoutRateLimits: RelayLimits = {
   ...defaultLimits,
   ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
   ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9 },
+  ...{ stagedStatesPerAddress: 1e9, accountsPerAddress: 1e9 },
+  ...{ sessionsPerMinute: 1e9, sessionsOfDevice: 1e9, sessionsOfAccount: 1e9 },
 };
 
 export const origin = 'https://relay.example';

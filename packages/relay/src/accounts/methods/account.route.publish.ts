@@ -14,6 +14,7 @@ import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
+import { countArrival } from '../arrivals.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { confirmHome, knownRoute } from '../home.ts';
 import { endAnnouncement, readPreviousRelay } from '../own-route-store.ts';
@@ -45,7 +46,9 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   const isAnswered = await lookUpUnknown(context, account, `address ${call.address}`);
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
-  const published = await storage.write(`account:${account}`, async (tx) => {
+  // Accounts that come to this relay are counted for each address.
+  const aggregates = [`account:${account}`, `address:${call.address}`];
+  const published = await storage.write(aggregates, async (tx) => {
     const known = await readRoute(tx, account);
     const notices = await activate(context, tx, { account, known, now });
     const leaving =
@@ -54,6 +57,9 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     // from the submission by the relay's signature only: the submitted draft is co-signed.
     if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
       return { text: known.text, notices, leaving };
+    }
+    if (known?.relayId !== identity.relayId) {
+      await countArrival(context, tx, { address: call.address, now });
     }
     const at = now + limits.remoteRetryFirst;
     const announce = leaving === undefined ? undefined : { relayId: leaving, at };

@@ -7,8 +7,8 @@ import type { Handler, HandlerResult, ResultValue } from '../../dispatch/handler
 import type { Notice } from '../../dispatch/notice.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, confirmDevice, devicesFrom, wakeDeviceJobs } from '../devices.ts';
-import { homeOf } from '../home.ts';
-import { isRepeatedState, isSeenState } from '../rules.ts';
+import { homeOf, isAccountKnown } from '../home.ts';
+import { isRepeatedState, isSeenState, stagingEnd } from '../rules.ts';
 import { readSeenState } from '../seen-store.ts';
 import { readStaged, stagingFullUntil, writeStaged } from '../staged-store.ts';
 import { type Device, readState, type StoredState } from '../store.ts';
@@ -32,11 +32,13 @@ export const deviceStatePublish: Handler<'device.state.publish'> = async (contex
   const submission = await verifyState(context, call);
   const { account } = submission;
   const now = clock.now();
-  const outcome = await storage.write(`account:${account}`, async (tx): Promise<HandlerResult> => {
+  // Room for pre-stored states is counted for each address.
+  const aggregates = [`account:${account}`, `address:${call.address}`];
+  const outcome = await storage.write(aggregates, async (tx): Promise<HandlerResult> => {
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind === 'local') return await activateIfNew(tx, submission, now);
-    return { result: await stage(context, tx, { submission, now }) };
+    return { result: await stage(context, tx, { submission, now, address: call.address }) };
   });
   wakeDeviceJobs(context, outcome.notices);
   return outcome;
@@ -67,16 +69,20 @@ async function activateIfNew(tx: Writer, { account, state, devices }: VerifiedSt
   return { ...placed, notices: await activateState(tx, account, { state, devices, now }) };
 }
 
+/** A state to store at a relay that is not the account's home relay. */
+interface Staging {
+  readonly submission: VerifiedState;
+  readonly now: number;
+  /** The caller's. */
+  readonly address: string;
+}
+
 /**
  * Stores a state at a relay that is not the home relay, for a route that puts it into force (4.2).
  */
-async function stage(
-  context: RelayContext,
-  tx: Writer,
-  { submission, now }: { readonly submission: VerifiedState; readonly now: number },
-): Promise<ResultValue> {
+async function stage(context: RelayContext, tx: Writer, staging: Staging): Promise<ResultValue> {
+  const { submission, now, address } = staging;
   const { account, state } = submission;
-  const { limits } = context;
   // A state from the time the account was at home here must have a lower revision.
   isRepeatedState(state, await readState(tx, account));
   // So must one that another relay answered: a removed device must not come back (07 §C6).
@@ -86,13 +92,26 @@ async function stage(
   if (staged !== undefined && isRepeatedState(state, staged)) {
     return { status: 'staged', staged_until: staged.stagedUntil };
   }
-  const roomAt =
-    staged === undefined ? await stagingFullUntil(tx, now, limits.stagedStates) : undefined;
-  if (roomAt !== undefined) {
-    const data = { retry_after: roomAt - now };
-    throw new ProtocolError('rate_limited', 'no room for another pre-stored state', { data });
-  }
-  const stagedUntil = now + limits.stagingWindow;
-  await writeStaged(tx, account, { ...state, stagedUntil });
+  if (staged === undefined) await requireRoom(context, tx, staging);
+  const isMoving = await isAccountKnown(tx, account);
+  const stagedUntil = stagingEnd({ now, staged, isMoving, limits: context.limits });
+  const slot = staged ?? { since: now, address };
+  await writeStaged(tx, account, { ...slot, ...state, stagedUntil });
   return { status: 'staged', staged_until: stagedUntil };
+}
+
+/** @throws ProtocolError `rate_limited` with the seconds until there is room */
+async function requireRoom(
+  { limits }: RelayContext,
+  tx: Writer,
+  { now, address }: Staging,
+): Promise<void> {
+  const ofAddress = { limit: limits.stagedStatesPerAddress, address };
+  const roomAt = Math.max(
+    (await stagingFullUntil(tx, now, ofAddress)) ?? now,
+    (await stagingFullUntil(tx, now, { limit: limits.stagedStates })) ?? now,
+  );
+  if (roomAt === now) return;
+  const data = { retry_after: roomAt - now };
+  throw new ProtocolError('rate_limited', 'no room for another pre-stored state', { data });
 }

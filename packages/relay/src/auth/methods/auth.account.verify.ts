@@ -30,7 +30,10 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
   await verifier.verify([signature], 'account_signature');
   const expiresAt = clock.now() + limits.accountSessionLifetime;
   const created = await storage.write(`account:${account}`, (tx) =>
-    createSession(tx, context, { facts: { mode: 'account', account, expiresAt }, origin }),
+    createSession(tx, context, {
+      facts: { mode: 'account', account, expiresAt },
+      ...{ origin, renewed: call.connection?.bound?.session },
+    }),
   );
-  return { result: bindSession(call, created) };
+  return { result: bindSession(call, created.opened), notices: created.notices };
 };

@@ -172,7 +172,9 @@ async function openSession(
   const open = async (end: number, notices: readonly Notice[]): Promise<SessionOutcome> => {
     const expiresAt = Math.min(now + limits.deviceSessionLifetime, end);
     const facts = { mode: 'device', account, deviceId, expiresAt } as const;
-    return { kind: 'opened', opened: await createSession(tx, context, { facts, origin }), notices };
+    const created = await createSession(tx, context, { facts, origin, renewed });
+    const { opened } = created;
+    return { kind: 'opened', opened, notices: [...notices, ...created.notices] };
   };
   if (answer !== undefined) {
     const stored = await admitRemoteDevice(context, tx, { presented: request, answer });

@@ -1,6 +1,14 @@
-import { encodeBase64url, signDeviceState } from '@posthouse/protocol';
+import {
+  accountSigner,
+  cosignRoute,
+  deriveRelayId,
+  encodeBase64url,
+  signDeviceState,
+} from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { observeRoute } from '../../../src/accounts/index.ts';
+import { defaultLimits } from '../../../src/limits.ts';
 import { Person } from '../../fixtures/person.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
@@ -22,7 +30,7 @@ const flipped = (signature: string) =>
 
 describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
   test('a state is staged until the window has passed, without any notice', async () => {
-    const staged_until = relay.clock.now() + relay.context.limits.stagingWindow;
+    const staged_until = relay.clock.now() + 900;
     expect(await publish(await ann.state())).toEqual({ status: 'staged', staged_until });
     expect(relay.takeNotices()).toEqual([]);
   });
@@ -37,8 +45,39 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
   test('a higher revision replaces it with a deadline counted from its own acceptance', async () => {
     await publish(await ann.state());
     relay.clock.advance(100);
-    const staged_until = relay.clock.now() + relay.context.limits.stagingWindow;
+    const staged_until = relay.clock.now() + 900;
     expect(await publish(await ann.state())).toEqual({ status: 'staged', staged_until });
+  });
+
+  test('§4.3: higher revisions keep it for 24 hours in all, and no deadline moves back', async () => {
+    const until = async () =>
+      ((await publish(await ann.state())) as { staged_until: number }).staged_until;
+    const end = relay.clock.now() + relay.context.limits.stagingWindow;
+    for (let last = 0; relay.clock.now() < end - 900; relay.clock.advance(890)) {
+      const next = await until();
+      expect(next).toBe(relay.clock.now() + 900);
+      expect(next).toBeGreaterThan(last);
+      last = next;
+    }
+    expect(await until()).toBe(end);
+    relay.clock.advance(10);
+    expect(await until()).toBe(end);
+    relay.clock.advance(end - relay.clock.now());
+    expect(await until()).toBe(end + 900);
+  });
+
+  test('§4.3: the state of an account that moves here is kept for 24 hours', async () => {
+    const old = accountSigner(network, new Uint8Array(32).fill(0x55));
+    const draft = await ann.route({ relay_id: deriveRelayId(network, old.publicKey) });
+    await publish(await ann.state());
+    await observeRoute(relay.context, await cosignRoute(network, old, draft));
+    relay.clock.advance(100);
+    const limit = relay.context.limits.stagingWindow;
+    const first = await publish(await ann.state());
+    expect(first).toEqual({ status: 'staged', staged_until: relay.clock.now() - 100 + limit });
+    relay.clock.advance(limit);
+    const second = await publish(await ann.state());
+    expect(second).toEqual({ status: 'staged', staged_until: relay.clock.now() + limit });
   });
 
   test('a lower revision is stale, another content of the same one a conflict', async () => {
@@ -51,13 +90,13 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
   });
 
   test('after the deadline the staged state is gone, even before the job has run', async () => {
-    const { stagingWindow } = relay.context.limits;
+    const { stagingWindowOfUnknown: window } = relay.context.limits;
     const state = await ann.state({ revision: 10 });
     await publish(state);
-    relay.clock.advance(stagingWindow - 1);
+    relay.clock.advance(window - 1);
     expect(await codeOf(await ann.state({ revision: 9 }))).toBe('stale_state');
     relay.clock.advance(1);
-    const staged_until = relay.clock.now() + stagingWindow;
+    const staged_until = relay.clock.now() + window;
     expect(await publish(await ann.state({ revision: 9 }))).toEqual({
       status: 'staged',
       staged_until,
@@ -70,7 +109,7 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
     const ben = new Person(relay, 'ben');
     await ben.addDevice('phone');
     await ben.publishState();
-    relay.clock.advance(relay.context.limits.stagingWindow - 10);
+    relay.clock.advance(relay.context.limits.stagingWindowOfUnknown - 10);
     const next = await relay.runJob('accounts.staged');
     const { staged_states: left } = await relay.dump();
     expect(left).toHaveLength(1);
@@ -82,17 +121,48 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
     ann = new Person(relay, 'ann');
     await ann.publishState(await ann.state());
     const ben = new Person(relay, 'ben');
-    const { stagingWindow } = relay.context.limits;
+    const { stagingWindowOfUnknown: window } = relay.context.limits;
     relay.clock.advance(100);
     const refused = relay.call(method, await ben.state(), { session: ben.accountSession() });
     // 02 §5: the wait is named if it is known.
     await expect(refused).rejects.toMatchObject({
       code: 'rate_limited',
-      data: { retry_after: stagingWindow - 100 },
+      data: { retry_after: window - 100 },
     });
     expect(await codeOf(await ann.state())).toBe('ok');
-    relay.clock.advance(stagingWindow);
+    relay.clock.advance(window);
     expect(await codeOf(await ben.state(), ben.accountSession())).toBe('ok');
+  });
+
+  test('§4.3: 20 states of one address are kept, also over a restart; others have room', async () => {
+    await relay.restart({ stagedStatesPerAddress: defaultLimits.stagedStatesPerAddress });
+    const first = '198.51.100.1';
+    const stage = async (name: string, address: string, revision = 1) => {
+      const person = new Person(relay, name);
+      const state = await person.state({ revision });
+      return await relay.call(method, state, { session: person.accountSession(), address });
+    };
+    for (let count = 0; count < 20; count += 1) {
+      expect(await stage(`person ${count}`, first)).toHaveProperty('status', 'staged');
+      relay.clock.advance(10);
+    }
+    await relay.restart();
+    const kept = await relay.rows('staged_states');
+    await expect(stage('one more', first)).rejects.toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: 900 - 200 },
+    });
+    expect(await relay.rows('staged_states')).toEqual(kept);
+    expect(await stage('neighbour', '198.51.100.2')).toHaveProperty('status', 'staged');
+    // A higher revision needs no other room.
+    expect(await stage('person 0', first, 2)).toHaveProperty('status', 'staged');
+    relay.clock.advance(700);
+    await expect(stage('one more', first)).rejects.toMatchObject({ data: { retry_after: 10 } });
+    relay.clock.advance(10);
+    expect(await stage('one more', first)).toHaveProperty('status', 'staged');
+    await relay.runJob('accounts.staged');
+    const addresses = (await relay.rows('staged_states')).map(({ address }) => address);
+    expect(addresses.filter((address) => address === first)).toHaveLength(20);
   });
 
   test('a staged state answers neither a public query nor anything else about the account', async () => {

@@ -10,6 +10,7 @@ import {
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { locate } from '../../../src/accounts/index.ts';
+import { defaultLimits } from '../../../src/limits.ts';
 import { Person } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network, relayPublicKey } from '../../support/in-process-relay.ts';
@@ -93,7 +94,7 @@ describe('03 §9: account.route.publish', () => {
 
   test('a staged state past its deadline backs no route', async () => {
     await ann.publishState();
-    relay.clock.advance(relay.context.limits.stagingWindow);
+    relay.clock.advance(relay.context.limits.stagingWindowOfUnknown);
     expect(await codeOf(await ann.route())).toBe('state_conflict');
     relay.clock.advance(-1);
     expect(await codeOf(await ann.route())).toBe('ok');
@@ -233,6 +234,43 @@ describe('03 §9: account.route.publish', () => {
     await relay.restart();
     expect(await resolve()).toEqual(route);
     expect(await ownState()).toEqual(state);
+  });
+});
+
+describe('02 §5: accounts of one address and day', () => {
+  const first = '198.51.100.1';
+  const { accountsPerAddress } = defaultLimits;
+  /** An account with a staged state, and the answer to its route. */
+  async function arrive(person: Person, address: string) {
+    await person.publishState();
+    const params = await person.route();
+    return await relay.call(method, params, { session: person.accountSession(), address });
+  }
+
+  test('50 come, also over a restart; the next one and no other address waits for the day', async () => {
+    await relay.restart({ accountsPerAddress });
+    const people = [];
+    for (let count = 0; count < 50; count += 1) people.push(new Person(relay, `person ${count}`));
+    for (const person of people) await arrive(person, first);
+    await relay.restart();
+    await ann.publishState();
+    const before = await relay.dump();
+    const options = { session: ann.accountSession(), address: first };
+    const tomorrow = 86_400 - (relay.clock.now() % 86_400);
+    await expect(relay.call(method, await ann.route(), options)).rejects.toMatchObject({
+      code: 'rate_limited',
+      data: { retry_after: tomorrow },
+    });
+    expect(await relay.dump()).toEqual(before);
+    // Accounts that are here already publish higher routes.
+    await arrive(people[0] as Person, first);
+    await arrive(new Person(relay, 'neighbour'), '198.51.100.2');
+    relay.clock.advance(tomorrow);
+    await arrive(ann, first);
+    const next = await relay.runJob('accounts.arrivals');
+    expect(next).toBe((Math.floor(relay.clock.now() / 86_400) + 1) * 86_400);
+    const day = Math.floor(relay.clock.now() / 86_400);
+    expect(await relay.rows('account_arrivals')).toEqual([{ address: first, day, accounts: 1 }]);
   });
 });
 
