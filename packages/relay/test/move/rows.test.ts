@@ -66,8 +66,8 @@ test('awkward texts, as values and as keys, and integers at the edges', async ()
     for (const head of [Number.MIN_SAFE_INTEGER, 0, Number.MAX_SAFE_INTEGER]) {
       await tx.run('INSERT INTO timeline_heads (account, head) VALUES (?, ?)', `${head}`, head);
     }
-    await tx.run("INSERT INTO auth_sessions VALUES ('t', 'ann', 'account', NULL, 'o', 1)");
-    await tx.run("INSERT INTO auth_sessions VALUES ('u', 'ann', 'device', '', 'o', 1)");
+    await tx.run("INSERT INTO auth_sessions VALUES ('t', 'ann', 'account', NULL, 'o', 1, 0)");
+    await tx.run("INSERT INTO auth_sessions VALUES ('u', 'ann', 'device', '', 'o', 1, 0)");
   });
 });
 

@@ -119,7 +119,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
         { kind: 'device-state', account: 'ann', revision: 7, deviceIds: ['phone'] },
       ];
       await here.publish(...notices);
-      await vi.waitFor(() => expect(there.news).toHaveLength(3), patience);
+      await vi.waitFor(() => expect(there.news).toHaveLength(notices.length), patience);
       expect(there.news).toEqual(notices);
     });
 
@@ -146,6 +146,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
         [JSON.stringify([{ kind: 'revoked', account: 'ann' }]), 1],
         [JSON.stringify([{ kind: 'revoked', account: 'ann', deviceIds: [7] }]), 1],
         [JSON.stringify([{ kind: 'capped', account: 'ann', deviceId: 'x', expiresAt: 'soon' }]), 1],
+        [JSON.stringify([{ kind: 'ended', account: 'ann', sessionIds: 'one' }]), 1],
         [JSON.stringify([{ ...timeline(1), head: 1.5 }]), 1],
         [JSON.stringify([{ kind: 'toString' }, { kind: '__proto__' }]), 2],
         [JSON.stringify([{ kind: 'of-a-newer-relay', account: 'ann' }, good]), 1],

@@ -78,6 +78,9 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
     relay.clock.advance(limit);
     const second = await publish(await ann.state());
     expect(second).toEqual({ status: 'staged', staged_until: relay.clock.now() + limit });
+    // An operator who shortens the window shortens no deadline that was answered.
+    await relay.restart({ stagingWindow: 1_000 });
+    expect(await publish(await ann.state())).toEqual(second);
   });
 
   test('a lower revision is stale, another content of the same one a conflict', async () => {
