@@ -12,7 +12,9 @@ import { dirname, join, normalize, relative } from 'node:path';
 
 /** Folders and files of `packages/relay/src`, from the ground up. */
 const floors: readonly (readonly string[])[] = [
-  ['bounded-map.ts', 'context.ts', 'digest.ts', 'limits.ts'],
+  ['bounded-map.ts', 'digest.ts', 'limit-kinds.ts'],
+  ['peer-limits.ts'],
+  ['context.ts', 'limits.ts'],
   ['limit-rules.ts'],
   ['clock.ts', 'config', 'observability'],
   ['crypto', 'keys', 'storage'],

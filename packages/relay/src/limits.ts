@@ -1,14 +1,6 @@
 import { type Static, Type } from '@posthouse/protocol';
-
-/** A limit with its default, meaning and minimum. */
-const limit = (value: number, description: string, minimum = 1) =>
-  Type.Integer({ default: value, description, minimum, maximum: Number.MAX_SAFE_INTEGER });
-/** Seconds, at most about three thousand years, so that deadlines stay safe integers. */
-const period = (value: number, description: string, minimum = 1) =>
-  Type.Integer({ default: value, description, minimum, maximum: 100_000_000_000 });
-/** Milliseconds of a timer, at most what Node's timers allow. */
-const timer = (value: number, description: string) =>
-  Type.Integer({ default: value, description, minimum: 1, maximum: 2_147_483_647 });
+import { limit, period, timer } from './limit-kinds.ts';
+import { peerLimits } from './peer-limits.ts';
 
 /**
  * Every limit of a deployment, with its default; `checkRelayLimits` checks how they depend on each
@@ -328,63 +320,7 @@ export const RelayLimits = Type.Object({
     4,
     'Calls of account.route.resolve without a session that count as one call of their address.',
   ),
-  relayRate: limit(200, 'Requests of one other relay in a second, sustained (07 §C9).'),
-  relayBurst: limit(1_000, 'Requests of one other relay at once.'),
-  relayAccountRate: limit(
-    20,
-    'Requests of one other relay about one account in a second, sustained.',
-  ),
-  relayAccountBurst: limit(200, 'Requests of one other relay about one account at once.'),
-  relayQueries: limit(256, 'Queries to other relays for callers here under way at once (07 §C9).'),
-  relayQueriesOfAccount: limit(16, 'Such queries of one account under way at once.'),
-  relayQueriesToRelay: limit(64, 'Such queries to one relay under way at once.'),
-  relayQueryRate: limit(10, 'Such queries of one account in a second, sustained.'),
-  relayQueryBurst: limit(100, 'Such queries of one account at once.'),
-  relayQueryNewAccounts: limit(
-    1_000,
-    'Accounts whose first device state one account fetches from other relays in a day.',
-  ),
-  relayQueryTimeout: timer(10_000, 'Milliseconds to wait for the answer to such a query.'),
-  relayErrorText: limit(512, "Characters of another relay's error text that are kept."),
-  relayStreamRate: limit(400, 'Streams of relay RPC of one other relay in a second, sustained.'),
-  relayStreamBurst: limit(2_000, 'Streams of relay RPC of one other relay at once.'),
-  relayBytes: limit(4_194_304, 'Bytes of requests of one other relay in a second, sustained.'),
-  relayBytesBurst: limit(67_108_864, 'Bytes of requests of one other relay at once.'),
-  relayRequestsAtOnce: limit(
-    48,
-    'Requests of one other relay under way at once, or whose answers (at most 128 KiB) it does not read.',
-  ),
-  relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
-  relayCallTimeout: timer(30_000, 'Milliseconds another relay has to answer (07 §C2).'),
-  peerAddresses: limit(8, 'Addresses of one other relay that are dialled.'),
-  peerDials: limit(2, 'Addresses of one other relay dialled at once.'),
-  peerDialTimeout: timer(30_000, 'Milliseconds to connect to another relay, over all addresses.'),
-  peerRetryFirst: period(5, 'Seconds until a relay that failed is tried again, at first.'),
-  peerRetryMost: period(900, 'Seconds until a relay that failed is tried again, at the most.'),
-  peerLinger: timer(10_000, 'Milliseconds another relay has to end a stream after its answer.'),
-  peersConnected: limit(64, 'Other relays that this one keeps a connection with.'),
-  peerConnections: limit(512, 'Connections with other relays.'),
-  peerConnectionsEach: limit(16, 'Connections with one other relay.'),
-  peerHandshakesPerAddress: limit(4, 'Handshakes of one address under way.'),
-  peerHandshakeRate: limit(5, 'Connections of one address in a second, sustained.'),
-  peerHandshakeBurst: limit(10, 'Connections of one address at once.'),
-  peerFaults: limit(20, 'Invalid messages of another relay; each minute takes one off.'),
-  peerFaultPause: period(600, 'Seconds a relay with too many invalid messages is refused.'),
-  dhtRate: limit(100, 'DHT requests of one other relay in a second, sustained.'),
-  dhtBurst: limit(1_000, 'DHT requests of one other relay at once.'),
-  dhtBytes: limit(262_144, 'Bytes of DHT requests of one other relay in a second, sustained.'),
-  dhtBytesBurst: limit(8_388_608, 'Bytes of DHT requests of one other relay at once.'),
-  dhtAskRate: limit(80, 'DHT requests to one other relay in a second, sustained; more wait.'),
-  dhtAskBurst: limit(800, 'DHT requests to one other relay at once.'),
-  dhtPutRate: limit(20, 'Routes that one other relay stores here in a second, sustained.'),
-  dhtPutBurst: limit(200, 'Routes that one other relay stores here at once.'),
-  dhtNewAccounts: limit(10_000, 'New accounts whose routes one other relay stores here in a day.'),
-  dhtValueBytes: limit(16_384, "Bytes of a DHT record's value; its canonical form has 4,096."),
-  dhtCloserPeers: limit(20, 'Peers that an answer of the DHT names.'),
-  dhtRelays: limit(64, 'Other relays asked for a route.'),
-  dhtLookupTimeout: timer(10_000, 'Milliseconds to find a route.'),
-  dhtQuestionTimeout: timer(3_000, 'Milliseconds each of these relays has to answer.'),
-  dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
+  ...peerLimits,
   addressBytes: limit(
     2_097_152,
     'Bytes of requests without a session read from one address in a second, sustained.',
