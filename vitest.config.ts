@@ -5,7 +5,7 @@ import { defineConfig } from 'vitest/config';
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
   'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
-  'packages/relay/test/{cluster,move,postgres}/**',
+  'packages/relay/test/{cluster,move,postgres,simulation}/**',
   'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-routes,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/{dev,main},dispatch/{encode,rate-limiter}}.test.ts',
@@ -49,7 +49,7 @@ const commonSql = [
  * crowds of connections, random sequences, crashes, the kit, and relays that lie to clients.
  */
 const slow = [
-  'packages/relay/test/{cluster,commands,move,postgres}/**',
+  'packages/relay/test/{cluster,commands,move,postgres,simulation}/**',
   'packages/**/{crash,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',

@@ -1,0 +1,62 @@
+/** A person with an account in a simulation, and the agents that call with the person's keys. */
+import { Person } from '../../fixtures/person.ts';
+import { Agent, type AgentParts } from './agent.ts';
+import type { Home } from './home.ts';
+
+/** Names of devices that a person has from the beginning; the first one is never removed. */
+const firstDevices = ['phone', 'laptop'] as const;
+
+export class Resident {
+  readonly name: string;
+  readonly person: Person;
+  /** The key of the account. */
+  readonly account: Agent;
+  /** Devices that are in force, or that were and are removed, by device ID. */
+  readonly byDeviceId = new Map<string, Agent>();
+  /** Names of the devices in force; while one is removed, it is not here any more. */
+  readonly devices = new Set<string>();
+  /** When a removal was acknowledged, in simulated milliseconds, by name of the device. */
+  readonly removed = new Map<string, number>();
+  home: Home;
+  readonly #parts: AgentParts;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(name: string, home: Home, parts: AgentParts) {
+    this.name = name;
+    this.home = home;
+    this.person = new Person(home, name);
+    this.#parts = parts;
+    this.account = new Agent({ person: this.person, name }, parts);
+  }
+
+  /** The agents of the devices in force. */
+  get agents(): Agent[] {
+    return [...this.devices].map((device) => this.agent(device));
+  }
+
+  agent(device: string): Agent {
+    return this.byDeviceId.get(this.person.device(device).deviceId) as Agent;
+  }
+
+  async register(): Promise<void> {
+    for (const device of firstDevices) await this.makeDevice(device);
+    await this.person.moveIn();
+    for (const device of firstDevices) this.devices.add(device);
+  }
+
+  /** Makes keys and an agent; the account has the device with its next state. */
+  async makeDevice(device: string): Promise<Agent> {
+    const { deviceId } = await this.person.addDevice(device);
+    const { person, name } = this;
+    const agent = new Agent({ person, name, device }, this.#parts);
+    this.byDeviceId.set(deviceId, agent);
+    return agent;
+  }
+
+  /** Runs changes of the account one after another. */
+  async alone<T>(change: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(change);
+    this.#last = done.catch(() => {});
+    return await done;
+  }
+}

@@ -1,0 +1,213 @@
+/** One simulation: relays, people, faults, and the rules that must hold. */
+import { mkdtempSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Session } from '../../src/sessions/session.ts';
+import { memoryFolder } from '../support/folder.ts';
+import { checkDeadlines } from './checks/deadlines.ts';
+import { Hints } from './checks/hints.ts';
+import { Mail, MailReader } from './checks/mail.ts';
+import type { Agent, AgentParts } from './clients/agent.ts';
+import { Home } from './clients/home.ts';
+import { Resident } from './clients/resident.ts';
+import { Faults } from './faults.ts';
+import { Journal } from './journal.ts';
+import { enter } from './machine/builtins.ts';
+import { Chance } from './machine/chance.ts';
+import { SimulatedDisk } from './machine/disk.ts';
+import { SimulatedNetwork } from './machine/network.ts';
+import { Scheduler, SimulatedProcess } from './machine/scheduler.ts';
+import { SimulatedRelay } from './relay/simulated-relay.ts';
+
+/** Unix seconds at which every simulation begins. */
+export const start = 1_750_000_000;
+
+const names = ['ann', 'ben', 'cem', 'dea'];
+/** Milliseconds between two rounds of checks. */
+const checkInterval = 5_000;
+/** Simulated milliseconds in which everything comes to its end once nothing goes wrong. */
+const longestSettling = 12 * 3_600_000;
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly relays: number;
+  readonly minutes: number;
+  /** Folder of a database with the relay's schema. */
+  readonly template: string;
+  /** Called with each line of the journal. */
+  readonly shown?: ((line: string) => void) | undefined;
+}
+
+export class World implements Disposable {
+  readonly chance: Chance;
+  readonly scheduler: Scheduler;
+  readonly network: SimulatedNetwork;
+  readonly journal: Journal;
+  readonly relays: readonly SimulatedRelay[];
+  readonly homes: readonly Home[];
+  readonly residents: Resident[] = [];
+  readonly mail: Mail;
+  readonly hints: Hints;
+  readonly faults: Faults;
+  readonly minutes: number;
+  readonly #readers = new Map<Agent, MailReader>();
+  readonly #agentParts: AgentParts;
+  #isEnding = false;
+
+  constructor({ seed, relays: count, minutes, template, shown }: WorldOptions) {
+    const chanceFor = (part: string) => new Chance(seed, part);
+    this.minutes = minutes;
+    this.chance = chanceFor('world');
+    const scheduler = new Scheduler(chanceFor('order'));
+    this.scheduler = scheduler;
+    enter({ scheduler, chance: chanceFor('bytes'), start });
+    const journal = new Journal(() => scheduler.milliseconds, shown);
+    this.journal = journal;
+    const delay = { shortest: 0.2, longest: 40 };
+    const network = new SimulatedNetwork({ scheduler, chance: chanceFor('network'), delay });
+    this.network = network;
+    const failed = (error: unknown) => journal.failed(error);
+    const relays: SimulatedRelay[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const root = mkdtempSync(join(memoryFolder(), 'posthouse-'));
+      const disk = new SimulatedDisk(root, template, chanceFor(`disk ${index}`));
+      const chance = chanceFor(`relay ${index}`);
+      relays.push(
+        new SimulatedRelay(index, { scheduler, network, chance, disk, start, relays, failed }),
+      );
+    }
+    this.relays = relays;
+    this.mail = new Mail(relays, journal);
+    this.hints = new Hints(scheduler, journal);
+    const node = { name: 'clients', process: new SimulatedProcess('clients') };
+    this.#agentParts = { node, network, scheduler, chance: chanceFor('clients'), journal };
+    this.homes = relays.map((relay) => new Home(relay, (session) => this.#agentOf(session)));
+    this.faults = new Faults({
+      ...{ scheduler, network, journal, relays, chance: chanceFor('faults') },
+      restarted: (relay) => this.mail.checkAll(relay),
+      cutClients: (relay, share) => this.#cutClients(relay, share),
+    });
+  }
+
+  /** Whether people begin nothing new. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  /**
+   * Lets everything happen, and checks it.
+   *
+   * @param live what a person does the whole time
+   * @throws the first rule that was broken
+   */
+  async run(live: (world: World, resident: Resident) => Promise<void>): Promise<void> {
+    const { scheduler, journal } = this;
+    let isOver = false;
+    const story = this.#tell(live).then(
+      () => {
+        isOver = true;
+      },
+      (error: unknown) => journal.failed(error),
+    );
+    const limit = this.minutes * 60_000 + 2 * longestSettling;
+    await scheduler.run(() => isOver || journal.failure !== undefined, limit);
+    if (journal.failure !== undefined) throw journal.failure;
+    await story;
+  }
+
+  /** What a device has read. */
+  reader(owner: Resident, device: string): MailReader {
+    const agent = owner.agent(device);
+    const reader = this.#readers.get(agent) ?? new MailReader(this, owner, device);
+    this.#readers.set(agent, reader);
+    return reader;
+  }
+
+  /** Opens a device's socket at its home, unless it has one. */
+  async connect(owner: Resident, device: string): Promise<void> {
+    const agent = owner.agent(device);
+    const { relay } = owner.home;
+    if (agent.bound?.relay === relay) return;
+    agent.notified = (bound, method, params) => this.hints.heard(agent, bound, method, params);
+    try {
+      const bound = await agent.connect(relay);
+      const { account } = owner.person;
+      // From here on the connection is told of each change.
+      this.hints.watch(agent, bound, { kind: 'timeline', id: account });
+      if (!owner.devices.has(device)) this.hints.doubt([agent], 'timeline');
+    } catch {
+      // The person tries again later.
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const relay of this.relays) {
+      relay.kill();
+      relay.disk[Symbol.dispose]();
+    }
+  }
+
+  async #tell(live: (world: World, resident: Resident) => Promise<void>): Promise<void> {
+    const { relays, scheduler, chance } = this;
+    for (const relay of relays) await relay.start();
+    for (const name of names) {
+      const resident = new Resident(name, chance.pick(this.homes), this.#agentParts);
+      this.residents.push(resident);
+      await resident.register();
+    }
+    void this.faults.run().catch((error: unknown) => this.journal.failed(error));
+    void this.#checkAlways().catch((error: unknown) => this.journal.failed(error));
+    const lives = this.residents.map((resident) =>
+      live(this, resident).catch((error: unknown) => this.journal.failed(error)),
+    );
+    await scheduler.pause(this.minutes * 60_000);
+    this.#isEnding = true;
+    await this.faults.heal();
+    await Promise.all(lives);
+    await this.#settle();
+  }
+
+  async #checkAlways(): Promise<void> {
+    for (;;) {
+      await this.scheduler.pause(checkInterval);
+      this.mail.check();
+      this.hints.check();
+      checkDeadlines(this.relays, this.journal);
+    }
+  }
+
+  /** Waits until nothing is under way, and reads everything again. */
+  async #settle(): Promise<void> {
+    const { scheduler, journal } = this;
+    const end = scheduler.milliseconds + longestSettling;
+    while (this.mail.queued > 0 && scheduler.milliseconds < end) await scheduler.pause(60_000);
+    await scheduler.pause(60_000);
+    this.mail.checkEnded();
+    this.hints.check();
+    checkDeadlines(this.relays, journal);
+    for (const owner of this.residents) {
+      for (const device of owner.devices) {
+        const reader = this.reader(owner, device);
+        await reader.readOn(owner.home.relay, 50);
+        await reader.readAgain(owner.home.relay);
+      }
+    }
+    journal.record(`${this.mail.count} messages, ${this.hints.count} hints`);
+  }
+
+  #agentOf(session: Session): Agent {
+    const resident = this.residents.find(({ person }) => person.account === session.account);
+    const agent =
+      session.mode === 'device' ? resident?.byDeviceId.get(session.deviceId) : resident?.account;
+    if (agent === undefined) throw new Error('no agent has these keys');
+    return agent;
+  }
+
+  #cutClients(relay: SimulatedRelay, share: number): void {
+    this.journal.record(`connections of ${relay.name} are cut`);
+    for (const { byDeviceId } of this.residents) {
+      for (const agent of byDeviceId.values()) {
+        if (agent.bound?.relay === relay && this.chance.is(share)) agent.bound.socket.cut();
+      }
+    }
+  }
+}
