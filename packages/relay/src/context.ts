@@ -44,6 +44,17 @@ export interface Sessions {
    * been lost. A caller that read a session before the count changed must read it again.
    */
   readonly changes: number;
+  /**
+   * Whether sessions in memory may be served. False in one of several processes while notices of
+   * the others do not arrive, or if it has not read for `limits.sessionTrust` which sessions ended;
+   * then each session must be read from storage.
+   */
+  readonly isCurrent: boolean;
+  /**
+   * When it was last read from storage which sessions ended, in milliseconds of the clock's
+   * `monotonic`. Always now in a relay of one process.
+   */
+  readonly asOf: number;
   /** Whether {@link find} would answer from memory. */
   isCached(token: string): boolean;
   /** Whether the token was good for a session when it was last looked up, as far as that is cached. */
@@ -217,8 +228,8 @@ export interface Bus {
   /** Whether this relay may have other processes. */
   readonly isShared: boolean;
   /**
-   * Whether notices of other processes arrive now; always true for a relay of one process. While
-   * false, sessions must be read from storage. Each change is announced by a `gap` notice.
+   * Whether notices of other processes arrive now; always true for a relay of one process. Each
+   * change is announced by a `gap` notice.
    */
   readonly isConnected: boolean;
   /** Publishes notices after the commit that caused them; never throws and never waits. */

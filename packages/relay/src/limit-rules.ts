@@ -77,6 +77,7 @@ const atMost: readonly Pair[] = [
   ['stagedStatesPerAddress', 'stagedStates'],
   ['sessionsPerMinute', 'sessionsOfDevice'],
   ['sessionsOfDevice', 'sessionsOfAccount'],
+  ['sessionCheck', 'sessionTrust'],
   ['connectionsPerAddress', 'connections'],
   ['strangerConnections', 'connections'],
   ['receivedBytesPerAddress', 'receivedBytesOfStrangers'],

@@ -13,6 +13,11 @@ export const RelayLimits = Type.Object({
     'Seconds of a device session, never past the certificate (02 §10.2).',
   ),
   accountSessionLifetime: period(3_600, 'Seconds of an account session.'),
+  sessionTrust: timer(
+    2_000,
+    'Milliseconds for which one of several processes serves sessions from memory after it last read from storage which ended.',
+  ),
+  sessionCheck: timer(500, 'Milliseconds between those reads, if the relay has several processes.'),
   authClockTolerance: period(
     300,
     "Seconds a device's clock may differ in authentication (02 §9.3); published as clock_tolerance.",

@@ -40,6 +40,7 @@ import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { openBus } from './notifications/open-bus.ts';
 import { publishResync } from './notifications/publish-resync.ts';
+import { SessionEndsReader } from './notifications/session-ends.ts';
 import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -167,7 +168,7 @@ async function startParts(
   parts: AsyncDisposableStack,
 ): Promise<RunningParts> {
   const created = await createContext(config, options, parts);
-  const { context, identity, jobs, federation } = created;
+  const { context, sessions, identity, jobs, federation } = created;
   const { network, clock } = context;
   const addresses = publicAddresses(network, config);
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
@@ -175,7 +176,7 @@ async function startParts(
   await prepareDatabase(config, context);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  await serve(config, { context, modules, addresses, tls, parts });
+  await serve(config, { context, sessions, modules, addresses, tls, parts });
   await useRegistry(config, context, addresses.https[0] as string);
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
@@ -199,6 +200,7 @@ async function startParts(
 
 interface CreatedContext {
   readonly context: RelayContext;
+  readonly sessions: SessionCache;
   readonly identity: SigningIdentity;
   readonly jobs: JobRunner;
   /** Not listening yet. */
@@ -227,6 +229,7 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
+  const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
   const file = new FileRegistry(network, registryPath(config));
   const registry = new KeptRegistry(
     file,
@@ -249,13 +252,13 @@ async function createContext(
     registryStatus: registryStatusOf(registry, identity.relayId),
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
-    sessions: parts.use(new SessionCache({ storage, clock, bus })),
+    sessions,
     jobs,
     backoff: new JobBackoff(),
     metrics,
     log,
   };
-  return { context: relayContext, identity, jobs, federation, registry };
+  return { context: relayContext, sessions, identity, jobs, federation, registry };
 }
 
 /** Combines the modules that the configuration enables. */
@@ -314,12 +317,14 @@ async function serve(
   config: RelayConfig,
   {
     context,
+    sessions,
     modules,
     addresses,
     tls,
     parts,
   }: {
     readonly context: RelayContext;
+    readonly sessions: SessionCache;
     readonly modules: ModuleSet;
     readonly addresses: PublicAddresses;
     readonly tls: TlsFiles | undefined;
@@ -334,6 +339,7 @@ async function serve(
   };
   const hub = parts.use(new Hub(context.bus, listeners));
   parts.use(new ConnectionResync(context, { hub, ...modules }));
+  await parts.use(new SessionEndsReader(context, { hub, sessions })).start();
   const transport = {
     context,
     hub,

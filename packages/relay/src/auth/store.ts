@@ -40,6 +40,15 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX auth_sessions_by_account ON auth_sessions (account, opened_at)',
     ],
   },
+  {
+    id: 102,
+    name: 'auth: log of ended sessions',
+    statements: [
+      'CREATE TABLE auth_session_ends (number BIGINT PRIMARY KEY, account TEXT NOT NULL)',
+      // One row, with the number of the last entry.
+      'CREATE TABLE auth_session_ends_head (id BIGINT PRIMARY KEY, number BIGINT NOT NULL)',
+    ],
+  },
 ];
 
 export interface StoredChallenge {

@@ -122,22 +122,24 @@ export class Dispatcher {
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
     const text = await request.params();
+    const asOf = this.#sessionsAsOf();
     const session = await this.#authorize(request, definition);
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
     const { verifier } = this.#context;
     const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
-    const { result, notices } = await handler(context, {
+    const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
       origin: request.origin,
       address: request.address,
       form: request.query === undefined ? 'object' : 'query',
       connection: connectionOf(request),
     } satisfies AnyCall);
-    if (notices !== undefined && notices.length > 0) this.#context.bus.publish(notices);
+    if (notices.length > 0) this.#context.bus.publish(notices);
     const answer = result === null ? null : new JsonText(encodeResult(result));
     charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
+    if (session !== undefined && notices.length === 0) await this.#confirmLate(session, asOf);
     return answer;
   }
 
@@ -157,6 +159,24 @@ export class Dispatcher {
 
   #needsSession(method: string): boolean {
     return this.#isServed(method) && methods[method].session !== 'none';
+  }
+
+  /** Returns since when a session that is found now may have ended. */
+  #sessionsAsOf(): number {
+    const { clock, sessions } = this.#context;
+    return sessions.isCurrent ? sessions.asOf : clock.monotonic();
+  }
+
+  /**
+   * Confirms the session of a call that took long, or during which this process was stopped: what was
+   * read is not answered to a device that was removed meanwhile. A write is answered as it was made.
+   *
+   * @throws ProtocolError `unauthorized`
+   */
+  async #confirmLate(session: Session, asOf: number): Promise<void> {
+    const { bus, clock, limits, sessions } = this.#context;
+    if (!bus.isShared || clock.monotonic() - asOf < limits.sessionTrust) return;
+    if ((await sessions.confirm(session)) === undefined) throw noSession();
   }
 
   #isServed(name: string): name is MethodName {
@@ -217,10 +237,10 @@ export class Dispatcher {
     return session;
   }
 
-  /** Confirms a connection's session: from storage while notices of its end may be missed. */
+  /** Confirms a connection's session: from storage while it may not be known which ended. */
   async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
-    const { bus, sessions } = this.#context;
-    if (bus.isConnected) return session;
+    const { sessions } = this.#context;
+    if (sessions.isCurrent) return session;
     const confirmed = await sessions.confirm(session);
     if (confirmed !== undefined) return confirmed;
     connection.end(session);

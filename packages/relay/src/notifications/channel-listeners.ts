@@ -8,7 +8,7 @@ import { applySessionEnd, RecheckQueue, recheckBatchSize } from './recheck-queue
 import { SubscriberMap, type Subscribers, type TopicListeners } from './subscribers.ts';
 
 type ChannelNotice = Extract<Notice, { channel: string }>;
-type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
+type Context = Pick<RelayContext, 'clock' | 'log' | 'metrics' | 'sessions' | 'storage'>;
 
 interface Channel extends Subscribers {
   isNotifying: boolean;
@@ -16,8 +16,8 @@ interface Channel extends Subscribers {
 
 /**
  * Notifies the connections that subscribe to channels (06 §9.2). Every device session may read a
- * channel, so access is not checked; only while notices of removed devices may be lost is each
- * session checked in storage first. Nothing queues: posts during a notification are merged into one
+ * channel, so access is not checked; only while this process may not know which sessions ended is
+ * each session checked in storage first. Nothing queues: posts during a notification are merged into one
  * hint with the last head.
  */
 export class ChannelListeners implements TopicListeners, AsyncDisposable {
@@ -81,7 +81,7 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
       await this.#scheduler.each(channel.listeners.keys(), (listener) => {
         // It may have left while it waited.
         if (!channel.listeners.has(listener)) return;
-        if (this.#context.bus.isConnected) listener.hint(hint);
+        if (this.#context.sessions.isCurrent) listener.hint(hint);
         else mustRecheck = true;
       });
       // Each hint makes followers read: leave half of the time to other calls.

@@ -9,7 +9,7 @@ import { applySessionEnd, RecheckQueue, recheckBatchSize } from './recheck-queue
 import { noAccess, SubscriberMap, type Subscribers, type TopicListeners } from './subscribers.ts';
 
 type GroupNotice = Extract<Notice, { group: string }>;
-type Context = Pick<RelayContext, 'bus' | 'clock' | 'log' | 'metrics' | 'storage'>;
+type Context = Pick<RelayContext, 'clock' | 'log' | 'metrics' | 'sessions' | 'storage'>;
 
 /** Changes of a group that its listeners have not been notified of. */
 interface PendingHints {
@@ -32,8 +32,8 @@ interface Group extends Subscribers {
 
 /**
  * Notifies the connections that subscribe to groups (05 §15). A listener's access was confirmed when
- * it subscribed; it is checked again in storage only if a commit ended access since, or notices of
- * removed devices may be lost. A listener without access stays subscribed, and is checked again at
+ * it subscribed; it is checked again in storage only if a commit ended access since, or this process
+ * may not know which sessions ended. A listener without access stays subscribed, and is checked again at
  * each change (05 §13.29). Other listeners do not wait for that check, and nothing queues: changes
  * of a group that arrive meanwhile are merged.
  */
@@ -65,11 +65,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
     const group = this.#groups.join(listener, id, confirmedAt);
     if (group === undefined) return;
     const changes = { head: group.head, lists: new Map() };
-    if (this.#context.bus.isConnected && confirmedAt >= group.accessEnded) {
+    if (this.#context.sessions.isCurrent && confirmedAt >= group.accessEnded) {
       passTimeline(listener, hintsOf(id, changes));
       return;
     }
-    if (!this.#context.bus.isConnected) group.recheckAll = true;
+    if (!this.#context.sessions.isCurrent) group.recheckAll = true;
     this.#recheckLater(group, changes);
     this.#rechecks.start();
   }
@@ -113,9 +113,9 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
       await this.#scheduler.each(group.listeners, ([listener, confirmedAt]) => {
         // It may have left while it waited.
         if (!group.listeners.has(listener)) return;
-        // The accounts of a list had access in the commit itself. While notices of removed devices
-        // may be lost, every listener must be checked in storage.
-        if (!this.#context.bus.isConnected) {
+        // The accounts of a list had access in the commit itself. While it may not be known which
+        // sessions ended, every listener must be checked in storage.
+        if (!this.#context.sessions.isCurrent) {
           group.recheckAll = true;
           return;
         }

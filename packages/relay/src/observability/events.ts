@@ -254,6 +254,11 @@ export function invalidNoticesReceived({ log, metrics }: Observed, count: number
   log.debug({ count }, 'invalid notices on the bus');
 }
 
+/** Records that it could not be read which sessions ended; each call reads its own meanwhile. */
+export function sessionEndsUnread({ log }: Observed, error: unknown): void {
+  log[levelOf(error)]({ err: error }, 'ended sessions not read');
+}
+
 /** Counts a resync: connections were compared with storage because notices may have been lost. */
 export function connectionsResynced({ metrics }: Observed): void {
   metrics.count('resyncs');

@@ -1,11 +1,12 @@
 import { BoundedMap } from '../bounded-map.ts';
 import type { Bus, Clock, Sessions } from '../context.ts';
+import type { RelayLimits } from '../limits.ts';
 import type { Storage } from '../storage/types.ts';
 import { isSecretText, secretHash } from './secrets.ts';
 import type { Session } from './session.ts';
 import { readSession, type StoredSession } from './session-store.ts';
 
-/** Cached sessions, and the longest time for which a change without a notice can go unnoticed. */
+/** Cached sessions, and milliseconds for which one is kept. */
 const cacheSize = 20_000;
 const cacheMilliseconds = 5_000;
 
@@ -14,19 +15,27 @@ interface Cached extends StoredSession {
 }
 
 /**
- * Finds the session of a token, from memory for a few seconds after it was read. While notices of
- * other processes do not arrive, every look-up reads storage.
+ * Finds the session of a token, from memory for a few seconds after it was read. One of several
+ * processes reads storage for every look-up unless it knows which sessions ended ({@link isCurrent}).
  */
 export class SessionCache implements Sessions, Disposable {
   readonly #storage: Storage;
   readonly #clock: Clock;
   readonly #bus: Bus;
+  readonly #trust: number;
   readonly #cache = new BoundedMap<string, Cached>(cacheSize);
   readonly #subscription: Disposable;
   #changes = 0;
+  #asOf = Number.NEGATIVE_INFINITY;
 
-  constructor(parts: { readonly storage: Storage; readonly clock: Clock; readonly bus: Bus }) {
+  constructor(parts: {
+    readonly storage: Storage;
+    readonly clock: Clock;
+    readonly bus: Bus;
+    readonly limits: Pick<RelayLimits, 'sessionTrust'>;
+  }) {
     this.#storage = parts.storage;
+    this.#trust = parts.limits.sessionTrust;
     this.#clock = parts.clock;
     this.#bus = parts.bus;
     this.#subscription = parts.bus.subscribe((notice) => {
@@ -39,6 +48,30 @@ export class SessionCache implements Sessions, Disposable {
 
   get changes(): number {
     return this.#changes;
+  }
+
+  get isCurrent(): boolean {
+    if (!this.#bus.isShared) return true;
+    return this.#bus.isConnected && this.#clock.monotonic() - this.#asOf < this.#trust;
+  }
+
+  get asOf(): number {
+    return this.#bus.isShared ? this.#asOf : this.#clock.monotonic();
+  }
+
+  /**
+   * Forgets the sessions of accounts in whose sessions some ended.
+   *
+   * @param read.asOf since when more may have ended, in milliseconds of the clock's `monotonic`;
+   *   absent if more had ended already
+   */
+  sessionsEnded(read: {
+    readonly accounts: readonly string[] | 'any';
+    readonly asOf?: number;
+  }): void {
+    if (read.accounts === 'any') this.#forgetAll();
+    else if (read.accounts.length > 0) this.#forgetAccounts(new Set(read.accounts));
+    this.#asOf = read.asOf ?? this.#asOf;
   }
 
   isCached(token: string): boolean {
@@ -67,7 +100,7 @@ export class SessionCache implements Sessions, Disposable {
   }
 
   #fresh(hash: string): Cached | undefined {
-    const cached = this.#bus.isConnected ? this.#cache.get(hash) : undefined;
+    const cached = this.isCurrent ? this.#cache.get(hash) : undefined;
     if (cached === undefined) return undefined;
     return this.#clock.monotonic() - cached.readAt < cacheMilliseconds ? cached : undefined;
   }
@@ -95,6 +128,13 @@ export class SessionCache implements Sessions, Disposable {
   #forgetSessions(ids: readonly string[]): void {
     this.#changes += 1;
     for (const id of ids) this.#cache.delete(id);
+  }
+
+  #forgetAccounts(accounts: ReadonlySet<string>): void {
+    this.#changes += 1;
+    for (const [hash, { session }] of this.#cache.entries()) {
+      if (accounts.has(session.account)) this.#cache.delete(hash);
+    }
   }
 
   #forgetAll(): void {

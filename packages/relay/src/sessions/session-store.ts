@@ -2,6 +2,7 @@
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import type { Session } from './session.ts';
+import { logSessionEnd } from './session-ends-store.ts';
 
 /** @param openedAt Unix seconds */
 export async function insertSession(
@@ -149,13 +150,15 @@ export async function revokeSessions(
   account: string,
   deviceIds: readonly string[],
 ): Promise<void> {
+  let ended = 0;
   for (const deviceId of deviceIds) {
-    await tx.run(
+    ended += await tx.run(
       'DELETE FROM auth_sessions WHERE account = ? AND device_id = ?',
       account,
       deviceId,
     );
   }
+  if (ended > 0) await logSessionEnd(tx, account);
 }
 
 /**
@@ -168,7 +171,7 @@ export async function capSessions(
   { account, deviceId }: { readonly account: string; readonly deviceId: string },
   expiresAt: number,
 ): Promise<void> {
-  await tx.run(
+  const shortened = await tx.run(
     `UPDATE auth_sessions SET expires_at = ?
       WHERE account = ? AND device_id = ? AND expires_at > ?`,
     expiresAt,
@@ -176,4 +179,5 @@ export async function capSessions(
     deviceId,
     expiresAt,
   );
+  if (shortened > 0) await logSessionEnd(tx, account);
 }

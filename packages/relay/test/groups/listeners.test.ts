@@ -15,7 +15,7 @@ const patience = { timeout: 10_000, interval: 1 };
 const relay = inProcessRelay();
 const ann = relay.person('ann');
 let group: TestGroup;
-let isConnected: boolean;
+let isCurrent: boolean;
 let listeners: GroupListeners;
 let audience: Told[];
 
@@ -52,14 +52,13 @@ class Told implements Listener {
 
 beforeEach(async () => {
   group = await TestGroup.create(relay, ann);
-  isConnected = true;
-  const bus = {
-    ...relay.context.bus,
-    get isConnected() {
-      return isConnected;
+  isCurrent = true;
+  const sessions = {
+    get isCurrent() {
+      return isCurrent;
     },
   };
-  listeners = new GroupListeners({ ...relay.context, bus } as never);
+  listeners = new GroupListeners({ ...relay.context, sessions } as never);
   audience = Array.from({ length: many }, (_, index) => new Told(ann.account, `s${index}`));
   for (const told of audience) listeners.join(told, group.groupId, 0);
 });
@@ -156,7 +155,7 @@ test('known heads notify no connection, in whichever order they arrive', async (
 
 test('02 §10.3: while notices may be lost, storage decides which subscribers are notified', async () => {
   await store(audience.slice(0, many / 2));
-  isConnected = false;
+  isCurrent = false;
   await group.update({ name: 'other' });
   tell(1);
   await vi.waitFor(() => expect(toldOnes()).toHaveLength(many / 2), patience);

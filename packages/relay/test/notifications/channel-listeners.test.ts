@@ -45,7 +45,7 @@ class Told implements Listener {
 
 beforeEach(() => {
   clock = new ManualClock();
-  listeners = new ChannelListeners({ bus: { isConnected: true }, clock } as never);
+  listeners = new ChannelListeners({ sessions: { isCurrent: true }, clock } as never);
   audience = Array.from({ length: many }, () => new Told());
   for (const told of audience) listeners.join(told, channel, 0);
 });

@@ -98,7 +98,7 @@ export function openModules(
       peerId: 'unused',
       sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
-    sessions: new SessionCache({ storage, clock, bus }),
+    sessions: new SessionCache({ storage, clock, bus, limits: parts.limits }),
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),

@@ -315,7 +315,7 @@ describe('while notices may be missed, recipients are checked in storage', () =>
   let away: Connections;
 
   beforeEach(() => {
-    bus = Object.assign(lateBus(), { isConnected: false });
+    bus = Object.assign(lateBus(), { isShared: true, isConnected: false });
     away = new Connections(relay, bus);
   });
 
