@@ -37,7 +37,7 @@ const commonSql = [
   'packages/relay/test/{about,auth,transport}/**',
   'packages/relay/test/commands/{block,clock,peers,peers-network,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
-  'packages/relay/test/federation/{eligibility,hostile-peer,request-vectors,serving}.test.ts',
+  'packages/relay/test/federation/{call-window,eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/delivery-cost.test.ts',
   'packages/relay/test/network/{lying,skew}.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',

@@ -1,3 +1,4 @@
+import { Agreements } from './agreements.ts';
 import type { PeerClock } from './clock.ts';
 import { Deadlines, rejectOnAbort } from './deadlines.ts';
 import { PeerError } from './errors.ts';
@@ -69,8 +70,7 @@ export class PeerConnection<P> {
   #endReason: PeerError | undefined;
   /** Set once this or the other side opens no more streams; the connection ends with the last. */
   #drainReason: string | undefined;
-  /** Protocols that the peer has agreed on once; later streams do not wait for its reply. */
-  readonly #agreed = new Set<string>();
+  readonly #agreements: Agreements;
   /** Inbound streams by protocol whose stream is open or whose handler runs. */
   readonly #served = new Map<string, number>();
   readonly #serving = new Set<PeerStream>();
@@ -95,6 +95,7 @@ export class PeerConnection<P> {
       limits,
       closed: (stream: PeerStream) => this.#streamClosed(stream),
     };
+    this.#agreements = new Agreements(clock, limits.negotiationTime);
     this.#servedHost = { ...pools.served, ...parts };
     this.#calledHost = { ...pools.called, ...parts, largeStreams: pools.largeStreams };
     this.#negotiating = new Deadlines(clock, limits.negotiationTime, (one) => one.reset());
@@ -162,6 +163,8 @@ export class PeerConnection<P> {
     try {
       const { outbound } = this.#calledHost;
       if (outbound.isFull) await outbound.acquire(0, this.#orGone(signal));
+      const first = this.#agreements.pending(protocol);
+      if (first !== undefined) await rejectOnAbort(this.#orGone(signal), first);
       return await this.#openWithSlot(protocol, slots, signal);
     } catch (error) {
       slots.give();
@@ -197,7 +200,7 @@ export class PeerConnection<P> {
 
   async #openWithSlot(protocol: string, slots: Slots, signal: AbortSignal): Promise<PeerStream> {
     signal.throwIfAborted();
-    const { limits, clock } = this.#options;
+    const { limits } = this.#options;
     const yamux = this.#session.open();
     if (this.#session.isExhausted) this.#endWhenIdle('the stream IDs are used up');
     const stream = new PeerStream(
@@ -213,13 +216,7 @@ export class PeerConnection<P> {
       signal.removeEventListener('abort', abort);
       if (opened) slots.give();
     });
-    if (!this.#agreed.has(protocol)) {
-      using _timer = clock.after(limits.negotiationTime, () =>
-        stream.reset(new PeerError('timeout', `no agreement on ${protocol}`)),
-      );
-      await stream.agreed;
-      this.#agreed.add(protocol);
-    }
+    await this.#agreements.require(stream);
     if (stream.isClosed) throw stream.signal.reason ?? new PeerError('reset', 'reset at once');
     opened = true;
     return stream;

@@ -6,3 +6,4 @@ export { type PeerAddress, PeerHost, type PeerHostOptions, type PeerObserver } f
 export { ed25519Identity, type PeerIdentity } from './identity.ts';
 export { defaultPeerLimits, type PeerLimits } from './limits.ts';
 export type { PeerStream } from './peer-stream.ts';
+export { Slots } from './slots.ts';

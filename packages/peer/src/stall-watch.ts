@@ -1,3 +1,4 @@
+import { PeerError } from './errors.ts';
 import type { PeerStream } from './peer-stream.ts';
 
 /** Resets streams of which nothing has moved between two checks, though it is the peer's turn. */
@@ -11,7 +12,9 @@ export class StallWatch {
       const { sent, received } = stream.awaited;
       const before = this.#seen.get(stream);
       const isStalled = sent !== undefined && sent === before?.sent;
-      if (isStalled || (received !== undefined && received === before?.received)) stream.reset();
+      if (isStalled || (received !== undefined && received === before?.received)) {
+        stream.reset(new PeerError('timeout', 'nothing of the stream has moved'));
+      }
     }
     this.clear();
     for (const stream of all) if (!stream.isClosed) this.#seen.set(stream, stream.awaited);

@@ -272,6 +272,29 @@ test('07 §C2: as many streams are opened at once as are served; the next one wa
   expect(dialer.connections.size).toBe(0);
 });
 
+test('07 §C2: of the first streams that are opened together, only those above the limit fail', async () => {
+  const held = Promise.withResolvers<void>();
+  const few = protocolOf(async (stream) => {
+    await held.promise;
+    await stream.writeFrame(Buffer.of(1));
+  }, 4);
+  await using pair = await HostPair.start({ listener: few });
+  const { connection } = pair;
+  const opening = Array.from({ length: 6 }, () =>
+    connection.openStream(echoProtocol, { signal: forever }),
+  );
+  // Only the first one waits for the agreement of the peer.
+  const streams = await Promise.all(opening);
+  const ends = streams.map((stream) => {
+    stream.end();
+    return stream.readFrame().then(() => 'answered', String);
+  });
+  const reset = expect.stringContaining('reset by the peer');
+  expect(await Promise.all(ends.slice(4))).toEqual([reset, reset]);
+  held.resolve();
+  expect(await Promise.all(ends.slice(0, 4))).toEqual(Array(4).fill('answered'));
+});
+
 test('07 §C2: a signal that aborts as a waiting stream gets its turn ends the call', async () => {
   await using stack = new AsyncDisposableStack();
   const { connection } = await connected(stack, () => new Promise(() => {}));

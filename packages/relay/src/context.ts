@@ -189,6 +189,8 @@ export interface RelayClient {
    * other relay.
    */
   pausedUntil(relayId: string): number | undefined;
+  /** Returns how many calls to a relay may be under way at once now; more wait for their turn. */
+  callsAtOnce(relayId: string): number;
 }
 
 /** The answer to one request to another relay. */

@@ -4,6 +4,9 @@ import type { RelayLimits } from './limits.ts';
 /** Bytes reserved around a page: the envelope of its answer and the page's own members. */
 const pageFrame = 16_384;
 
+/** Streams of one connection that have room in what is held for a peer. */
+const peerStreams = 160;
+
 /**
  * Checks the limits against each other and against the protocol.
  * @returns one sentence per problem, starting with the name of the limit
@@ -56,6 +59,10 @@ export function checkRelayLimits(relay: RelayLimits): string[] {
         `${name}: one request must fit, at least ${limits.dhtMessageBytes}`,
       ],
     ),
+    [
+      relay.relayStreams + relay.dhtStreams <= peerStreams,
+      `relayStreams: with dhtStreams at most ${peerStreams}, for which there is room`,
+    ],
     ...atMost.map(([name, most]): Rule => [relay[name] <= relay[most], `${name}: at most ${most}`]),
     ...atLeast.map(
       ([name, least]): Rule => [relay[name] >= relay[least], `${name}: at least ${least}`],
@@ -90,6 +97,8 @@ const atMost: readonly Pair[] = [
   ['relayQueriesToRelay', 'relayQueries'],
   ['deliveryRetryFirst', 'deliveryRetryMost'],
   ['deliveriesPerRelay', 'deliveryConcurrency'],
+  ['relayCallsFirst', 'relayCallsAtOnce'],
+  ['relayCallsAtOnce', 'relayStreams'],
   ['deliveryLookups', 'deliveryConcurrency'],
   ['federationRegistryCheck', 'federationRegistryRefresh'],
   ['federationDescriptorForced', 'federationDescriptorPause'],

@@ -123,7 +123,10 @@ export const RelayLimits = Type.Object({
   credentialBytes: limit(65_536, 'Bytes of the credential of a delivery (04 §11).'),
   queuedDeliveries: limit(1_000, 'Messages of one account that wait for delivery to other relays.'),
   deliveryConcurrency: limit(256, 'Deliveries from the queue under way at once.'),
-  deliveriesPerRelay: limit(56, 'Deliveries to one relay under way at once.'),
+  deliveriesPerRelay: limit(
+    112,
+    'Deliveries to one relay under way at once, and no more than seven eighths of the calls it allows.',
+  ),
   deliveryLookups: limit(16, 'Recipients of queued messages that are located at once.'),
   deliveryBatch: limit(1_000, 'Queued messages postponed or woken in one transaction.'),
   deliveryRetryFirst: period(5, 'Seconds until a delivery is tried again, at first.'),

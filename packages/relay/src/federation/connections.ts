@@ -307,7 +307,7 @@ export class PeerConnections {
     try {
       for (const protocol of [dhtProtocol(network), rpcProtocol(network)]) {
         const stream = await connection.openStream(protocol, { signal });
-        finishStream(stream, clock, limits.peerLinger);
+        void finishStream(stream, clock, limits.peerLinger);
       }
     } catch (error) {
       connection.close('does not support both protocols');

@@ -48,9 +48,6 @@ export interface FederationOptions {
   readonly handlers: RelayHandlers;
 }
 
-/** Streams of one connection that another relay may have open at once, by protocol. */
-const streamsEach = { rpc: 64, dht: 32 } as const;
-
 /**
  * The relay's part in the network of relays. The relay's context has its route directory and its
  * client from the beginning; until {@link listen}, they answer as those of a relay without other
@@ -70,6 +67,7 @@ export class Federation implements AsyncDisposable {
     call: (relayId, method, params) => this.#client.call(relayId, method, params),
     notify: (relayId, name, params) => this.#client.notify(relayId, name, params),
     pausedUntil: (relayId) => this.#client.pausedUntil(relayId),
+    callsAtOnce: (relayId) => this.#client.callsAtOnce(relayId),
   };
 
   constructor() {
@@ -127,8 +125,14 @@ export class Federation implements AsyncDisposable {
         },
         admit: (remote, signal) => connections.admit(remote, signal),
         protocols: new Map([
-          [rpcProtocol(context.network), { streams: streamsEach.rpc, serve: rpc.serve.bind(rpc) }],
-          [dhtProtocol(context.network), { streams: streamsEach.dht, serve: dht.serve.bind(dht) }],
+          [
+            rpcProtocol(context.network),
+            { streams: limits.relayStreams, serve: rpc.serve.bind(rpc) },
+          ],
+          [
+            dhtProtocol(context.network),
+            { streams: limits.dhtStreams, serve: dht.serve.bind(dht) },
+          ],
         ]),
         limits: peerLimits(limits),
         agent: 'posthouse',

@@ -14,4 +14,5 @@ export const noRelayClient: RelayClient = {
   call: () => Promise.resolve({ kind: 'unreachable' }),
   notify: () => Promise.resolve(false),
   pausedUntil: () => undefined,
+  callsAtOnce: () => 1,
 };

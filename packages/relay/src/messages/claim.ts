@@ -1,7 +1,6 @@
 /** Which queued deliveries this process attempts next. */
 import { homeOf } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
-import type { RelayLimits } from '../limits.ts';
 import { forEach } from '../storage/in-lists.ts';
 import type { Writer } from '../storage/types.ts';
 import { postponeLane, readLanes, unlocated } from './lane-store.ts';
@@ -62,7 +61,7 @@ export async function storeAndClaim(
         const batch = { destination, now, batchSize: limits.deliveryBatch };
         postponed.set(destination, await postponeLane(tx, batch, pausedUntil));
       }
-      const free = freeSlots(limits, destination, running, claimed.length);
+      const free = freeSlots(context, destination, running, claimed.length);
       const isPaused = pausedUntil !== undefined;
       claimed.push(...(await claimInLane(context, tx, { destination, isPaused, now, free })));
     }
@@ -86,7 +85,7 @@ async function findDue(context: RelayContext, running: Running, now: number): Pr
       .map(({ destination }) => ({ destination, pausedUntil: pauseOf(context, destination, now) }))
       .filter(
         ({ destination, pausedUntil }) =>
-          pausedUntil !== undefined || freeSlots(limits, destination, running) > 0,
+          pausedUntil !== undefined || freeSlots(context, destination, running) > 0,
       )
       // Lanes with nothing under way come first when slots are few.
       .sort((a, b) => running.of(a.destination) - running.of(b.destination))
@@ -104,19 +103,26 @@ function pauseOf(
 }
 
 /**
- * Returns how many more deliveries of a lane may start. The last quarter of all slots is for lanes
+ * Returns how many more deliveries of a lane may start. An eighth of the calls that a relay allows is
+ * for queries, which wait for no delivery then. The last quarter of all slots is for lanes
  * with nothing under way, so that a few hanging relays do not delay the others.
  *
  * @param claimed deliveries of other lanes that are about to start
  */
 function freeSlots(
-  limits: RelayLimits,
+  { limits, relayClient }: Pick<RelayContext, 'limits' | 'relayClient'>,
   destination: string,
   running: Running,
   claimed = 0,
 ): number {
   const free = limits.deliveryConcurrency - running.size - claimed;
-  const full = destination === unlocated ? limits.deliveryLookups : limits.deliveriesPerRelay;
+  const full =
+    destination === unlocated
+      ? limits.deliveryLookups
+      : Math.min(
+          limits.deliveriesPerRelay,
+          Math.ceil((relayClient.callsAtOnce(destination) * 7) / 8),
+        );
   const own = running.of(destination);
   const first = own === 0 ? Math.min(1, free) : 0;
   const reserved = Math.floor(limits.deliveryConcurrency / 4);

@@ -60,6 +60,7 @@ const catalogue = {
   peer_faults: ['counter', 'Invalid messages of other relays, by kind.'],
   peer_serving_errors: ['counter', 'Streams of other relays that failed with an internal error.'],
   relay_calls: ['counter', 'Calls to other relays, by method and code.'],
+  relay_call_resets: ['counter', 'Calls reset by other relays while others were under way.'],
   relay_call_seconds: ['histogram', 'Seconds from a call to another relay to its answer.'],
   relay_served: ['counter', 'Calls of other relays answered, by method and code.'],
   relays_failed: ['counter', 'Times a relay that was reached could not be reached any more.'],

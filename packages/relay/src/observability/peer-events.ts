@@ -66,6 +66,15 @@ export function relayCalled(
   log.debug(call, 'relay called');
 }
 
+/** Counts a stream that another relay reset while others were under way: it may allow fewer. */
+export function relayCallReset(
+  { log, metrics }: Observed,
+  call: { readonly relay: string; readonly atOnce: number },
+): void {
+  metrics.count('relay_call_resets');
+  log.debug(call, 'relay call reset');
+}
+
 /** Counts an answered request or notification of another relay. */
 export function relayServed(
   { metrics }: Pick<Observed, 'metrics'>,

@@ -38,9 +38,11 @@ const limits = { ...defaultPeerLimits, handshakesPerAddress: 1_000, handshakeBur
 
 type Serve = (stream: PeerStream) => Promise<void>;
 
-interface ForeignRelayOptions {
+export interface ForeignRelayOptions {
   /** What its keys are made of. */
   readonly byte?: number;
+  /** Streams of relay RPC that it accepts on a connection; it resets those above. */
+  readonly streams?: number;
   /** Registry file of the relay under test; by default the one in its data folder. */
   readonly registry?: string;
 }
@@ -60,9 +62,11 @@ export class ForeignRelay implements AsyncDisposable {
   #connection: PeerConnection<string> | undefined;
 
   readonly #registry: string;
+  readonly #streams: number;
 
-  private constructor(relay: ServedRelay, { byte, registry }: ForeignRelayOptions) {
+  private constructor(relay: ServedRelay, { byte, registry, streams }: ForeignRelayOptions) {
     this.#relay = relay;
+    this.#streams = streams ?? 64;
     this.#registry = registry ?? join(relay.data, 'registry.json');
     this.#seed = new Uint8Array(32).fill(byte ?? 0x91);
     this.signer = accountSigner(network, this.#seed);
@@ -90,8 +94,8 @@ export class ForeignRelay implements AsyncDisposable {
 
   /** Listens again, on the port of before. */
   async listen(): Promise<void> {
-    const protocol = (serve: () => Serve): PeerProtocol<string> => ({
-      streams: 64,
+    const protocol = (streams: number, serve: () => Serve): PeerProtocol<string> => ({
+      streams,
       serve: (stream) => serve()(stream),
     });
     this.#host = new PeerHost<string>({
@@ -99,8 +103,8 @@ export class ForeignRelay implements AsyncDisposable {
       descriptor: async () => JSON.stringify(await this.present()),
       admit: async () => 'the relay under test',
       protocols: new Map([
-        [rpc, protocol(() => this.serveRpc)],
-        [dht, protocol(() => this.serveDht)],
+        [rpc, protocol(this.#streams, () => this.serveRpc)],
+        [dht, protocol(32, () => this.serveDht)],
       ]),
       limits,
       agent: 'foreign',

@@ -125,6 +125,22 @@ describe('04 §16: a relay that hangs', () => {
     expect(asked).toHaveLength(1_001);
   });
 
+  test('07 §C2: is asked seven eighths of the calls that it allows at once', async () => {
+    await learnRoutes(ben, eve);
+    relay.callsAtOnce = (relayId) => (relayId === x ? 16 : 128);
+    const hanging = Promise.withResolvers<RelayAnswer>();
+    answers.set(x, () => hanging.promise);
+    await copy(await send(ben), 29);
+    const run = runDue();
+    await expect.poll(() => asked).toHaveLength(14);
+    await claimed();
+    expect(asked).toHaveLength(14);
+    hanging.resolve(accepted);
+    await run;
+    expect(asked).toHaveLength(30);
+    expect(await queue()).toEqual([]);
+  });
+
   test('leaves slots to lanes with nothing under way, though slots are scarce', async () => {
     await relay.restart({ deliveryConcurrency: 4, deliveriesPerRelay: 4, deliveryLookups: 1 });
     await learnRoutes(ben, eve);

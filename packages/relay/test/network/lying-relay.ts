@@ -9,7 +9,7 @@ import {
   kadTypes,
 } from '@posthouse/protocol/federation';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { ForeignRelay } from '../federation/foreign-relay.ts';
+import { ForeignRelay, type ForeignRelayOptions } from '../federation/foreign-relay.ts';
 import { Person } from '../fixtures/person.ts';
 import { network } from '../support/in-process-relay.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
@@ -40,9 +40,7 @@ export class LyingRelay implements AsyncDisposable {
     foreign.serveDht = (stream) => this.#serveDht(stream);
   }
 
-  /** @param byte what its keys are made of, for a second one */
-  static async start(relay: ServedRelay, byte?: number): Promise<LyingRelay> {
-    const options = byte === undefined ? {} : { byte };
+  static async start(relay: ServedRelay, options: ForeignRelayOptions = {}): Promise<LyingRelay> {
     return new LyingRelay(relay, await ForeignRelay.start(relay, options));
   }
 

@@ -279,7 +279,7 @@ describe('07 §B10, §B11: about routes', () => {
   });
 
   test('07 §C9: a hint about a device of a third relay changes nothing', async () => {
-    await using third = await LyingRelay.start(relay, 0x92);
+    await using third = await LyingRelay.start(relay, { byte: 0x92 });
     const leo = await third.account('leo');
     const result = { status: 'active', expires_at: relay.clock.now() + 86_400 };
     third.lies['device.status'] = () => ({ result });

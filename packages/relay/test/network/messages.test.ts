@@ -5,8 +5,10 @@ import type { ServedRelay } from '../support/served-relay.ts';
 import { differences, type SentMessage } from './received.ts';
 import { fateOf, relayNetwork, send, statusOf, until } from './relay-network.ts';
 
+const few = { relayStreams: 8, relayCallsAtOnce: 8, relayCallsFirst: 8 };
+
 const network = relayNetwork((name) => ({
-  limits: name === 'c' ? { keyBoxBytes: 400 } : {},
+  limits: name === 'c' ? { keyBoxBytes: 400, ...few } : {},
 }));
 
 /** A message that its home relay has accepted. */
@@ -41,6 +43,29 @@ describe('delivered', () => {
     }
     for (const one of sent) expect(await fateOf(homes.get(one.from)![0]!, one)).toBe('ok');
     expect(await differences(sent, homes)).toEqual([]);
+  });
+
+  test('07 §C2, §C8: mail for a relay that resets streams above 8 arrives at once, and once', async () => {
+    const { a, c } = network;
+    const ann = await network.register('ann', a);
+    const cem = await network.register('cem', c);
+    const first = await sendTo(a, ann, cem);
+    expect(await fateOf(a, first)).toBe('ok');
+    network.cables.c.hang();
+    network.cables.a.hang();
+    const sent = await Promise.all(Array.from({ length: 30 }, () => sendTo(a, ann, cem)));
+    const { metrics } = a.server.context;
+    const count = (name: 'relay_call_resets' | 'relays_failed') => metrics.value(name) ?? 0;
+    const before = { resets: count('relay_call_resets'), failed: count('relays_failed') };
+    network.cables.c.resume();
+    network.cables.a.resume();
+    for (const one of sent) expect(await fateOf(a, one)).toBe('ok');
+    // Of the 28 that were sent at once.
+    const resets = count('relay_call_resets') - before.resets;
+    expect(resets).toBeGreaterThan(0);
+    expect(resets).toBeLessThanOrEqual(20);
+    expect(count('relays_failed')).toBe(before.failed);
+    expect(await differences([first, ...sent], new Map([[cem, [c]]]))).toEqual([]);
   });
 
   test('04 §19: over WebSocket, the recipient is notified and the sender sees the status', async () => {

@@ -12,7 +12,7 @@ import { encodeResult } from '../../src/dispatch/encode.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import type { RelayReply } from '../../src/dispatch/relay-dispatcher.ts';
 import type { PeerRelay } from '../../src/dispatch/relay-handler.ts';
-import type { RelayLimits } from '../../src/limits.ts';
+import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
@@ -59,6 +59,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   /** Sends a route to other relays; says which of them stored it. */
   replicate: (route: FinalRoute, leaving: string | undefined) => Promise<Replication> = stored;
   pausedUntil: (relayId: string) => number | undefined = () => undefined;
+  callsAtOnce: (relayId: string) => number = manyCalls;
   /** Whether there are other relays to ask for routes; read at each start. */
   hasRelays = true;
   /** Whether the registry names this relay as active. */
@@ -103,6 +104,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.notifyRelay = notSent;
     this.replicate = stored;
     this.pausedUntil = () => undefined;
+    this.callsAtOnce = manyCalls;
     this.isActive = true;
     this.meanwhile = undefined;
     this.afterProof = undefined;
@@ -272,6 +274,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
             this.callRelay(to, method, parseJson(encodeResult(params)) as JsonObject),
           notify: (to, name, params) => this.notifyRelay(to, name, params),
           pausedUntil: (relayId) => this.pausedUntil(relayId),
+          callsAtOnce: (relayId) => this.callsAtOnce(relayId),
         },
         jobs: { wake: (name) => this.#onWake.get(name)?.() },
         registryStatus: { isActive: () => Promise.resolve(this.isActive) },
@@ -284,6 +287,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
 }
 
 const noRoutes = () => [];
+const manyCalls = () => defaultLimits.relayCallsAtOnce;
 const unreachable = () => Promise.resolve({ kind: 'unreachable' as const });
 const notSent = () => Promise.resolve(false);
 const stored = () => Promise.resolve({ isEnough: true, reachedLeaving: true });

@@ -200,7 +200,7 @@ export class DhtRoutes implements RouteDirectory {
     if (frame === undefined) throw new Error('the stream ended without an answer');
     const reply = decodeKadMessage(frame, { peers: 0, addresses: 0 });
     checkKadReply(request, reply);
-    finishStream(stream, clock, limits.peerLinger);
+    void finishStream(stream, clock, limits.peerLinger);
     return reply;
   }
 }

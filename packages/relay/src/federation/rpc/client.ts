@@ -1,3 +1,4 @@
+import { PeerError, type PeerStream } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import {
   encodeRelayNotification,
@@ -7,16 +8,18 @@ import {
   readRelayResponse,
 } from '@posthouse/protocol/federation';
 import { decodeUtf8, type JsonObject } from '@posthouse/protocol/json';
+import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayAnswer, RelayClient, RelayContext } from '../../context.ts';
 import { encodeRequest } from '../../dispatch/envelope.ts';
 import type { ResultValue } from '../../dispatch/json-text.ts';
-import { relayCalled } from '../../observability/peer-events.ts';
+import { relayCalled, relayCallReset } from '../../observability/peer-events.ts';
 import { type OpenedStream, type PeerConnections, wordsOf } from '../connections.ts';
 import { finishStream } from '../finish-stream.ts';
 import type { PeerFaults } from '../peer-faults.ts';
 import { rpcProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
 import { type TimeLimit, timeLimit } from '../time-limit.ts';
+import { type CallPlace, CallWindow } from './call-window.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics' | 'network'>;
 
@@ -28,17 +31,47 @@ export interface RpcClientParts {
   readonly stopping: AbortSignal;
 }
 
+/** One stream that is used for a request or notification. */
+interface Use extends OpenedStream {
+  readonly limit: TimeLimit;
+  readonly place: CallPlace;
+  /** Whether it is sent again if the relay resets the stream because there are too many. */
+  readonly mayRepeat: boolean;
+}
+
+interface Request {
+  readonly id: number;
+  /** The whole request. */
+  readonly bytes: Uint8Array;
+}
+
+/** A request or notification. */
+interface Sending<T> {
+  /** The result if it is certain that nothing was sent. */
+  readonly unsent: T;
+  /** The result if a stream was reset, and it is not sent again. */
+  readonly unknown: T;
+  /** Returns `repeat` if the relay reset the stream because there are too many. */
+  readonly use: (use: Use) => Promise<T | typeof repeat>;
+}
+
+const repeat = Symbol('repeat');
+
 /** Calls other relays: one stream for each request or notification (07 §C2). */
 export class RpcClient implements RelayClient {
   readonly #context: Parts;
   readonly #parts: RpcClientParts;
-  /** Calls under way, or waiting for a stream, by relay ID. */
-  readonly #underWay = new Map<string, number>();
+  readonly #windows: BoundedMap<string, CallWindow>;
   #lastId = 0;
 
   constructor(context: Parts, parts: RpcClientParts) {
     this.#context = context;
     this.#parts = parts;
+    this.#windows = new BoundedMap(context.limits.federationRegistryRelays);
+  }
+
+  callsAtOnce(relayId: string): number {
+    return this.#windows.get(relayId)?.size ?? this.#context.limits.relayCallsFirst;
   }
 
   pausedUntil(relayId: string): number | undefined {
@@ -50,10 +83,11 @@ export class RpcClient implements RelayClient {
     const started = clock.monotonic();
     this.#lastId += 1;
     const id = this.#lastId;
-    const request = utf8(encodeRequest(id, method, params));
-    const answer = await this.#withStream<RelayAnswer>(relayId, {
-      unreachable: { kind: 'unreachable' },
-      use: (opened, limit) => this.#exchange(opened, { id, request, limit }),
+    const bytes = utf8(encodeRequest(id, method, params));
+    const answer = await this.#send<RelayAnswer>(relayId, {
+      unsent: { kind: 'unreachable' },
+      unknown: { kind: 'unknown' },
+      use: (use) => this.#exchange(use, { id, bytes }),
     });
     const milliseconds = clock.monotonic() - started;
     const code = codeOf(answer);
@@ -63,90 +97,125 @@ export class RpcClient implements RelayClient {
 
   async notify(relayId: string, name: RelayNotificationName, params: JsonObject): Promise<boolean> {
     const notification = utf8(encodeRelayNotification(name, params));
-    return await this.#withStream(relayId, {
-      unreachable: false,
-      use: async ({ stream }) => {
+    return await this.#send(relayId, {
+      unsent: false,
+      unknown: false,
+      use: async ({ stream, place }) => {
         try {
           await stream.writeFrame(notification);
-          stream.end();
+          this.#finish(stream, place);
           return true;
         } catch {
           stream.reset();
+          place[Symbol.dispose]();
           return false;
         }
       },
     });
   }
 
-  /** Opens a stream and uses it within the time limit of a call. */
-  async #withStream<T>(
-    relayId: string,
-    {
-      unreachable,
-      use,
-    }: {
-      /** The result if it is certain that nothing was sent. */
-      readonly unreachable: T;
-      readonly use: (opened: OpenedStream, limit: TimeLimit) => Promise<T>;
-    },
-  ): Promise<T> {
-    const { clock, limits, network } = this.#context;
-    const { connections, health, stopping } = this.#parts;
-    if (stopping.aborted || health.pausedUntil(relayId) !== undefined) return unreachable;
-    const underWay = this.#underWay.get(relayId) ?? 0;
-    if (underWay >= limits.relayCalls) return unreachable;
-    this.#underWay.set(relayId, underWay + 1);
+  /** Sends within the window and the time limit of a call. */
+  async #send<T>(relayId: string, { unsent, unknown, use }: Sending<T>): Promise<T> {
+    const { clock, limits } = this.#context;
+    const { health, stopping } = this.#parts;
+    const window = this.#windowOf(relayId);
+    if (stopping.aborted || window.calls >= limits.relayCalls) return unsent;
     using limit = timeLimit(clock, limits.relayCallTimeout, stopping);
-    try {
-      const protocol = rpcProtocol(network);
-      const opened = await connections.openStream(relayId, protocol, limit.signal).catch(() => {
-        if (limit.isOver) health.failed(relayId, 'accepted no stream in time');
-        return undefined;
-      });
-      return opened === undefined ? unreachable : await use(opened, limit);
-    } finally {
-      this.#release(relayId);
+    for (let repeats = 0; ; repeats += 1) {
+      const otherwise = repeats === 0 ? unsent : unknown;
+      if (health.pausedUntil(relayId) !== undefined) return otherwise;
+      const place = await window.take(limit.signal).catch(() => undefined);
+      if (place === undefined) return otherwise;
+      const opened = await this.#open(relayId, limit);
+      if (opened === undefined) {
+        place[Symbol.dispose]();
+        return otherwise;
+      }
+      const mayRepeat = repeats < limits.relayCallRepeats;
+      const result = await use({ ...opened, limit, place, mayRepeat });
+      if (result !== repeat) return result;
     }
   }
 
-  #release(relayId: string): void {
-    const left = (this.#underWay.get(relayId) ?? 1) - 1;
-    if (left > 0) this.#underWay.set(relayId, left);
-    else this.#underWay.delete(relayId);
+  /** Opens a stream, unless the relay has failed, perhaps while a place in the window was awaited. */
+  async #open(relayId: string, limit: TimeLimit): Promise<OpenedStream | undefined> {
+    const { connections, health } = this.#parts;
+    if (health.pausedUntil(relayId) !== undefined) return undefined;
+    const protocol = rpcProtocol(this.#context.network);
+    return await connections.openStream(relayId, protocol, limit.signal).catch(() => {
+      if (limit.isOver) health.failed(relayId, 'accepted no stream in time');
+      return undefined;
+    });
   }
 
-  async #exchange(
-    { stream, connection }: OpenedStream,
-    { id, request, limit }: { id: number; request: Uint8Array; limit: TimeLimit },
-  ): Promise<RelayAnswer> {
+  #windowOf(relayId: string): CallWindow {
+    let window = this.#windows.get(relayId);
+    if (window === undefined) {
+      window = new CallWindow(this.#context);
+      this.#windows.set(relayId, window);
+    }
+    return window;
+  }
+
+  /** Its place in the window is free once both sides have ended, as the peer counts streams. */
+  #finish(stream: PeerStream, place: CallPlace): void {
     const { clock, limits } = this.#context;
-    const { connections, health, stopping } = this.#parts;
+    void finishStream(stream, clock, limits.peerLinger).then(() => place[Symbol.dispose]());
+  }
+
+  async #exchange(use: Use, request: Request): Promise<RelayAnswer | typeof repeat> {
+    const { stream, connection, place } = use;
     const { relayId } = connection.peer;
+    let frame: Uint8Array | undefined;
     try {
-      await stream.writeFrame(request);
+      await stream.writeFrame(request.bytes);
       stream.end();
-      const frame = await stream.readFrame();
+      frame = await stream.readFrame();
       if (frame === undefined) throw new Error('the stream ended without a response');
-      finishStream(stream, clock, limits.peerLinger);
-      health.succeeded(relayId);
-      return this.#read(relayId, frame, id);
     } catch (error) {
       stream.reset();
-      if (error instanceof FrameError) {
-        this.#parts.faults.add(relayId, 'frame');
-        return { kind: 'invalid', why: error.message };
+      const next = await this.#afterError(error, use);
+      if (next !== repeat && 'stream' in next) {
+        return await this.#exchange({ ...use, ...next }, request);
       }
-      if (stopping.aborted) return { kind: 'unknown' };
-      // Every request may be repeated (07 §C4, §C8), so the end of one process delays no call.
-      const protocol = rpcProtocol(this.#context.network);
-      const other = await connections.openInstead(connection, protocol, limit.signal);
-      if (other !== undefined) return await this.#exchange(other, { id, request, limit });
-      if (limit.isOver) connections.retire(connection);
-      // Another process of that relay may answer the next call in time.
-      if (limit.isOver && connections.isConnected(relayId)) return { kind: 'unknown' };
-      health.failed(relayId, limit.isOver ? 'did not answer in time' : wordsOf(error));
-      return { kind: 'unknown' };
+      place[Symbol.dispose]();
+      return next;
     }
+    this.#finish(stream, place);
+    this.#windowOf(relayId).answered(place);
+    this.#parts.health.succeeded(relayId);
+    return this.#read(relayId, frame, request.id);
+  }
+
+  /** Returns another stream to send the request on, or what follows without one. */
+  async #afterError(
+    error: unknown,
+    { connection, limit, place, mayRepeat }: Use,
+  ): Promise<OpenedStream | RelayAnswer | typeof repeat> {
+    const { connections, faults, health, stopping } = this.#parts;
+    const { relayId } = connection.peer;
+    const window = this.#windowOf(relayId);
+    if (error instanceof FrameError) {
+      faults.add(relayId, 'frame');
+      return { kind: 'invalid', why: error.message };
+    }
+    if (stopping.aborted) return { kind: 'unknown' };
+    // Every request may be repeated (07 §C4, §C8), so the end of one process delays no call.
+    const protocol = rpcProtocol(this.#context.network);
+    const other = await connections.openInstead(connection, protocol, limit.signal);
+    if (other !== undefined) return other;
+    // It may allow fewer streams at once (07 §C2), which is no failure.
+    if (connection.isOpen && isReset(error) && place.atOnce > 1) {
+      window.reset(place);
+      relayCallReset(this.#context, { relay: relayId, atOnce: place.atOnce });
+      if (mayRepeat) return repeat;
+    }
+    window.failed();
+    if (limit.isOver) connections.retire(connection);
+    // Another process of that relay may answer the next call in time.
+    if (limit.isOver && connections.isConnected(relayId)) return { kind: 'unknown' };
+    health.failed(relayId, limit.isOver ? 'did not answer in time' : wordsOf(error));
+    return { kind: 'unknown' };
   }
 
   #read(relayId: string, frame: Uint8Array, id: number): RelayAnswer {
@@ -161,6 +230,10 @@ export class RpcClient implements RelayClient {
     if (answer.kind === 'invalid') this.#parts.faults.add(relayId, 'response');
     return answer;
   }
+}
+
+function isReset(error: unknown): boolean {
+  return error instanceof PeerError && error.code === 'reset';
 }
 
 /** Labels of metrics: a code that this relay does not know is the peer's text. */
