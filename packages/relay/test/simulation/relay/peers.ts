@@ -64,6 +64,7 @@ export function peersOf(
         return true;
       },
       pausedUntil: () => undefined,
+      callsAtOnce: () => 128,
     },
     routeDirectory: {
       get hasRelays() {
