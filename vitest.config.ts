@@ -34,7 +34,7 @@ const severalProcesses = 'packages/relay/test/nats/**';
 const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
-  'packages/relay/test/{about,auth,transport}/**',
+  'packages/relay/test/{about,auth,hostile,transport}/**',
   'packages/relay/test/commands/{block,clock,peers,peers-network,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/{call-window,eligibility,hostile-peer,request-vectors,serving}.test.ts',
@@ -50,7 +50,7 @@ const commonSql = [
  */
 const slow = [
   'packages/relay/test/{cluster,commands,move,postgres,simulation}/**',
-  'packages/**/{crash,model,*-model,races,fan-out}.test.ts',
+  'packages/**/{crash,hostile,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
   'packages/protocol/test/browser/**',
