@@ -86,8 +86,18 @@ export interface Migration {
   readonly statements: readonly string[];
 }
 
-/** Hooks with which a test makes storage fail; each may throw. */
+/**
+ * The points of a write, in their order, at which tests end the process: it waits for its turn, its
+ * transaction began, it is complete, it is durable, its caller is about to be answered. SQLite passes
+ * all but the first once for a group of writes.
+ */
+export const writePoints = ['queued', 'begun', 'commit', 'committed', 'answer'] as const;
+type WritePoint = (typeof writePoints)[number];
+
+/** Hooks with which a test makes storage fail; each but `reach` may throw. */
 export interface StorageFaults {
   beforeStatement?(sql: string): void;
   beforeCommit?(): void;
+  /** Is called at each point of each write. */
+  reach?(point: WritePoint): void;
 }

@@ -45,7 +45,7 @@ export class SocketConnection implements RelayConnection {
    * @throws Error if no server answers
    */
   static async open(
-    target: Target,
+    target: Pick<Target, 'ca'>,
     url: string,
     hear: (notification: JsonObject) => void,
   ): Promise<SocketConnection> {

@@ -28,7 +28,7 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
 
 const main = new URL('../../src/main.ts', import.meta.url).pathname;
 
-/** Starts the command. */
+/** Starts the command, or another program of Node. */
 export function posthouse(
   args: readonly string[],
   environment: Record<string, string> = {},
@@ -36,14 +36,17 @@ export function posthouse(
     standardError = 'pipe',
     input = '',
     keepInputOpen = false,
+    program = main,
   }: {
     readonly standardError?: 'pipe' | number;
     readonly input?: string;
     /** The test writes more to `child.stdin`. */
     readonly keepInputOpen?: boolean;
+    /** Path of a program to be started instead. */
+    readonly program?: string;
   } = {},
 ): Command {
-  const child = spawn(process.execPath, [main, ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { ...bareEnvironment(), ...environment },
     stdio: ['pipe', 'pipe', standardError],
   });

@@ -175,6 +175,7 @@ export class PostgresStorage implements Storage {
     timeout?: number,
   ): Promise<T> {
     const begin = beginWriteSql(keys, timeout);
+    this.#faults.reach?.('queued');
     return this.#withRetries((until) =>
       this.#queue.run(keys, () => {
         // Earlier writes of the queue may have waited up to their own timeouts.
@@ -268,10 +269,12 @@ export class PostgresStorage implements Storage {
     const tx = this.#transaction(lease, begin, timeout);
     let value: T;
     try {
+      this.#faults.reach?.('begun');
       value = await work(tx);
       await tx.begun;
       if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
       this.#faults.beforeCommit?.();
+      this.#faults.reach?.('commit');
     } catch (error) {
       // A refused repeat.
       if (tx.isReading && tx.failure === undefined) this.#observer.unannounced(keys);
@@ -280,10 +283,12 @@ export class PostgresStorage implements Storage {
       tx.end();
     }
     const unanswered = await commit(lease, tx);
+    this.#faults.reach?.('committed');
     if (unanswered !== undefined && !(await this.#wasCommitted(keys, unanswered))) {
       throw unanswered.cause;
     }
     if (tx.isReading) this.#observer.unannounced(keys);
+    this.#faults.reach?.('answer');
     return value;
   }
 

@@ -57,6 +57,7 @@ export class SqliteWriter {
     }
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push({ work, resolve: resolve as (value: unknown) => void, reject });
+    this.#faults.reach?.('queued');
     this.#running ??= this.#drain();
     return promise;
   }
@@ -82,6 +83,7 @@ export class SqliteWriter {
     const batch: Waiting[] = [];
     try {
       await whileLocked(() => this.#connection.run('BEGIN IMMEDIATE', []), this.#lockTimeout);
+      this.#faults.reach?.('begun');
       const started = performance.now();
       while (batch.length < batchSize && performance.now() - started < batchMilliseconds) {
         const next = this.#waiting.shift();
@@ -91,13 +93,16 @@ export class SqliteWriter {
       }
       this.#faults.beforeCommit?.();
       this.#generation?.count(this.#connection);
+      this.#faults.reach?.('commit');
       this.#connection.run('COMMIT', []);
+      this.#faults.reach?.('committed');
       this.#generation?.committed();
     } catch (error) {
       this.#abandon(batch, this.#outage.errorOf(error));
       return;
     }
     this.#outage.end();
+    this.#faults.reach?.('answer');
     for (const answer of answers) answer();
   }
 

@@ -1,3 +1,4 @@
+/** People of channels, who write to them whatever happens to the relay. */
 import {
   type ChannelPage,
   emptyProjection,
@@ -5,22 +6,15 @@ import {
   verifyChannelPage,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { afterEach, expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
 import { type By, TestChannel, text } from '../fixtures/channel.ts';
 import { readWhole } from '../fixtures/channel-reader.ts';
-import { type KillableCall, KillableRelay, type Outcomes } from '../fixtures/killable-relay.ts';
+import type { KillableCall, KillableRelay, Outcomes } from '../fixtures/killable-relay.ts';
 import type { Person } from '../fixtures/person.ts';
-import { seed, upTo } from '../support/chance.ts';
-import { killAll } from '../support/command.ts';
-import { dump, engine, RelayData } from '../support/engine.ts';
-import { network } from '../support/in-process-relay.ts';
-
-afterEach(() => killAll());
-
-const channels = 2;
-/** Takes about fifteen seconds. */
-const kills = engine === 'postgres' ? 6 : 11;
+import { upTo } from '../support/chance.ts';
+import { network } from '../support/modules.ts';
+import type { IsOver, Tables, Writers } from './writers.ts';
 
 /** A post whose publication was confirmed, with what its writers know about it. */
 interface Confirmed {
@@ -39,25 +33,25 @@ interface ChannelUnderTest {
   readonly posts: Confirmed[];
   /** Signatures of accepted descriptors, by revision. */
   readonly descriptors: Map<number, string>;
+  /** Confirmed reasons of reports, by the post's sequence. */
+  readonly reports: Map<number, string>;
 }
 
-type IsOver = () => boolean;
-
 /** Finds writes that were accepted although their repeat is refused: the timeline has them. */
-class TimelineOutcomes implements Outcomes {
+export class TimelineOutcomes implements Outcomes {
+  /** Any account reads channels. */
+  reader: Person | undefined;
   readonly #ground: KillableRelay;
-  readonly #reader: Person;
 
-  constructor(ground: KillableRelay, reader: Person) {
+  constructor(ground: KillableRelay) {
     this.#ground = ground;
-    this.#reader = reader;
   }
 
   accept(): void {}
 
   async wasWritten({ params }: KillableCall): Promise<boolean> {
     const { channel_id, device_signature } = params;
-    const session = this.#reader.session();
+    const session = this.reader?.session();
     for (let after = -1; ; ) {
       const range = { channel_id, after, limit: 500 };
       const answer = await this.#ground.call('channel.read', range, { session });
@@ -76,7 +70,7 @@ async function openChannel(ground: KillableRelay, name: string): Promise<Channel
   )) as [Person, Person, Person, Person];
   const channel = await TestChannel.create(ground, ann, { moderators: [ben.account] });
   const descriptors = new Map([[0, channel.descriptor.device_signature]]);
-  return { channel, people: [ann, ben, cem, dora], posts: [], descriptors };
+  return { channel, people: [ann, ben, cem, dora], posts: [], descriptors, reports: new Map() };
 }
 
 /** Updates the descriptor again and again; two callers race for each revision, and one loses. */
@@ -202,10 +196,10 @@ async function expectWhole(ground: KillableRelay, tested: ChannelUnderTest): Pro
 
 /** Checks that the rows of the tables fit each other. */
 function expectConsistent(
-  tables: Record<string, unknown[]>,
-  channelsUnderTest: readonly ChannelUnderTest[],
+  tables: Tables,
+  { channel, posts, descriptors, reports }: ChannelUnderTest,
 ): void {
-  const all = (table: string) => tables[table] as Row[];
+  const all = (table: string) => tables[table] as readonly Row[];
   for (const { channel_id, head, revision } of all('channels')) {
     const rows = (table: string) => all(table).filter((row) => row.channel_id === channel_id);
     const events = rows('channel_events');
@@ -230,49 +224,87 @@ function expectConsistent(
       expect(readable.has(target ?? null) || hidden.has(target ?? null)).toBe(true);
     }
   }
-  for (const { channel, posts, descriptors } of channelsUnderTest) {
-    const row = all('channels').find(({ channel_id }) => channel_id === channel.channelId);
-    const written = posts.map(({ edits, isDeleted }) => 1 + edits + (isDeleted ? 1 : 0));
-    const count = written.reduce((sum, each) => sum + each, descriptors.size);
-    expect(row?.head).toBe(count - 1);
+  const row = all('channels').find(({ channel_id }) => channel_id === channel.channelId);
+  const written = posts.map(({ edits, isDeleted }) => 1 + edits + (isDeleted ? 1 : 0));
+  const count = written.reduce((sum, each) => sum + each, descriptors.size);
+  expect(row?.head).toBe(count - 1);
+  const reported = all('channel_reports').map(({ sequence, reason }) => [sequence, reason]);
+  expect(reported.sort(([a], [b]) => Number(a) - Number(b))).toEqual(
+    [...reports]
+      .sort(([a], [b]) => a - b)
+      .map(([sequence, reason]) => [sequence, JSON.stringify(reason)]),
+  );
+}
+
+/** Reports confirmed posts, some of them again. */
+async function reportRepeatedly(
+  ground: KillableRelay,
+  { channel, people, posts, reports }: ChannelUnderTest,
+  isOver: IsOver,
+): Promise<void> {
+  const [, , , dora] = people;
+  const session = dora.session();
+  for (let turn = 0; !isOver(); turn += 1) {
+    const post = posts[turn % Math.max(1, posts.length)];
+    if (post === undefined) {
+      await channel.resolve();
+      continue;
+    }
+    const { sequence } = post;
+    const report = { target_sequence: sequence, reason: `reason ${turn}` };
+    const params = { channel_id: channel.channelId, ...report };
+    try {
+      await ground.call('channel.post.report', params, { session });
+      reports.set(sequence, report.reason);
+    } catch (error) {
+      // The post was deleted.
+      expect(error).toHaveProperty('code', 'state_conflict');
+    }
   }
 }
 
-test(`06 §7.2: after a crash at any point, confirmed writes exist exactly once and nothing is partial (seed ${seed})`, {
-  timeout: 180_000,
-}, async () => {
-  await using data = await RelayData.empty();
-  const ground = await KillableRelay.start(data);
-  const channelsUnderTest: ChannelUnderTest[] = [];
-  for (let index = 0; index < channels; index += 1) {
-    channelsUnderTest.push(await openChannel(ground, `${index}`));
+/** Writers of a channel, and of channels that are created and closed all the time. */
+export class ChannelWriters implements Writers {
+  readonly #ground: KillableRelay;
+  readonly #tested: ChannelUnderTest;
+
+  private constructor(ground: KillableRelay, tested: ChannelUnderTest) {
+    this.#ground = ground;
+    this.#tested = tested;
   }
-  const [first] = channelsUnderTest as [ChannelUnderTest];
-  ground.outcomes = new TimelineOutcomes(ground, first.channel.owner);
-  let isOver = false;
-  const over = () => isOver;
-  const load = channelsUnderTest.flatMap((tested) => {
+
+  static async open(ground: KillableRelay, outcomes: TimelineOutcomes): Promise<ChannelWriters> {
+    const tested = await openChannel(ground, 'channel');
+    const [ann, ben, , dora] = tested.people;
+    outcomes.reader = ann;
+    for (const person of [ben, dora]) ground.useSocket(person);
+    ground.subscribe(dora, 'channel.subscribe', [tested.channel.channelId]);
+    return new ChannelWriters(ground, tested);
+  }
+
+  async write(isOver: IsOver): Promise<unknown> {
+    const ground = this.#ground;
+    const tested = this.#tested;
     const [ann, ben, cem] = tested.people;
-    return [
-      ...[updateRepeatedly(ground, tested, over), updateRepeatedly(ground, tested, over)],
-      readRepeatedly(ground, tested, over),
-      ...[ann, ann, ben, ben, cem, cem].map((by) => writeRepeatedly(tested, { by }, over)),
-      createAndClose(ground, tested, over),
-    ];
-  });
-  // The first failure ends the test at once.
-  const failure = Promise.all(load).then(() => new Promise<never>(() => {}));
-  const moments = Array.from({ length: kills }, () => ({ answers: upTo(150), turns: upTo(40) }));
-  for (const moment of moments) {
-    await Promise.race([ground.killAfter(moment), failure]);
-    await ground.revive();
+    return await Promise.all([
+      ...[updateRepeatedly(ground, tested, isOver), updateRepeatedly(ground, tested, isOver)],
+      readRepeatedly(ground, tested, isOver),
+      ...[ann, ben, ben, cem].map((by) => writeRepeatedly(tested, { by }, isOver)),
+      createAndClose(ground, tested, isOver),
+      reportRepeatedly(ground, tested, isOver),
+    ]);
   }
-  await Promise.race([ground.answersFromNow(50), failure]);
-  isOver = true;
-  await Promise.all(load);
-  expect(ground.lost.answers).toBeGreaterThan(kills);
-  for (const tested of channelsUnderTest) await expectWhole(ground, tested);
-  await ground.stop();
-  await using storage = await data.open();
-  expectConsistent(await dump(storage), channelsUnderTest);
-});
+
+  async check(): Promise<void> {
+    await expectWhole(this.#ground, this.#tested);
+  }
+
+  checkRows(tables: Tables): void {
+    expectConsistent(tables, this.#tested);
+  }
+
+  async heads(): Promise<ReadonlyMap<string, number>> {
+    const events = await readWhole(this.#ground, this.#tested.channel);
+    return new Map([[this.#tested.channel.channelId, events.at(-1)?.sequence ?? -1]]);
+  }
+}
