@@ -4,8 +4,9 @@
  *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3]
  *
  * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
- * the relay's resident memory before, at its peak and 15 seconds after the attack. Attackers run in a
- * process of their own, on loopback, for a bounded time; with `taskset` on the second core.
+ * the share of a core that the relay uses; its resident memory before, at its peak and 15 seconds
+ * after the attack. Then the medians of all runs. Attackers run in a process of their own, on
+ * loopback, for a bounded time; with `taskset` on the second core.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -39,6 +40,18 @@ interface Latency {
   readonly failed: number;
 }
 
+/** A measurement, with the share of one core that the relay used meanwhile. */
+interface Measured extends Latency {
+  readonly share: number;
+}
+
+async function withShare(pid: number, work: () => Promise<Latency>): Promise<Measured> {
+  const [started, used] = [performance.now(), cpuTime(pid)];
+  const latency = await work();
+  const seconds = (performance.now() - started) / 1_000;
+  return { ...latency, share: (cpuTime(pid) - used) / seconds };
+}
+
 /** Calls at most a hundred times in a second, as a busy client does; at least for `seconds`. */
 async function measure({ caller }: TestAccount, seconds: number): Promise<Latency> {
   const latencies: number[] = [];
@@ -69,6 +82,17 @@ function memory(pid: number): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, 'utf8');
     return Number(/VmRSS:\s+([0-9]+)/.exec(status)?.[1]) / 1_024;
+  } catch {
+    return Number.NaN;
+  }
+}
+
+/** CPU time of a process so far, seconds; NaN if it is gone. */
+function cpuTime(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+    // Hundredths of a second, in user mode and in the kernel.
+    return (Number(fields[11]) + Number(fields[12])) / 100;
   } catch {
     return Number.NaN;
   }
@@ -107,9 +131,13 @@ async function during<T>(name: string, target: AttackTarget, work: () => Promise
   });
   pin(child.pid as number, 1);
   const ended = once(child, 'exit');
+  const failed = ended.then(() => {
+    throw new Error(`the attacker of ${name} ended by itself`);
+  });
   try {
-    return await work();
+    return await Promise.race([work(), failed]);
   } finally {
+    failed.catch(() => {});
     child.stdin.end();
     const late = AbortSignal.timeout(5_000);
     late.addEventListener('abort', () => child.kill('SIGKILL'));
@@ -137,39 +165,72 @@ async function measureRow(name: string): Promise<void> {
   const config = writeConfig(folder, { limits: defaultLimits });
   const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
   pin(relay.pid, 0);
-  const target = await loadTarget({
+  const kit = {
     relay: relay.base,
     registry: join(folder, 'registry.json'),
     ca: join(folder, 'tls', 'ca.pem'),
-  });
+  };
+  const target = await loadTarget(kit);
   const context = parts.use(await TestContext.open(target, 'wss'));
   const victim = await context.testAccount();
   const attacker = await context.testAccount();
   const page = await fillTimeline(context, attacker);
   const { token } = await context.authenticateDevice(context.https(), attacker.device);
-  const known = { https: relay.base, ca: target.ca ?? '', token, page };
+  const known = { https: relay.base, ca: target.ca ?? '', token, page, kit };
   await measure(victim, 0);
+  const results: Result[] = [];
   for (let run = 0; run < Number(values.runs); run += 1) {
-    const quiet = await measure(victim, 0);
+    const quiet = await withShare(relay.pid, () => measure(victim, 0));
     const before = memory(relay.pid);
     using peak = new Peak(relay.pid);
-    const under = await during(name, known, () => measure(victim, Number(values.seconds)));
+    const under = await during(name, known, () =>
+      withShare(relay.pid, () => measure(victim, Number(values.seconds))),
+    );
     await setTimeout(settleSeconds * 1_000);
     const after = memory(relay.pid);
-    const columns = [
-      name.padEnd(20),
-      `p50 ${ms(quiet.p50)} -> ${ms(under.p50)} ms`,
-      `p99 ${ms(quiet.p99)} -> ${ms(under.p99)} ms`,
-      `failed ${under.failed}`,
-      `memory ${before.toFixed(0)} / ${peak.highest.toFixed(0)} / ${after.toFixed(0)} MiB`,
-    ];
-    console.log(columns.join('   '));
+    results.push({ quiet, under, before, peak: peak.highest, after });
+    print(`${name} ${run + 1}`, results.slice(-1));
     if (Number.isNaN(after)) break;
   }
+  if (results.length > 1) print(`${name} median`, results);
+}
+
+interface Result {
+  readonly quiet: Measured;
+  readonly under: Measured;
+  /** MiB. */
+  readonly before: number;
+  readonly peak: number;
+  readonly after: number;
+}
+
+/** Prints the medians of several results. */
+function print(title: string, results: readonly Result[]): void {
+  const of = (value: (result: Result) => number) => {
+    const sorted = results.map(value).sort((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  };
+  const pair = (quantile: 'p50' | 'p99') =>
+    `${ms(of(({ quiet }) => quiet[quantile]))} -> ${ms(of(({ under }) => under[quantile]))} ms`;
+  const ratio = of(({ quiet, under }) => under.p99 / quiet.p99);
+  const memory = [of(({ before }) => before), of(({ peak }) => peak), of(({ after }) => after)];
+  const columns = [
+    title.padEnd(32),
+    `p50 ${pair('p50')}`,
+    `p99 ${pair('p99')} (x ${ratio.toFixed(1)})`,
+    `cpu ${percent(of(({ quiet }) => quiet.share))} -> ${percent(of(({ under }) => under.share))}`,
+    `failed ${of(({ under }) => under.failed)}`,
+    `memory ${memory.map((mebibytes) => mebibytes.toFixed(0)).join(' / ')} MiB`,
+  ];
+  console.log(columns.join('   '));
 }
 
 function ms(milliseconds: number): string {
   return milliseconds.toFixed(1).padStart(6);
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(0)} %`;
 }
 
 pin(process.pid, 0);

@@ -1,6 +1,12 @@
 /** What every row of `bench:abuse` is, and what rows share. */
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
+import {
+  loadTarget,
+  type PlainSocket,
+  type TargetOptions,
+  TestContext,
+} from '@posthouse/conformance';
 
 /** What an attacker knows. */
 export interface AttackTarget {
@@ -12,6 +18,8 @@ export interface AttackTarget {
   readonly token: string;
   /** Path and query of a page of about 900 KB that the token may read. */
   readonly page: string;
+  /** Finds the relay, for accounts of the attacker's own. */
+  readonly kit: TargetOptions;
 }
 
 /** One row: an attack that runs in a process of its own until the signal is aborted. */
@@ -21,10 +29,21 @@ export interface Attack {
   run(target: AttackTarget, signal: AbortSignal): Promise<void>;
 }
 
-/** Opens a TLS connection that reads nothing until it is resumed. */
-export async function openRaw({ https, ca }: AttackTarget): Promise<TLSSocket> {
+/** Opens what an account needs to call the relay. */
+export async function openKit({ kit }: AttackTarget): Promise<TestContext> {
+  return await TestContext.open(await loadTarget(kit), 'wss');
+}
+
+/**
+ * Opens a TLS connection that reads nothing until it is resumed.
+ * @param localAddress an address of loopback to connect from
+ */
+export async function openRaw(
+  { https, ca }: AttackTarget,
+  localAddress = '127.0.0.1',
+): Promise<TLSSocket> {
   const { hostname, port } = new URL(https);
-  const socket = connect({ host: hostname, port: Number(port), ca });
+  const socket = connect({ host: hostname, port: Number(port), ca, ...{ localAddress } });
   socket.on('error', () => {});
   await Promise.race([once(socket, 'secureConnect'), once(socket, 'close')]);
   return socket;
@@ -77,6 +96,48 @@ export async function flood(
     }
     await new Promise((resolve) => setImmediate(resolve));
   }
+}
+
+/** Registers an account and opens a WebSocket with a session of its device. */
+export async function openSession(context: TestContext) {
+  const account = context.account();
+  const device = await account.device();
+  await context.register(account, [device]);
+  const caller = await context.wss();
+  await context.authenticateDevice(caller, device);
+  return { caller, device };
+}
+
+/** Calls in flight of {@link hammer}. */
+const inFlight = 16;
+
+/** Makes calls on one WebSocket: a new one for each answer, whatever the answer is. */
+export function hammer(
+  socket: PlainSocket,
+  signal: AbortSignal,
+  call: (id: number) => { readonly method: string; readonly params: object },
+): void {
+  let id = 0;
+  const next = () => {
+    id += 1;
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...call(id) }));
+  };
+  socket.listen((text) => {
+    if (!signal.aborted && text.includes('"id":')) next();
+  });
+  for (let count = 0; count < inFlight; count += 1) next();
+}
+
+/** Runs the same work several times at once, again and again. */
+export async function repeat(
+  count: number,
+  work: (worker: number) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const run = async (worker: number) => {
+    while (!signal.aborted) await work(worker);
+  };
+  await Promise.all(Array.from({ length: count }, (_, worker) => run(worker)));
 }
 
 /** Waits until the signal is aborted. */

@@ -7,3 +7,19 @@ export const idleConnections: Attack = {
     await hold(signal);
   },
 };
+
+const addresses = 10;
+
+export const manyIdleConnections: Attack = {
+  title: 'strangers at ten addresses open 10,000 connections, and leave them idle',
+  async run(target, signal) {
+    let next = 0;
+    const open = () => {
+      next += 1;
+      return openRaw(target, `127.0.0.${2 + (next % addresses)}`);
+    };
+    const each = Array.from({ length: addresses }, () => openSeveral(1_000, open, signal));
+    await Promise.all(each);
+    await hold(signal);
+  },
+};

@@ -1,11 +1,19 @@
 import type { Attack } from './attack.ts';
-import { idleConnections } from './idle-connections.ts';
+import { churn } from './churn.ts';
+import { forgedProxy } from './forged-proxy.ts';
+import { halfOpen } from './half-open.ts';
+import { hotAccounts } from './hot-accounts.ts';
+import { hotGroups } from './hot-groups.ts';
+import { idleConnections, manyIdleConnections } from './idle-connections.ts';
 import { largeBodies } from './large-bodies.ts';
 import { neverReading } from './never-reading.ts';
 import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
+import { slowloris } from './slowloris.ts';
+import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
 import { unfinishedMessages } from './unfinished-messages.ts';
+import { wrongSignatures } from './wrong-signatures.ts';
 
 /** Every row, by the name that `--rows` takes. */
 export const attacks: Readonly<Record<string, Attack>> = {
@@ -16,4 +24,13 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'never-reading': neverReading,
   'large-bodies': largeBodies,
   'idle-connections': idleConnections,
+  'many-idle-connections': manyIdleConnections,
+  slowloris,
+  'half-open': halfOpen,
+  churn,
+  'subscribed-never-reading': subscribedNeverReading,
+  'wrong-signatures': wrongSignatures,
+  'forged-proxy': forgedProxy,
+  'hot-accounts': hotAccounts,
+  'hot-groups': hotGroups,
 };

@@ -1,0 +1,20 @@
+import { type Attack, hammer, hold, openKit, openSession } from './attack.ts';
+
+export const hotAccounts: Attack = {
+  title: '8 accounts read and write as fast as they can, refused for rate or not',
+  async run(target, signal) {
+    await using context = await openKit(target);
+    for (let count = 0; count < 8 && !signal.aborted; count += 1) {
+      const { caller, device } = await openSession(context);
+      hammer(caller.socket, signal, (id) =>
+        id % 2 === 0
+          ? { method: 'message.timeline.sync', params: {} }
+          : {
+              method: 'profile.publish',
+              params: { ...context.profile(device, { nickname: `hot ${id}` }) },
+            },
+      );
+    }
+    await hold(signal);
+  },
+};

@@ -1,0 +1,29 @@
+import { groupFixture } from '../../packages/conformance/src/groups/group-fixture.ts';
+import { type Attack, hammer, hold, openKit } from './attack.ts';
+
+/** Members, each with a connection that hears of every message. */
+const size = 24;
+
+export const hotGroups: Attack = {
+  title: '8 of 25 members write to one group as fast as they can, 25 hear of it',
+  async run(target, signal) {
+    await using context = await openKit(target);
+    const { group, members, owner } = await groupFixture(context, {
+      members: size,
+      overrides: { member_capacity: 2 * size },
+    });
+    const { groupId: group_id } = group;
+    await group.send(owner, 1);
+    for (const [index, account] of [owner, ...members].entries()) {
+      await context.expectOk(account.caller, 'group.subscribe', { group_ids: [group_id] });
+      const caller = await context.wss();
+      await context.authenticateDevice(caller, account.device);
+      if (index >= 8) continue;
+      hammer(caller.socket, signal, () => ({
+        method: 'group.message.send',
+        params: group.message(account, 1),
+      }));
+    }
+    await hold(signal);
+  },
+};
