@@ -1,12 +1,15 @@
 /** One simulation: relays, people, faults, and the rules that must hold. */
 import { mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
+import { ProtocolError } from '@posthouse/protocol';
 import type { Session } from '../../src/sessions/session.ts';
 import { memoryFolder } from '../support/folder.ts';
+import { Board } from './checks/board.ts';
+import { Club } from './checks/club.ts';
 import { checkDeadlines } from './checks/deadlines.ts';
 import { Hints } from './checks/hints.ts';
 import { Mail, MailReader } from './checks/mail.ts';
-import type { Agent, AgentParts } from './clients/agent.ts';
+import type { Agent, AgentParts, BoundSocket } from './clients/agent.ts';
 import { Home } from './clients/home.ts';
 import { Resident } from './clients/resident.ts';
 import { Faults } from './faults.ts';
@@ -14,7 +17,7 @@ import { Journal } from './journal.ts';
 import { enter } from './machine/builtins.ts';
 import { Chance } from './machine/chance.ts';
 import { SimulatedDisk } from './machine/disk.ts';
-import { SimulatedNetwork } from './machine/network.ts';
+import { NoAnswer, SimulatedNetwork } from './machine/network.ts';
 import { Scheduler, SimulatedProcess } from './machine/scheduler.ts';
 import { SimulatedRelay } from './relay/simulated-relay.ts';
 
@@ -45,6 +48,8 @@ export class World implements Disposable {
   readonly relays: readonly SimulatedRelay[];
   readonly homes: readonly Home[];
   readonly residents: Resident[] = [];
+  readonly clubs: Club[] = [];
+  readonly boards: Board[] = [];
   readonly mail: Mail;
   readonly hints: Hints;
   readonly faults: Faults;
@@ -83,7 +88,10 @@ export class World implements Disposable {
     this.homes = relays.map((relay) => new Home(relay, (session) => this.#agentOf(session)));
     this.faults = new Faults({
       ...{ scheduler, network, journal, relays, chance: chanceFor('faults') },
-      restarted: (relay) => this.mail.checkAll(relay),
+      restarted: (relay) => {
+        this.mail.checkAll(relay);
+        this.#checkStored();
+      },
       cutClients: (relay, share) => this.#cutClients(relay, share),
     });
   }
@@ -122,21 +130,32 @@ export class World implements Disposable {
     return reader;
   }
 
-  /** Opens a device's socket at its home, unless it has one. */
-  async connect(owner: Resident, device: string): Promise<void> {
+  /** Opens a device's socket at a relay, unless it has one, and subscribes to what it follows. */
+  async connect(owner: Resident, device: string, { relay }: Home): Promise<void> {
     const agent = owner.agent(device);
-    const { relay } = owner.home;
-    if (agent.bound?.relay === relay) return;
+    if (agent.bound?.relay === relay && this.chance.is(0.7)) return;
     agent.notified = (bound, method, params) => this.hints.heard(agent, bound, method, params);
     try {
       const bound = await agent.connect(relay);
-      const { account } = owner.person;
-      // From here on the connection is told of each change.
-      this.hints.watch(agent, bound, { kind: 'timeline', id: account });
-      if (!owner.devices.has(device)) this.hints.doubt([agent], 'timeline');
-    } catch {
+      if (owner.home.relay === relay) {
+        // From here on the connection is told of each change.
+        this.hints.watch(agent, bound, { kind: 'timeline', id: owner.person.account });
+      }
+      await this.#subscribe(owner, agent, bound);
+    } catch (error) {
       // The person tries again later.
+      if (!(error instanceof ProtocolError || error instanceof NoAnswer)) throw error;
+    } finally {
+      if (!owner.devices.has(device)) this.hints.doubt([agent]);
     }
+  }
+
+  async foundClub(owner: Resident): Promise<void> {
+    this.clubs.push(await Club.found(owner, this.journal));
+  }
+
+  async createBoard(owner: Resident): Promise<void> {
+    this.boards.push(await Board.create(owner, this.journal));
   }
 
   [Symbol.dispose](): void {
@@ -166,6 +185,25 @@ export class World implements Disposable {
     await this.#settle();
   }
 
+  async #subscribe(owner: Resident, agent: Agent, bound: BoundSocket): Promise<void> {
+    const isHere = ({ host }: Club | Board) => host.relay === bound.relay;
+    const clubs = this.clubs.filter((club) => isHere(club) && club.members.has(owner));
+    await bound.socket.call('group.subscribe', { group_ids: clubs.map(({ id }) => id) });
+    for (const { id, members, changing } of clubs) {
+      const topic = { kind: 'group', id } as const;
+      this.hints.watch(agent, bound, topic);
+      if (!members.has(owner) || changing.has(owner)) this.hints.doubt([agent], topic);
+    }
+    const boards = this.boards.filter(isHere);
+    await bound.socket.call('channel.subscribe', { channel_ids: boards.map(({ id }) => id) });
+    for (const { id } of boards) this.hints.watch(agent, bound, { kind: 'channel', id });
+  }
+
+  #checkStored(): void {
+    for (const club of this.clubs) club.check();
+    for (const board of this.boards) board.check();
+  }
+
   async #checkAlways(): Promise<void> {
     for (;;) {
       await this.scheduler.pause(checkInterval);
@@ -182,8 +220,14 @@ export class World implements Disposable {
     while (this.mail.queued > 0 && scheduler.milliseconds < end) await scheduler.pause(60_000);
     await scheduler.pause(60_000);
     this.mail.checkEnded();
+    this.#checkStored();
+    for (const club of this.clubs) club.checkHead();
     this.hints.check();
     checkDeadlines(this.relays, journal);
+    for (const board of this.boards) await board.read();
+    for (const club of this.clubs) {
+      for (const member of club.members) await club.read(member, 'phone', 100);
+    }
     for (const owner of this.residents) {
       for (const device of owner.devices) {
         const reader = this.reader(owner, device);

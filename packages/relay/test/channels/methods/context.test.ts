@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import { attachment, refusal, TestChannel, text } from '../../fixtures/channel.ts';
+import { attachment, TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { inProcessRelay } from '../../support/in-process-relay.ts';
 
 const relay = inProcessRelay();

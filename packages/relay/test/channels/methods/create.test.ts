@@ -6,8 +6,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { expect, test } from 'vitest';
-import { refusal, TestChannel } from '../../fixtures/channel.ts';
+import { TestChannel } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 

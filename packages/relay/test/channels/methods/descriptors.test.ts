@@ -1,7 +1,8 @@
 import { type ChannelDescriptor, closedDescriptor, signAsDevice } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { refusal, TestChannel, text } from '../../fixtures/channel.ts';
+import { TestChannel, text } from '../../fixtures/channel.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 

@@ -7,15 +7,9 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  attachment,
-  type By,
-  type Patch,
-  refusal,
-  TestChannel,
-  text,
-} from '../../fixtures/channel.ts';
+import { attachment, type By, type Patch, TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 

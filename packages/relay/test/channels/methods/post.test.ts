@@ -1,8 +1,9 @@
 import { type ChannelPost, limits } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { attachment, type By, refusal, TestChannel, text } from '../../fixtures/channel.ts';
+import { attachment, type By, TestChannel, text } from '../../fixtures/channel.ts';
 import { Person } from '../../fixtures/person.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 

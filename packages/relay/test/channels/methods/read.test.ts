@@ -1,7 +1,8 @@
 import { type ChannelPage, verifyChannelPage } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type ReadRange, refusal, TestChannel, text } from '../../fixtures/channel.ts';
+import { type ReadRange, TestChannel, text } from '../../fixtures/channel.ts';
+import { refusal } from '../../fixtures/refusal.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
 
 const last = Number.MAX_SAFE_INTEGER;

@@ -2,6 +2,8 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { Resident } from '../clients/resident.ts';
 import type { World } from '../world.ts';
+import { actInChannels } from './channels.ts';
+import { actInGroups } from './groups.ts';
 
 /** Longest milliseconds between two things that a person does. */
 const longestPause = 4_000;
@@ -19,6 +21,8 @@ async function act(world: World, resident: Resident): Promise<void> {
       [6, () => sendMail(world, resident)],
       [5, () => readMail(world, resident)],
       [1, () => changeDevices(world, resident)],
+      [6, () => actInGroups(world, resident)],
+      [4, () => actInChannels(world, resident)],
     ])();
   }
 }
@@ -26,7 +30,8 @@ async function act(world: World, resident: Resident): Promise<void> {
 async function stayConnected(world: World, resident: Resident): Promise<void> {
   const { chance, scheduler } = world;
   while (!world.isEnding) {
-    await world.connect(resident, chance.pick([...resident.devices]));
+    const relay = chance.is(0.7) ? resident.home : chance.pick(world.homes);
+    await world.connect(resident, chance.pick([...resident.devices]), relay);
     await scheduler.pause(chance.number() * longestPause);
   }
 }
@@ -90,11 +95,11 @@ async function removeDevice(world: World, owner: Resident, device: string): Prom
   const { journal, scheduler, hints } = world;
   const agent = owner.agent(device);
   owner.devices.delete(device);
-  hints.doubt([agent], 'timeline');
+  hints.doubt([agent]);
   const names = [...owner.devices];
   await owner.person.publishState(await owner.person.state({ devices: names }));
   owner.removed.set(device, scheduler.milliseconds);
-  hints.end([agent], 'timeline');
+  hints.end([agent], undefined, owner.home.relay);
   journal.record(`${owner.name}'s ${device} is removed`);
   const { relay } = owner.home;
   const code = await agent.call(relay, 'message.timeline.sync', {}).then(

@@ -14,7 +14,12 @@ const headSql = {
   group: 'SELECT sequence AS head FROM groups WHERE group_id = ?',
   channel: 'SELECT head FROM channels WHERE channel_id = ?',
 } as const;
-export type TopicKind = keyof typeof headSql;
+type TopicKind = keyof typeof headSql;
+
+export interface TopicName {
+  readonly kind: TopicKind;
+  readonly id: string;
+}
 
 interface Watch {
   readonly agent: Agent;
@@ -43,11 +48,7 @@ export class Hints {
   }
 
   /** A connection is told of changes from now on. */
-  watch(
-    agent: Agent,
-    bound: BoundSocket,
-    { kind, id }: { readonly kind: TopicKind; readonly id: string },
-  ): void {
+  watch(agent: Agent, bound: BoundSocket, { kind, id }: TopicName): void {
     const known = headOf(bound.relay, kind, id);
     this.#watches = this.#watches.filter(
       (watch) => watch.bound !== bound || watch.kind !== kind || watch.id !== id,
@@ -55,33 +56,40 @@ export class Hints {
     this.#watches.push({ agent, bound, kind, id, known, isDoubtful: false, endedAt: undefined });
   }
 
-  /** A connection does not subscribe to a topic any more. */
-  unwatch(bound: BoundSocket, kind: TopicKind): void {
-    this.#watches = this.#watches.filter((watch) => watch.bound !== bound || watch.kind !== kind);
+  /** The right of these agents to know of a topic, or of all, may end from now on. */
+  doubt(agents: readonly Agent[], topic?: TopicName): void {
+    for (const watch of this.#find(agents, topic)) watch.isDoubtful = true;
   }
 
-  /** The right of these agents to know of a topic may end from now on. */
-  doubt(agents: readonly Agent[], kind: TopicKind, id?: string): void {
-    for (const watch of this.#watches) {
-      const isMeant = watch.kind === kind && (id === undefined || watch.id === id);
-      if (isMeant && agents.includes(watch.agent)) watch.isDoubtful = true;
-    }
-  }
-
-  /** The right of these agents to know of a topic has ended, as the relay acknowledged. */
-  end(agents: readonly Agent[], kind: TopicKind, id?: string): void {
-    for (const watch of this.#watches) {
-      const isMeant = watch.kind === kind && (id === undefined || watch.id === id);
-      if (!isMeant || !agents.includes(watch.agent)) continue;
+  /**
+   * The right of these agents has ended, as the relay acknowledged.
+   * @param relay the one that acknowledged it, if others learn of it later
+   */
+  end(agents: readonly Agent[], topic?: TopicName, relay?: SimulatedRelay): void {
+    for (const watch of this.#find(agents, topic)) {
       watch.isDoubtful = true;
-      watch.endedAt ??= headOf(watch.bound.relay, kind, watch.id);
+      if (relay !== undefined && watch.bound.relay !== relay) continue;
+      watch.endedAt ??= headOf(watch.bound.relay, watch.kind, watch.id);
     }
   }
 
-  /** The right began again. */
-  resume(agents: readonly Agent[], kind: TopicKind, id: string): void {
-    this.#watches = this.#watches.filter(
-      (watch) => watch.kind !== kind || watch.id !== id || !agents.includes(watch.agent),
+  /** The right may begin again from now on. */
+  reopen(agents: readonly Agent[], topic: TopicName): void {
+    for (const watch of this.#find(agents, topic)) watch.endedAt = undefined;
+  }
+
+  /** The right began again, and with it the subscriptions that there were (05 §13.29). */
+  resume(agents: readonly Agent[], topic: TopicName): void {
+    for (const watch of this.#find(agents, topic)) {
+      watch.isDoubtful = false;
+      watch.known = headOf(watch.bound.relay, watch.kind, watch.id);
+    }
+  }
+
+  #find(agents: readonly Agent[], topic: TopicName | undefined): Watch[] {
+    return this.#watches.filter(
+      ({ agent, kind, id }) =>
+        agents.includes(agent) && (topic === undefined || (topic.kind === kind && topic.id === id)),
     );
   }
 
@@ -130,9 +138,7 @@ function headOf(relay: SimulatedRelay, kind: TopicKind, id: string): number {
   return relay.disk.query<{ head: number }>(headSql[kind], id)[0]?.head ?? -1;
 }
 
-interface Topic {
-  readonly kind: TopicKind;
-  readonly id: string;
+interface Topic extends TopicName {
   readonly head: number;
 }
 

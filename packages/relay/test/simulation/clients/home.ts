@@ -1,10 +1,11 @@
 /** A simulated relay as the fixtures of other tests call it. */
-import type { JsonValue } from '@posthouse/protocol/json';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import type { Session } from '../../../src/sessions/session.ts';
 import type { HomeRelay } from '../../fixtures/person.ts';
 import type { SimulatedClock } from '../relay/clock.ts';
 import type { SimulatedRelay } from '../relay/simulated-relay.ts';
-import type { Agent } from './agent.ts';
+import { type Agent, isUncertain } from './agent.ts';
+import { tookEffect } from './effect.ts';
 
 export class Home implements HomeRelay {
   readonly relay: SimulatedRelay;
@@ -30,6 +31,12 @@ export class Home implements HomeRelay {
     { session }: { readonly session?: Session | undefined } = {},
   ): Promise<JsonValue> {
     if (session === undefined) throw new Error('every call of a simulation has a caller');
-    return await this.#agentOf(session).call(this.relay, method, params as JsonValue);
+    try {
+      return await this.#agentOf(session).call(this.relay, method, params as JsonValue);
+    } catch (error) {
+      const isDone = isUncertain(error) && tookEffect(this.relay, method, params as JsonObject);
+      if (isDone) return null;
+      throw error;
+    }
   }
 }
