@@ -246,6 +246,15 @@ export interface Job {
   /** Whether it deletes what is due: it does not run while the clock may be wrong. */
   readonly deletes?: true;
   /**
+   * Does, while deleting is paused, what does not delete; as `run`, but without being woken.
+   * @param since when the last such run began, Unix seconds; `undefined` for the first of a pause
+   */
+  readonly runPaused?: (
+    context: RelayContext,
+    signal: AbortSignal,
+    since: number | undefined,
+  ) => Promise<number | undefined>;
+  /**
    * Does what is due, in bounded batches. May be interrupted anywhere and run again; an exception is
    * logged and the job is retried later.
    *

@@ -66,6 +66,8 @@ class JobLoop {
   #listener: (() => void) | undefined;
   #timer: Disposable | undefined;
   #failures = 0;
+  /** When the last run while deleting is paused began. */
+  #pausedRun: number | undefined;
   readonly #idleInterval: number;
   readonly #clockGuard: Pick<ClockGuard, 'secondsToWait'> | undefined;
   readonly #onWake: OnWake = (listener) => {
@@ -121,12 +123,16 @@ class JobLoop {
   /** Runs the job once; returns the seconds to wait for the next run. */
   async #once(signal: AbortSignal): Promise<number> {
     try {
-      const pause = await this.#clockGuard?.secondsToWait();
-      if (pause !== undefined && pause > 0) return pause;
-      const next = await this.#job.run(this.#context, signal, this.#onWake);
+      const pause = (await this.#clockGuard?.secondsToWait()) ?? 0;
+      const next =
+        pause > 0
+          ? await this.#runPaused(signal)
+          : await this.#job.run(this.#context, signal, this.#onWake);
+      if (pause === 0) this.#pausedRun = undefined;
       this.#failures = 0;
-      const wait = next === undefined ? this.#idleInterval : next - this.#context.clock.now();
-      return Math.min(wait, this.#idleInterval);
+      const longest = pause > 0 ? pause : this.#idleInterval;
+      const wait = next === undefined ? longest : next - this.#context.clock.now();
+      return Math.min(wait, longest);
     } catch (error) {
       if (signal.aborted) return this.#idleInterval;
       this.#failures += 1;
@@ -134,6 +140,14 @@ class JobLoop {
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }
+  }
+
+  async #runPaused(signal: AbortSignal): Promise<number | undefined> {
+    const since = this.#pausedRun;
+    const now = this.#context.clock.now();
+    const next = await this.#job.runPaused?.(this.#context, signal, since);
+    this.#pausedRun = now;
+    return next;
   }
 
   #schedule(seconds: number): void {

@@ -41,6 +41,10 @@ async function started(): Promise<ClockGuard> {
 }
 const runJob = (guard: ClockGuard) =>
   guard.job.run(context, new AbortController().signal, () => ({ [Symbol.dispose]() {} }));
+/** Lets jobs run that came due. */
+const settle = async () => {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((next) => setImmediate(next));
+};
 const isPaused = () => context.metrics.value('deleting_paused') === 1;
 
 test('up to a day ahead of the last mark, jobs delete; further, not for 24 hours', async () => {
@@ -126,13 +130,37 @@ test('the runner runs jobs that delete when the guard lets them, and all others'
   const guard = await started();
   await using runner = new JobRunner('alone');
   runner.start(context, [job('deleting', true), job('other')], guard);
-  const settle = async () => {
-    for (let turn = 0; turn < 50; turn += 1) await new Promise((next) => setImmediate(next));
-  };
   await settle();
   expect(runs).toEqual(['other']);
   await storage.write('relay', (tx) => putClockMark(tx, { seenAt: clock.now() }));
   clock.advance(60);
   await settle();
   expect(runs).toEqual(['other', 'deleting']);
+});
+
+test('a job may do its other work in the pause, from where the last such run began', async () => {
+  const runs: (number | string | undefined)[] = [];
+  const job: Job = {
+    name: 'both',
+    deletes: true,
+    run: async () => void runs.push('deleted'),
+    runPaused: async (_context, _signal, since) => {
+      runs.push(since);
+      return clock.now() + 30;
+    },
+  } as Job;
+  await started();
+  clock.advance(2 * day);
+  const guard = await started();
+  await using runner = new JobRunner('alone');
+  const first = clock.now();
+  runner.start(context, [job], guard);
+  await settle();
+  clock.advance(30);
+  await settle();
+  expect(runs).toEqual([undefined, first]);
+  await storage.write('relay', (tx) => putClockMark(tx, { seenAt: clock.now() }));
+  clock.advance(30);
+  await settle();
+  expect(runs).toEqual([undefined, first, 'deleted']);
 });

@@ -31,6 +31,14 @@ import {
 
 export { network, relayPublicKey } from './modules.ts';
 
+function jobOf(name: string): Job {
+  const job = modules
+    .flatMap((module): readonly Job[] => module.jobs)
+    .find((known) => known.name === name);
+  if (job === undefined) throw new Error(`no job ${name}`);
+  return job;
+}
+
 /** Records that others signed, as the verifier is told of them. */
 const proofs: ReadonlySet<string> = new Set(['grant', 'invite', 'application', 'recovery request']);
 
@@ -194,13 +202,15 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     name: string,
     signal: AbortSignal = new AbortController().signal,
   ): Promise<number | undefined> {
-    const jobs = modules.flatMap((subject) => subject.jobs);
-    const job = jobs.find((known: Job) => known.name === name);
-    if (job === undefined) throw new Error(`no job ${name}`);
-    return await job.run(this.context, signal, (listener) => {
+    return await jobOf(name).run(this.context, signal, (listener) => {
       this.#onWake.set(name, listener);
       return { [Symbol.dispose]: () => void this.#onWake.delete(name) };
     });
+  }
+
+  /** Runs a job as the runner would while deleting is paused. */
+  async runPaused(name: string, since?: number): Promise<void> {
+    await jobOf(name).runPaused?.(this.context, new AbortController().signal, since);
   }
 
   /** Every row of every table, to compare before and after. */

@@ -41,7 +41,7 @@ export const groupApplicationSubmit: Handler<'group.application.submit'> = async
     const present = (await readRequests(tx, requests)).get(account);
     if (present?.digest === digest(text)) return { result: null };
     const record = { account, kind: 'application', text } as const;
-    await checkRecordBytes(tx, groupId, { limits: context.limits, record });
+    await checkRecordBytes(tx, groupId, { limits: context.limits, record, now });
     const { signer } = caller;
     // An application is worth as much as its invitation (05 §8.2).
     await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });

@@ -76,7 +76,7 @@ async function storeInvite(
   }
   const text = canonicalJson(invite);
   const record = { account: inviter, kind: 'invite', text } as const;
-  await checkRecordBytes(tx, groupId, { limits, record });
+  await checkRecordBytes(tx, groupId, { limits, record, now });
   const { deviceId, certificateId } = signer;
   await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });
   const stored = { invite, inviteId, inviter, deviceId, certificateId };

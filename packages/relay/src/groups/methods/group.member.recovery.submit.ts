@@ -44,7 +44,7 @@ export const groupMemberRecoverySubmit: Handler<'group.member.recovery.submit'> 
         return { result: { accepted_at: present.acceptedAt, expires_at: present.expiresAt } };
       }
       const record = { account, kind: 'recovery', text } as const;
-      await checkRecordBytes(tx, groupId, { limits, record });
+      await checkRecordBytes(tx, groupId, { limits, record, now });
       const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
       await keepCertificate(tx, groupId, { signer, neededUntil: times.expiresAt });
       const stored = { account, ...signer, memberKey, ...times, text };

@@ -2,18 +2,20 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../../limits.ts';
 import type { Reader } from '../../storage/types.ts';
-import { requestTables } from './request-store.ts';
 
-/** An account has one application and one recovery request at most, but many invitations. */
+/**
+ * Bytes of what still counts, stored expired records left out: deleting them may have to wait. An
+ * account has one application and one recovery request at most, but many invitations.
+ */
 const sums = {
-  invite: 'SELECT SUM(bytes) FROM group_invites WHERE group_id = ? AND inviter = ? AND live = 1',
-  application: sumOf(requestTables.application.table),
-  recovery: sumOf(requestTables.recovery.table),
+  invite: `SELECT SUM(bytes) FROM group_invites
+    WHERE group_id = ? AND inviter = ? AND live = 1 AND expires_at > ?`,
+  application: `SELECT SUM(a.bytes) FROM group_applications a
+    JOIN group_invites i ON i.group_id = a.group_id AND i.invite_id = a.invite_id
+    WHERE a.group_id = ? AND a.account = ? AND i.expires_at > ?`,
+  recovery: `SELECT SUM(bytes) FROM group_recoveries
+    WHERE group_id = ? AND account = ? AND expires_at > ?`,
 } as const;
-
-function sumOf(table: string): string {
-  return `SELECT SUM(bytes) FROM ${table} WHERE group_id = ? AND account = ?`;
-}
 
 /** A record to be stored. */
 export interface NewRecord {
@@ -32,14 +34,15 @@ export interface NewRecord {
 export async function checkRecordBytes(
   tx: Reader,
   groupId: string,
-  { limits, record }: { readonly limits: RelayLimits; readonly record: NewRecord },
+  check: { readonly limits: RelayLimits; readonly record: NewRecord; readonly now: number },
 ): Promise<void> {
+  const { limits, record, now } = check;
   const { account, kind, text } = record;
   const others = Object.entries(sums).filter(([name]) => name === 'invite' || name !== kind);
   const terms = others.map(([, sum]) => `COALESCE((${sum}), 0)`);
   const row = await tx.get<{ bytes: number }>(
     `SELECT CAST(${terms.join(' + ')} AS BIGINT) AS bytes`,
-    ...others.flatMap(() => [groupId, account]),
+    ...others.flatMap(() => [groupId, account, now]),
   );
   if ((row?.bytes ?? 0) + Buffer.byteLength(text) <= limits.groupRecordBytes) return;
   throw new ProtocolError(
