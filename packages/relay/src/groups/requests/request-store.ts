@@ -7,7 +7,7 @@ import { chunks, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, SqlValue, Writer } from '../../storage/types.ts';
 
 /** How the kinds of request are stored. */
-export const requestTables = {
+const requestTables = {
   application: {
     table: 'group_applications',
     /** Column of the request's Canonical JSON. */
