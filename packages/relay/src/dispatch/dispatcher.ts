@@ -16,6 +16,7 @@ import type { Session } from '../sessions/session.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
 import { encodeResult } from './encode.ts';
+import { FairTurns } from './fair-turns.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
 import { MeteredVerifier } from './metered-verifier.ts';
 import { checkParams } from './params.ts';
@@ -56,6 +57,7 @@ export class Dispatcher {
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
+  readonly #turns = new FairTurns();
 
   constructor(context: RelayContext, handlers: Handlers) {
     this.#context = context;
@@ -127,6 +129,8 @@ export class Dispatcher {
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
+    // A full page takes milliseconds to read and encode.
+    if (definition.page !== undefined) await this.#turns.take(session?.account ?? request.address);
     const { verifier } = this.#context;
     const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
     const { result, notices = [] } = await handler(context, {
