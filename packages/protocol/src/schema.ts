@@ -11,6 +11,7 @@ import { isOnlyWhitespace } from './encoding/whitespace.ts';
 import { badRequest, ProtocolError } from './errors.ts';
 import type { Network } from './identity/network.ts';
 import { canonicalJson } from './json/canonical.ts';
+import { factsOf } from './json/facts.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json/types.ts';
 
 export { type Static, type TSchema, Type } from 'typebox';
@@ -63,7 +64,8 @@ export function checkSchema<S extends TSchema>(
   }
   if (validator.Check(value)) return;
   // Listing errors walks the whole value, slowly: of a huge one the place is not worth finding.
-  const [first] = countNodes(value, locateNodes) < locateNodes ? validator.Errors(value) : [];
+  const isHuge = factsOf(value) !== undefined || countNodes(value, locateNodes) >= locateNodes;
+  const [first] = isHuge ? [] : validator.Errors(value);
   const at = (first?.instancePath ?? '').replaceAll('/', '.').replace(/^\./, '');
   throw badRequest([path, at].filter((part) => part !== '').join('.'), first?.message ?? 'invalid');
 }
@@ -113,6 +115,7 @@ export function checkObject<S extends TSchema>(
  * @throws ProtocolError `bad_request`
  */
 export function checkNoContext(value: JsonValue | undefined, path = ''): void {
+  if (factsOf(value)?.hasContext === false) return;
   const at = findNode(value, isTypedWithContext);
   if (at !== undefined) throw badRequest(pathBelow(path, at), '$context is never transmitted');
 }
@@ -169,6 +172,9 @@ export function memberPath(path: string, member: string | number): string {
  * checkNoNull({ a: [null] }); // throws: a.0: null is not allowed
  */
 export function checkNoNull(value: JsonValue | undefined, path = ''): void {
+  const facts = factsOf(value);
+  if (facts?.hasNull === false) return;
+  if (facts !== undefined) throw badRequest(path, 'null is not allowed');
   const at = findNode(value, isNull);
   if (at !== undefined) throw badRequest(pathBelow(path, at), 'null is not allowed');
 }
@@ -183,7 +189,9 @@ const isNull = (value: JsonValue | undefined) => value === null;
  * checkDepth([[1]], 1); // throws: nested deeper than 1
  */
 export function checkDepth(value: JsonValue, maxDepth: number): void {
-  if (isDeeper(value, maxDepth)) throw badRequest('', `nested deeper than ${maxDepth}`);
+  const depth = factsOf(value)?.depth;
+  const isTooDeep = depth === undefined ? isDeeper(value, maxDepth) : depth > maxDepth;
+  if (isTooDeep) throw badRequest('', `nested deeper than ${maxDepth}`);
 }
 
 function isDeeper(value: JsonValue | undefined, maxDepth: number): boolean {

@@ -14,7 +14,8 @@ import {
   signAsDevice,
 } from '../identity/index.ts';
 import { canonicalBytes } from '../json/canonical.ts';
-import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
+import { JsonError } from '../json/json-error.ts';
+import { decodeUtf8, parseJson } from '../json/parse.ts';
 import {
   AccountId,
   checkNoNull,

@@ -1,7 +1,8 @@
 import { utf8Length } from '../encoding/bytes.ts';
 import { rpcErrors } from '../errors.ts';
 import { limits } from '../limits.ts';
-import { parseJson } from './parse.ts';
+import { parseJsonInSteps, stepLength } from './parse.ts';
+import { rootMembersInSteps } from './scan.ts';
 import { isJsonObject, type JsonValue } from './types.ts';
 
 /** How to answer a JSON-RPC text that the strict parser refused. */
@@ -24,7 +25,7 @@ export function isRpcId(value: unknown): value is string | number {
 }
 
 /**
- * Decides how to answer a text from a client WebSocket or a relay RPC stream that {@link parseJson}
+ * Decides how to answer a text from a client WebSocket or a relay RPC stream that `parseJson`
  * refused (chapter 01, section 19, last row; chapter 02, section 18):
  * - -32700 if the text is not one RFC 8259 value in well-formed Unicode;
  * - -32602 if the envelope is a request and every fault lies inside `params`;
@@ -38,8 +39,30 @@ export function isRpcId(value: unknown): value is string | number {
  * // { rpc: -32602, id: 7 }
  */
 export function diagnoseEnvelope(text: string): EnvelopeFault {
-  if (!text.isWellFormed() || !isJson(text)) return { rpc: rpcErrors.parse_error, id: null };
-  const members = rootMembers(text);
+  const steps = diagnoseEnvelopeInSteps(text);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/**
+ * Decides as {@link diagnoseEnvelope} does, in steps: after each, the caller may do other work.
+ *
+ * @example
+ * const steps = diagnoseEnvelopeInSteps('{"jsonrpc":"2.0","id":7,"method":"m","params":1.5}');
+ * let step = steps.next();
+ * while (step.done !== true) step = steps.next();
+ * console.log(step.value.rpc); // -32602
+ */
+export function* diagnoseEnvelopeInSteps(
+  text: string,
+  length: number = stepLength,
+): Generator<undefined, EnvelopeFault, undefined> {
+  const parseError = { rpc: rpcErrors.parse_error, id: null };
+  if (!text.isWellFormed()) return parseError;
+  const members = yield* rootMembersInSteps(text, length);
+  if (members === undefined) return parseError;
   const found = new Map<string, JsonValue | undefined>();
   let envelopeFault = false;
   for (const { name, source } of members) {
@@ -48,7 +71,7 @@ export function diagnoseEnvelope(text: string): EnvelopeFault {
       envelopeFault = true;
     } else if (!envelopeFault || name === 'id') {
       // Once the code is decided only the id matters: do not parse the other members.
-      const value = strictMember(source);
+      const value = yield* strictMember(source, length);
       found.set(name, value);
       if (value === undefined && name !== 'params') envelopeFault = true;
     }
@@ -62,86 +85,15 @@ export function diagnoseEnvelope(text: string): EnvelopeFault {
   };
 }
 
-/** RFC 8259 as the platform reads it; engines do so without recursion. */
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Returns the value of one member read strictly, at the depth it has in the envelope. */
-function strictMember(source: string): JsonValue | undefined {
+function* strictMember(
+  source: string,
+  length: number,
+): Generator<undefined, JsonValue | undefined, undefined> {
   try {
-    const envelope = parseJson(`{${source}}`);
+    const envelope = yield* parseJsonInSteps(`{${source}}`, { length });
     return isJsonObject(envelope) ? Object.values(envelope)[0] : undefined;
   } catch {
     return undefined;
-  }
-}
-
-interface Member {
-  /** Name with its escapes resolved. */
-  readonly name: string;
-  /** `"name":value` as in the text. */
-  readonly source: string;
-}
-
-/**
- * Members of the root object of a text known to be JSON, repeated names included; none for any
- * other root.
- */
-function rootMembers(text: string): Member[] {
-  const members: Member[] = [];
-  let at = skip(space, text, 0);
-  if (text[at] !== '{') return members;
-  at = skip(space, text, at + 1);
-  while (text[at] === '"') {
-    const start = at;
-    const nameEnd = stringEnd(text, start);
-    at = valueEnd(text, nameEnd);
-    members.push({
-      name: JSON.parse(text.slice(start, nameEnd)) as string,
-      source: text.slice(start, at),
-    });
-    at = skip(space, text, at + 1);
-  }
-  return members;
-}
-
-const space = /[ \t\n\r]*/y;
-/** Everything that neither opens, closes nor separates. */
-const plain = /[^"[\]{},]*/y;
-
-function skip(pattern: RegExp, text: string, at: number): number {
-  pattern.lastIndex = at;
-  pattern.test(text);
-  return pattern.lastIndex;
-}
-
-/** Returns the position after the string that opens at `from`. */
-function stringEnd(text: string, from: number): number {
-  let at = from + 1;
-  while (text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-  return at + 1;
-}
-
-/** Returns the position of the `,` or `}` that ends the value after `from`. */
-function valueEnd(text: string, from: number): number {
-  let depth = 0;
-  let at = from;
-  for (;;) {
-    at = skip(plain, text, at);
-    const mark = text[at];
-    if (mark === '"') {
-      at = stringEnd(text, at);
-      continue;
-    }
-    if (depth === 0 && (mark === ',' || mark === '}')) return at;
-    if (mark === '{' || mark === '[') depth += 1;
-    else if (mark !== ',') depth -= 1;
-    at += 1;
   }
 }

@@ -1,4 +1,6 @@
 export * from './canonical.ts';
 export * from './diagnose.ts';
-export * from './parse.ts';
+export { factsOf, type JsonFacts } from './facts.ts';
+export * from './json-error.ts';
+export { decodeUtf8, parseJson, parseJsonInSteps } from './parse.ts';
 export * from './types.ts';

@@ -15,7 +15,8 @@ import {
 } from '../contacts/index.ts';
 import { badRequest, ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/index.ts';
-import { decodeUtf8, JsonError, parseJson } from '../json/parse.ts';
+import { JsonError } from '../json/json-error.ts';
+import { decodeUtf8, parseJson } from '../json/parse.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/types.ts';
 import { checkNoContext } from '../schema.ts';
 import { checkDeviceStateChanged, type DeviceStateChanged } from './device-state-changed.ts';

@@ -22,6 +22,7 @@ import { MeteredVerifier } from './metered-verifier.ts';
 import { checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
+import { Slices } from './slices.ts';
 import { TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
@@ -53,6 +54,8 @@ export type Answer =
   | { readonly ok: false; readonly error: ProtocolError };
 
 export class Dispatcher {
+  /** Runs the long work of all calls. */
+  readonly slices = new Slices();
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;

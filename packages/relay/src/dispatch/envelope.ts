@@ -10,14 +10,17 @@ import type { RelayMethodName } from '@posthouse/protocol/federation';
 import {
   decodeUtf8,
   diagnoseEnvelope,
+  diagnoseEnvelopeInSteps,
   isJsonObject,
   isRpcId,
   type JsonObject,
   type JsonValue,
   parseJson,
+  parseJsonInSteps,
 } from '@posthouse/protocol/json';
 import { encodeResult } from './encode.ts';
 import type { ResultValue } from './json-text.ts';
+import type { Steps } from './slices.ts';
 
 export type RpcId = string | number;
 
@@ -55,6 +58,36 @@ export function readEnvelope(bytes: Uint8Array): RpcRequest | RefusedRequest {
   return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
 }
 
+/** Decodes a large WebSocket message as {@link readEnvelope} does, in steps. */
+export function* readEnvelopeInSteps(bytes: Uint8Array): Steps<RpcRequest | RefusedRequest> {
+  let text: string;
+  try {
+    text = decodeUtf8(bytes);
+  } catch {
+    return refused(rpcErrors.parse_error, null);
+  }
+  let value: JsonValue;
+  try {
+    value = yield* parseJsonInSteps(text);
+  } catch {
+    const { rpc, id } = yield* diagnoseEnvelopeInSteps(text);
+    return refused(rpc, id);
+  }
+  const envelope = isJsonObject(value) ? readRequest(value) : notObject();
+  return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
+}
+
+/** The `id` of an ordinary request, as the first members of its text name it. */
+const leadingId =
+  /^\{(?:"(?:jsonrpc|method)":"[^"\\]{0,64}",)*"id":(-?[0-9]{1,15}|"[^"\\]{0,64}")[,}]/;
+
+/** Returns the `id` of a request that is not read: as far as its first bytes tell. */
+export function guessId(bytes: Uint8Array): RpcId | null {
+  const [, id] = leadingId.exec(Buffer.from(bytes.subarray(0, 512)).toString('latin1')) ?? [];
+  if (id === undefined) return null;
+  return id.startsWith('"') ? id.slice(1, -1) : Number(id);
+}
+
 /** Decodes the text of one frame of relay RPC; an invalid one yields exactly one error answer. */
 export function readRelayEnvelope(text: string): RpcRequest | RpcNotification | RefusedRequest {
   let value: JsonValue;
@@ -64,7 +97,7 @@ export function readRelayEnvelope(text: string): RpcRequest | RpcNotification | 
     const { rpc, id } = diagnoseEnvelope(text);
     return refused(rpc, id);
   }
-  return isJsonObject(value) ? readRequest(value) : refused(rpcErrors.invalid_request, null);
+  return isJsonObject(value) ? readRequest(value) : notObject();
 }
 
 function readRequest(value: JsonObject): RpcRequest | RpcNotification | RefusedRequest {
@@ -75,6 +108,10 @@ function readRequest(value: JsonObject): RpcRequest | RpcNotification | RefusedR
   }
   if (id === undefined) return { kind: 'notification', method, params };
   return { kind: 'request', id, method, params };
+}
+
+function notObject(): RefusedRequest {
+  return refused(rpcErrors.invalid_request, null);
 }
 
 const reasons: Readonly<Record<number, string>> = {
@@ -103,7 +140,7 @@ export function encodeSuccess(id: RpcId, result: ResultValue): string {
 }
 
 /** Encodes the answer to a call that failed. */
-export function encodeFailure(id: RpcId, { code, message, data }: ProtocolError): string {
+export function encodeFailure(id: RpcId | null, { code, message, data }: ProtocolError): string {
   const error = { code: errorCatalogue[code].rpc, message, data };
   return JSON.stringify({ jsonrpc: '2.0', id, error });
 }

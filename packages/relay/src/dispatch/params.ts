@@ -5,7 +5,7 @@ import {
   checkSchema,
   type MethodDefinition,
 } from '@posthouse/protocol';
-import { isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import { factsOf, isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
 
 /** What a catalogue entry, of clients or of relays, says about parameters. */
 export type ParamsDefinition = Pick<
@@ -26,16 +26,24 @@ export function checkParams(
 ): asserts params is JsonObject {
   if (!isJsonObject(params)) throw badRequest('', 'parameters are not an object');
   if (Object.hasOwn(params, '$context')) throw badRequest('$context', 'is never transmitted');
-  for (const name of Object.keys(params)) {
-    const value = params[name];
-    if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
-  }
+  if (factsOf(params)?.hasNull !== false) checkNulls(definition, params);
   if (definition.depth !== undefined) checkDepth(params, definition.depth);
   for (const [name, most] of Object.entries(definition.memberDepth ?? {})) {
     const member = params[name];
     if (member !== undefined) checkDepth(member, most);
   }
   checkSchema(definition.params, params);
+}
+
+function checkNulls(definition: ParamsDefinition, params: JsonObject): void {
+  if (definition.nullable === undefined && definition.nullableUnknown !== true) {
+    checkNoNull(params);
+    return;
+  }
+  for (const name of Object.keys(params)) {
+    const value = params[name];
+    if (value !== null || !isNullable(definition, name)) checkNoNull(value, name);
+  }
 }
 
 function isNullable(definition: ParamsDefinition, name: string): boolean {

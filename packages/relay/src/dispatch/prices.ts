@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonValue } from '@posthouse/protocol/json';
+import { factsOf, isJsonObject, type JsonValue } from '@posthouse/protocol/json';
 import type { ResultValue } from './json-text.ts';
 
 /** What a call makes the relay do, as far as it is counted. */
@@ -30,6 +30,8 @@ export function priceOf({ bytes = 0, items = 0, signatures = 0, sealedKeys = 0 }
 /** Counts the IDs or rows of parameters, or of a result: what its lists contain. */
 export function countItems(value: JsonValue | ResultValue): number {
   if (!isJsonObject(value)) return 0;
+  const facts = factsOf(value);
+  if (facts !== undefined) return facts.items;
   let count = 0;
   for (const name in value) {
     const member = value[name];

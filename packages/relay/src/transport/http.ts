@@ -23,12 +23,14 @@ import {
   JsonError,
   type JsonValue,
   parseJson,
+  parseJsonInSteps,
 } from '@posthouse/protocol/json';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
+import { largeText, type Slices } from '../dispatch/slices.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
@@ -146,7 +148,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         const answer = await dispatcher.answer({
           method: definition.name,
           bytes: body?.length ?? 0,
-          params: () => bodyParams(request, verb),
+          params: () => bodyParams(request, { verb, slices: dispatcher.slices }),
           ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
           address,
@@ -223,11 +225,16 @@ function queryParams(request: FastifyRequest, definition: MethodDefinition): Jso
 }
 
 /** Parses the parameter object, before any other check (02 §18). */
-function bodyParams(request: FastifyRequest, verb: string): JsonValue {
+async function bodyParams(
+  request: FastifyRequest,
+  { verb, slices }: { readonly verb: string; readonly slices: Slices },
+): Promise<JsonValue> {
   const body = request.body as Buffer | undefined;
   if (body === undefined || body.length === 0) return {};
   if (verb !== 'GET') checkBodyHeaders(request);
-  const value = parseJson(decodeUtf8(body));
+  const text = decodeUtf8(body);
+  const isLarge = text.length >= largeText;
+  const value = isLarge ? await slices.run(parseJsonInSteps(text)) : parseJson(text);
   if (verb === 'GET') checkNoBody(value);
   return value;
 }

@@ -9,10 +9,14 @@ import {
   encodeRefusal,
   encodeSuccess,
   fitsMessage,
+  guessId,
+  type RefusedRequest,
   type RpcId,
   type RpcRequest,
   readEnvelope,
+  readEnvelopeInSteps,
 } from '../dispatch/envelope.ts';
+import { largeText } from '../dispatch/slices.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
@@ -50,6 +54,8 @@ export class WebSocketConnection {
   readonly #outgoing: OutgoingBytes;
   readonly #requests: RequestQueue;
   readonly #outstanding = new Set<RpcId>();
+  /** Large requests that are being read: their IDs are not known yet. */
+  #reading = 0;
   #bound: BoundSession | undefined;
   readonly #liveness: Liveness;
   /** Present while the connection has no session. */
@@ -133,7 +139,31 @@ export class WebSocketConnection {
       return;
     }
     const bytes = data as Buffer;
-    const envelope = readEnvelope(bytes);
+    if (bytes.length < largeText) this.#request(bytes, readEnvelope(bytes));
+    else void this.#readLarge(bytes);
+  }
+
+  /** Reads a large request in slices; it counts as one under way meanwhile. */
+  async #readLarge(bytes: Buffer): Promise<void> {
+    const { context, dispatcher } = this.#parts;
+    if (this.#outstanding.size + this.#reading >= context.limits.outstandingRequests) {
+      this.#refuse(bytes, encodeFailure(guessId(bytes), tooManyRequests()));
+      return;
+    }
+    const hold = this.#incoming.holdRequest();
+    if (!hold.add(bytes.length)) {
+      this.#refuse(bytes, encodeFailure(guessId(bytes), tooManyBytes(context)));
+      return;
+    }
+    this.#reading += 1;
+    const envelope = await dispatcher.slices.run(readEnvelopeInSteps(bytes));
+    this.#reading -= 1;
+    hold[Symbol.dispose]();
+    if (!this.#isClosed) this.#request(bytes, envelope);
+    if (this.#isStopping) this.#closeWhenIdle();
+  }
+
+  #request(bytes: Buffer, envelope: RpcRequest | RefusedRequest): void {
     if (envelope.kind === 'refused') {
       this.#refuse(bytes, envelope.answer);
       return;
@@ -144,9 +174,9 @@ export class WebSocketConnection {
       this.#refuse(bytes, encodeRefusal(id, rpcErrors.invalid_request, reason));
       return;
     }
-    if (this.#outstanding.size >= this.#parts.context.limits.outstandingRequests) {
-      const busy = new ProtocolError('rate_limited', 'too many requests in progress');
-      this.#refuse(bytes, encodeFailure(id, busy));
+    const underWay = this.#outstanding.size + this.#reading;
+    if (underWay >= this.#parts.context.limits.outstandingRequests) {
+      this.#refuse(bytes, encodeFailure(id, tooManyRequests()));
       return;
     }
     const hold = this.#incoming.holdRequest();
@@ -269,7 +299,7 @@ export class WebSocketConnection {
   }
 
   #closeWhenIdle(): void {
-    if (this.#outstanding.size > 0) return;
+    if (this.#outstanding.size + this.#reading > 0) return;
     this.#endReason ??= 'relay stops';
     this.#socket.close(closeCodes.goingAway, 'relay stops');
   }
@@ -300,4 +330,8 @@ export class WebSocketConnection {
     connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
     this.#parts.ended();
   }
+}
+
+function tooManyRequests(): ProtocolError {
+  return new ProtocolError('rate_limited', 'too many requests in progress');
 }

@@ -1,0 +1,142 @@
+/** Large texts are parsed in steps: with the same results and errors as at once. */
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import {
+  diagnoseEnvelope,
+  diagnoseEnvelopeInSteps,
+  factsOf,
+  isJsonObject,
+  JsonError,
+  type JsonFacts,
+  type JsonValue,
+  parseJson,
+  parseJsonInSteps,
+} from '../../src/json/index.ts';
+import { looseJsonText, mutatedJsonText, protocolJson } from './arbitraries.ts';
+
+/** Takes all steps; returns the result, or the error, and how many steps there were. */
+function take<T>(steps: Generator<undefined, T, undefined>) {
+  for (let count = 1; ; count += 1) {
+    try {
+      const step = steps.next();
+      if (step.done === true) return { count, result: step.value };
+    } catch (error) {
+      return { count, result: error };
+    }
+  }
+}
+
+function atOnce(text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    return error;
+  }
+}
+
+const texts = fc.oneof(
+  looseJsonText,
+  mutatedJsonText,
+  protocolJson.map((value) => JSON.stringify(value)),
+  fc.string({ unit: 'binary' }).map((text) => JSON.stringify({ [text]: text })),
+);
+
+describe('01 §2.1: a text parsed in steps', () => {
+  test('gives the same value or the same error as at once, however short the steps are', () => {
+    fc.assert(
+      fc.property(texts, fc.integer({ min: 1, max: 20 }), (text, length) => {
+        const expected = atOnce(text);
+        const { result } = take(parseJsonInSteps(text, { length }));
+        expectSame(parts(result), parts(expected));
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test.each([
+    ['numbers', `[${'1,'.repeat(50_000)}1]`],
+    ['empty arrays', `[${'[],'.repeat(50_000)}1]`],
+    ['members', `{${Array.from({ length: 20_000 }, (_, index) => `"m${index}":0`).join(',')}}`],
+    ['one string of escapes', `"${'\\n'.repeat(80_000)}"`],
+    ['one string of surrogate pairs', `"${'😀'.repeat(80_000)}"`],
+    ['one name of escapes', `{"${'\\u0101'.repeat(40_000)}":1}`],
+    ['deep values', `[${'[[[[[[[[[[[[]]]]]]]]]]]],'.repeat(8_000)}1]`],
+    ['white space', `[${'1 ,\n\t'.repeat(40_000)}1]`],
+  ])('has a step for each 16,384 characters: %s', (_, text) => {
+    const { count, result } = take(parseJsonInSteps(text));
+    expectSame(result, atOnce(text));
+    expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 16_384));
+  });
+
+  test('leaves facts about large arrays and objects that a walk confirms', () => {
+    const large = fc
+      .array(protocolJson, { minLength: 1 })
+      .map((values) => [...values, 'x'.repeat(4_096)]);
+    fc.assert(
+      fc.property(large, fc.boolean(), (values, hasContext) => {
+        const inner = hasContext ? { values, $context: 1 } : { values };
+        const text = JSON.stringify({ inner, list: values });
+        const root = take(parseJsonInSteps(text, { length: 100 })).result as JsonValue;
+        expect(factsOf(root)).toEqual(walk(root));
+        const object = (root as { readonly inner: JsonValue }).inner;
+        expect(factsOf(object)).toEqual(walk(object));
+        expect(factsOf(parseJson(text))).toBe(undefined);
+      }),
+    );
+  });
+});
+
+/** The parts of an error that callers see, or the value. */
+function parts(outcome: unknown): unknown {
+  if (!(outcome instanceof JsonError)) return outcome;
+  const { fault, offset, path, message } = outcome;
+  return { fault, offset, path, message };
+}
+
+/** Equal in everything: prototypes too, and members named as theirs. */
+function expectSame(actual: unknown, expected: unknown): void {
+  expect(isDeepStrictEqual(actual, expected)).toBe(true);
+}
+
+/** What {@link factsOf} says, found by a walk through the value. */
+function walk(value: JsonValue): JsonFacts {
+  const values = typeof value === 'object' && value !== null ? Object.values(value) : [];
+  const below = values.map((member) => walk(member as JsonValue));
+  return {
+    hasNull: values.includes(null) || below.some(({ hasNull }) => hasNull),
+    hasContext:
+      (isJsonObject(value) && Object.hasOwn(value, '$context')) ||
+      below.some(({ hasContext }) => hasContext),
+    depth: values.length === 0 ? 0 : 1 + Math.max(...below.map(({ depth }) => depth)),
+    items: isJsonObject(value)
+      ? values.reduce<number>((sum, member) => sum + (Array.isArray(member) ? member.length : 0), 0)
+      : 0,
+  };
+}
+
+describe('01 §19: an envelope diagnosed in steps', () => {
+  test('gets the same answer as at once', () => {
+    const envelopes = fc
+      .tuple(looseJsonText, looseJsonText)
+      .map(([id, params]) => `{"jsonrpc":"2.0","id":${id},"method":"a.b","params":${params}}`);
+    fc.assert(
+      fc.property(
+        fc.oneof(envelopes, mutatedJsonText),
+        fc.integer({ min: 1, max: 20 }),
+        (text, length) => {
+          const { result } = take(diagnoseEnvelopeInSteps(text, length));
+          expect(result).toEqual(diagnoseEnvelope(text));
+        },
+      ),
+    );
+  });
+
+  test('has a step for each 16,384 characters', () => {
+    const params = `[${'[0.5],'.repeat(50_000)}1]`;
+    const text = `{"jsonrpc":"2.0","id":7,"method":"a.b","params":${params}}`;
+    const { count, result } = take(diagnoseEnvelopeInSteps(text));
+    expect(result).toEqual({ rpc: -32602, id: 7 });
+    expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 16_384));
+  });
+});

@@ -1,0 +1,56 @@
+/** Texts of 64 KiB and more are read in slices, with the answers that smaller ones get. */
+import { expect, test } from 'vitest';
+import { codeOf } from '../support/http.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
+
+const relay = servedRelay();
+const ann = relay.person('ann');
+const json = { 'content-type': 'application/json' };
+
+/** Members that no method knows, of 20 bytes each. */
+const members = (count: number) =>
+  Array.from({ length: count }, (_, index) => `"unknown${index}":[0]`).join(',');
+const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
+
+/** What comes after the members, and the code of the answer over HTTP and over WebSocket. */
+const cases = [
+  ['nothing wrong', '', 'ok', undefined],
+  ['a null', ',"last":[null]', 'bad_request', -32602],
+  ['$context', ',"$context":1', 'bad_request', -32602],
+  ['a value that is too deep', `,"last":${nested(17)}`, 'bad_request', -32602],
+  ['a repeated name', ',"unknown1":1', 'bad_request', -32602],
+  ['no JSON', ',', 'bad_request', -32700],
+] as const;
+
+test.each(cases)('02 §3.3, §18: a large text with %s', async (_, end, code, rpc) => {
+  const params = `{"account":"${ann.account}",${members(6_000)}${end}}`;
+  const message = { verb: 'POST', path: '/auth/challenge', headers: json };
+  expect(codeOf(await relay.http().send({ ...message, body: params }))).toBe(code);
+  using socket = await relay.socket();
+  const text = `{"jsonrpc":"2.0","id":7,"method":"auth.challenge","params":${params}}`;
+  const answer = await socket.send(text);
+  expect(answer.error?.code).toBe(rpc);
+  expect(answer.id).toBe(rpc === -32700 ? null : 7);
+});
+
+test('02 §3.7: a small request that follows a large one is answered before it', async () => {
+  using socket = await relay.socket();
+  const params = `{"account":"${ann.account}",${members(50_000)}}`;
+  const order: unknown[] = [];
+  socket.socket.on('message', (data) => order.push(JSON.parse(String(data)).id));
+  socket.socket.send(`{"jsonrpc":"2.0","id":1,"method":"auth.challenge","params":${params}}`);
+  socket.socket.send('{"jsonrpc":"2.0","id":2,"method":"relay.info"}');
+  expect(await socket.answer(1)).toHaveProperty('result.nonce');
+  expect(order).toEqual([2, 1]);
+});
+
+test('02 §18: a large request that is being read is one under way', async () => {
+  await using strict = await ServedRelay.start({ limits: { outstandingRequests: 1 } });
+  using socket = await strict.socket();
+  const request = (id: number, end: string) =>
+    `{"jsonrpc":"2.0","id":${id},"method":"auth.challenge","params":{"account":"${ann.account}"${end}}}`;
+  socket.socket.send(request(1, `,${members(50_000)}`));
+  socket.socket.send(request(2, `,"unknown":"${'x'.repeat(70_000)}"`));
+  expect(await socket.answer(2)).toHaveProperty('error.code', -32030);
+  expect(await socket.answer(1)).toHaveProperty('result.nonce');
+});
