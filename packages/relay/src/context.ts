@@ -31,6 +31,7 @@ export interface RelayContext {
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
+  readonly availability: Availability;
   readonly jobs: Jobs;
   readonly backoff: JobBackoff;
   readonly metrics: Metrics;
@@ -223,6 +224,14 @@ export interface RelayQueries {
    * @throws ProtocolError `rate_limited` with the seconds to wait
    */
   chargeNewAccount(account: string): void;
+}
+
+/** Whether this process serves its clients. */
+export interface Availability {
+  /** Whether it alone, of several processes, cannot reach storage: clients find another one. */
+  readonly isCutOff: boolean;
+  /** Calls a listener each time this process is cut off. */
+  onCutOff(listener: () => void): Disposable;
 }
 
 /** Carries notices to every process of this relay, this one included. */

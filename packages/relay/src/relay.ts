@@ -41,6 +41,7 @@ import { Hub } from './notifications/hub.ts';
 import { openBus } from './notifications/open-bus.ts';
 import { publishResync } from './notifications/publish-resync.ts';
 import { SessionEndsReader } from './notifications/session-ends.ts';
+import { StorageReach } from './notifications/storage-reach.ts';
 import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
@@ -219,16 +220,19 @@ async function createContext(
   const metrics = new Metrics();
   const observed = { log, metrics };
   let bus: Bus | undefined;
+  let availability: StorageReach | undefined;
   // Opens storage first: its lock ensures that no other relay uses the data folder.
   const storage = parts.use(
     await openObservedStorage(config, {
       ...{ faults: options.faults, observed },
       unannounced: (aggregates) => publishResync(bus, aggregates),
+      reachable: (isReachable) => availability?.update(isReachable),
     }),
   );
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
+  availability = parts.use(new StorageReach(bus, observed));
   const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
   const file = new FileRegistry(network, registryPath(config));
   const registry = new KeptRegistry(
@@ -253,6 +257,7 @@ async function createContext(
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
     sessions,
+    availability,
     jobs,
     backoff: new JobBackoff(),
     metrics,

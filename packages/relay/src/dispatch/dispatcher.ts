@@ -13,6 +13,7 @@ import type { JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
+import { unavailable } from '../storage/unavailable.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
 import { encodeResult } from './encode.ts';
@@ -126,6 +127,7 @@ export class Dispatcher {
     this.#allowances.take(payer, this.#knownPrice(request));
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
+    this.#checkAvailable();
     const text = await request.params();
     const asOf = this.#sessionsAsOf();
     const session = await this.#authorize(request, definition);
@@ -186,6 +188,12 @@ export class Dispatcher {
     if ((await sessions.confirm(session)) === undefined) throw noSession();
   }
 
+  /** @throws ProtocolError `temporarily_unavailable` while this process is cut off from storage */
+  #checkAvailable(): void {
+    if (!this.#context.availability.isCutOff) return;
+    throw unavailable('this process of the relay cannot reach storage: connect again');
+  }
+
   #isServed(name: string): name is MethodName {
     return isMethodName(name) && Object.hasOwn(this.#handlers, name);
   }
@@ -237,6 +245,7 @@ export class Dispatcher {
     { method, origin, address }: Pick<DecodedRequest, 'method' | 'origin' | 'address'>,
   ): Promise<Session | undefined> {
     if (!this.#isServed(method)) return undefined;
+    this.#checkAvailable();
     const session = await this.#tokens.find({ token, origin, address });
     // A call that needs no session is charged itself.
     if (session === undefined && !this.#needsSession(method))

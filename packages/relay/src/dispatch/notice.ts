@@ -68,5 +68,8 @@ export type Notice =
    * of a process that died, and for commits whose outcome was found too late.
    */
   | { readonly kind: 'resync'; readonly aggregates: readonly string[] }
+  /** A process that cannot reach storage asks whether another one can, which answers. */
+  | { readonly kind: 'storage-lost' }
+  | { readonly kind: 'storage-reached' }
   /** Notices may have been lost: state derived from notices must be read from storage. */
   | { readonly kind: 'gap' };

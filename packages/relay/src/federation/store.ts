@@ -18,7 +18,13 @@ export interface StoredDescriptor {
   readonly fetchedAt?: number | undefined;
 }
 
-/** Stores records as the registry has them at `seenAt`, Unix seconds. */
+/** Seconds by which a stored reading may be ahead: further ahead, a clock was set back since. */
+const maxAhead = 3_600;
+
+/**
+ * Stores records as the registry had them at `seenAt`, Unix seconds. Another process may have read
+ * later and stored before: its reading stays.
+ */
 export async function storeRecords(
   tx: Writer,
   entries: readonly RelayEntry[],
@@ -29,12 +35,14 @@ export async function storeRecords(
       `INSERT INTO relays (relay_id, endpoint, status, updated_at, seen_at, failures)
         VALUES (?, ?, ?, ?, ?, 0)
         ON CONFLICT (relay_id) DO UPDATE SET endpoint = excluded.endpoint,
-          status = excluded.status, updated_at = excluded.updated_at, seen_at = excluded.seen_at`,
+          status = excluded.status, updated_at = excluded.updated_at, seen_at = excluded.seen_at
+        WHERE relays.seen_at <= excluded.seen_at OR relays.seen_at > ?`,
       entry.relay_id,
       entry.endpoint,
       entry.status,
       entry.updated_at,
       seenAt,
+      seenAt + maxAhead,
     ),
   );
 }

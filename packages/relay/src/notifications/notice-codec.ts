@@ -26,6 +26,8 @@ const schemas = {
   'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
   'relay-dropped': Type.Object({ relay: RelayId }),
   resync: Type.Object({ aggregates: Names }),
+  'storage-lost': Type.Object({}),
+  'storage-reached': Type.Object({}),
   gap: Type.Object({}),
 } as const satisfies Record<Notice['kind'], unknown>;
 

@@ -99,6 +99,7 @@ export type EndReason =
   | 'message unfinished'
   | 'no session'
   | 'too many connections'
+  | 'storage out of reach'
   | 'connection error';
 
 export function connectionOpened({ metrics }: Observed): void {
@@ -241,6 +242,17 @@ export function busLost({ log, metrics }: Observed, error: unknown): void {
 export function busRestored({ log, metrics }: Observed): void {
   metrics.count('bus_restored');
   log.info('bus to other processes restored');
+}
+
+/** Records that this process alone cannot reach storage: its clients are sent elsewhere. */
+export function cutOffFromStorage({ log, metrics }: Observed): void {
+  metrics.set('storage_cut_off', 1);
+  log.error('this process alone cannot reach storage: its clients are disconnected');
+}
+
+export function reachesStorageAgain({ log, metrics }: Observed): void {
+  metrics.set('storage_cut_off', 0);
+  log.info('this process reaches storage again');
 }
 
 /** Counts notices that were not published; the other processes resync from storage. */

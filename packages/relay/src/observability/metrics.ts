@@ -31,6 +31,7 @@ const catalogue = {
     'Times hints waited because read access to a group or channel could not be checked.',
   ],
   storage_lost: ['counter', 'Times the database could not be reached.'],
+  storage_cut_off: ['gauge', '1 while this process alone, of several, cannot reach the database.'],
   storage_blocked: ['counter', 'Times the embedded database stopped accepting writes.'],
   storage_blocked_now: ['gauge', '1 while the embedded database accepts no writes.'],
   storage_went_back: ['counter', 'Starts at which the database lacked its last transactions.'],

@@ -101,6 +101,7 @@ export class Operations implements AsyncDisposable {
   }
 
   async #reachesStorage(): Promise<boolean> {
+    if (this.#context.availability.isCutOff) return false;
     try {
       await this.#context.storage.read((tx) => tx.get('SELECT 1 AS one'));
       return true;

@@ -25,12 +25,11 @@ export async function openObservedStorage(
   {
     faults,
     observed,
-    unannounced,
+    ...announcements
   }: {
     readonly faults: StorageFaults | undefined;
     readonly observed: Pick<RelayContext, 'log' | 'metrics'>;
-    readonly unannounced: PostgresObserver['unannounced'];
-  },
+  } & Pick<PostgresObserver, 'unannounced' | 'reachable'>,
 ): Promise<Storage> {
   return await openStorage(config, {
     faults,
@@ -44,7 +43,7 @@ export async function openObservedStorage(
       conflicted: () => storageConflicted(observed),
       commitUnknown: (error) => storageCommitUnknown(observed, error),
       lockLost: (error) => storageLockLost(observed, error),
-      unannounced,
+      ...announcements,
     },
   });
 }

@@ -96,7 +96,9 @@ export function createHttp(parts: HttpParts): Http {
   });
   app.addHook('onSend', async (request, reply, payload) => {
     // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
-    if (!app.server.listening) reply.header('connection', 'close');
+    // And a client of a process that is cut off must reach another one.
+    const isLeaving = !app.server.listening || parts.context.availability.isCutOff;
+    if (isLeaving) reply.header('connection', 'close');
     const owner = ownerOf(parts, request);
     const common = { ...parts, owner, request: request.raw, response: reply.raw };
     holdAnswer(common, typeof payload === 'string' ? payload.length : 0);

@@ -127,6 +127,11 @@ export class WebSocketConnection {
     this.#closeWhenIdle();
   }
 
+  /** Closes the connection with 1013: another process of the relay can serve its client. */
+  leave(): void {
+    this.#close(closeCodes.tryAgainLater, 'storage out of reach');
+  }
+
   /** Ends the connection at once. */
   terminate(reason: EndReason): void {
     this.#end(reason);
@@ -304,7 +309,7 @@ export class WebSocketConnection {
     this.#socket.close(closeCodes.goingAway, 'relay stops');
   }
 
-  /** Closes for a fault of the peer: what it sends after that is dropped, and not kept as a message. */
+  /** Closes at once: what the peer sends after that is dropped, and not kept as a message. */
   #close(code: number, reason: EndReason): void {
     this.#isStopping = true;
     this.#endReason ??= reason;

@@ -28,6 +28,7 @@ export class WebSocketTransport implements AsyncDisposable {
   readonly #parts: WebSocketParts;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<WebSocketConnection>();
+  readonly #cutOffs: Disposable;
   #pings: Disposable | undefined;
   #isStopping = false;
   #empty: (() => void) | undefined;
@@ -52,6 +53,9 @@ export class WebSocketTransport implements AsyncDisposable {
       refuse(socket, new ProtocolError('bad_request', message), { 'sec-websocket-version': '13' }),
     );
     this.#schedulePings();
+    this.#cutOffs = parts.context.availability.onCutOff(() => {
+      for (const connection of this.#connections) connection.leave();
+    });
   }
 
   /** Upgrades a connection, or refuses it. */
@@ -85,6 +89,7 @@ export class WebSocketTransport implements AsyncDisposable {
     if (this.#isStopping) return;
     this.#isStopping = true;
     this.#pings?.[Symbol.dispose]();
+    this.#cutOffs[Symbol.dispose]();
     if (this.#connections.size === 0) return;
     const { context } = this.#parts;
     const empty = new Promise<void>((resolve) => {
@@ -106,6 +111,9 @@ export class WebSocketTransport implements AsyncDisposable {
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
     if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay is stopping');
+    if (context.availability.isCutOff) {
+      throw refused('temporarily_unavailable', 'storage out of reach');
+    }
     if (!open.assign(socket, { address, end: () => void socket.destroy() })) {
       throw refused('rate_limited', 'too many connections from one address');
     }

@@ -99,6 +99,7 @@ export function openModules(
       sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
     sessions: new SessionCache({ storage, clock, bus, limits: parts.limits }),
+    availability: { isCutOff: false, onCutOff: () => new DisposableStack() },
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),

@@ -32,6 +32,8 @@ export class Told implements PostgresObserver {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   };
+  readonly reachable = (isReachable: boolean) =>
+    this.#record(isReachable ? 'reached' : 'out of reach');
   readonly lockLost = (error: unknown) => this.#record('lockLost', error);
   #changed = Promise.withResolvers<void>();
 

@@ -10,4 +10,5 @@ export const silentObserver = {
   wentBack() {},
   damaged() {},
   unannounced() {},
+  reachable() {},
 };

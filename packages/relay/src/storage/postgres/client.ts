@@ -57,6 +57,11 @@ export class PostgresClient extends Client {
     this.on('error', () => {});
   }
 
+  /** Breaks the connection; the server is told nothing. */
+  break(): void {
+    this.#socket.destroy();
+  }
+
   /** Ends the connection and waits for it as {@link closed} does. */
   async close(timeout: number): Promise<void> {
     void this.end();

@@ -56,6 +56,11 @@ export class PostgresConnections {
     }
   }
 
+  /** Breaks all connections. */
+  breakAll(): void {
+    for (const client of this.#open) client.break();
+  }
+
   /** Ends all connections; all must have been released. */
   async close(): Promise<void> {
     await this.#pool.end();

@@ -132,6 +132,17 @@ export class ProcessLock {
     }
   }
 
+  /** Asks the server for an answer on the connection of the lock; rejects if there is none. */
+  async probe(): Promise<void> {
+    if (this.#client === undefined) throw new ConnectionLost('the lock is not held');
+    await this.#client.query('SELECT 1');
+  }
+
+  /** Breaks the connection of the lock, which is then acquired again. */
+  break(): void {
+    this.#client?.break();
+  }
+
   /** Releases the lock and stops acquiring it. */
   async release(): Promise<void> {
     this.#isClosed = true;

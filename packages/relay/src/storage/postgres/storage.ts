@@ -7,6 +7,7 @@ import { type CommitMark, commitsTable, isCommitted } from './commits.ts';
 import { type Lease, PostgresConnections } from './connections.ts';
 import { ConnectionsBusy, describeFailure, failureKind } from './errors.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
+import { ServerWatch } from './server-watch.ts';
 import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
 import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
@@ -37,6 +38,8 @@ export interface PostgresObserver {
    * told that its outcome is unknown. `any`: so may all aggregates.
    */
   unannounced(aggregates: readonly AggregateKey[] | 'any'): void;
+  /** The server has been out of reach for some seconds, called again and again; or is not any more. */
+  reachable(isReachable: boolean): void;
 }
 
 export interface PostgresOptions {
@@ -99,6 +102,7 @@ const noObserver: PostgresObserver = {
   commitUnknown() {},
   lockLost() {},
   unannounced() {},
+  reachable() {},
 };
 
 export class PostgresStorage implements Storage {
@@ -120,6 +124,7 @@ export class PostgresStorage implements Storage {
   readonly #timeouts: PostgresTimeouts;
   readonly #maxWaiting: number;
   readonly #unknown: UnknownCommits;
+  readonly #watch: ServerWatch;
   #isUnreachable = false;
   #isClosed = false;
 
@@ -146,6 +151,15 @@ export class PostgresStorage implements Storage {
       pause: parts.timeouts.outcomeRetry,
       query: ({ keys, mark }) => this.#queryOutcome(beginWriteSql(keys), mark),
       committed: (keys) => this.#observer.unannounced(keys),
+    });
+    this.#watch = new ServerWatch({
+      timeouts: parts.timeouts,
+      probe: () => this.#lock.probe(),
+      breakAll: () => {
+        this.#lock.break();
+        this.#connections.breakAll();
+      },
+      reachable: (isReachable) => this.#observer.reachable(isReachable),
     });
   }
 
@@ -190,6 +204,7 @@ export class PostgresStorage implements Storage {
     this.#isClosed = true;
     await Promise.allSettled(this.#running);
     await this.#unknown[Symbol.asyncDispose]();
+    await this.#watch[Symbol.asyncDispose]();
     await this.#connections.close();
     await this.#lock.release();
   }
@@ -226,7 +241,8 @@ export class PostgresStorage implements Storage {
         if (kind === 'lost') this.#markUnreachable(error);
         // Random, so that two calls that conflicted do not conflict again.
         const pause = longest * (0.5 + Math.random() / 2);
-        if (performance.now() + pause > until)
+        const isHopeless = kind === 'lost' && this.#watch.isSilent;
+        if (isHopeless || performance.now() + pause > until)
           throw unavailable(unavailableReasons[kind], { cause: error });
         if (kind === 'conflict') this.#observer.conflicted();
         await new Promise((resolve) => setTimeout(resolve, pause));
@@ -308,7 +324,7 @@ export class PostgresStorage implements Storage {
       const found = await this.#queryOutcome(begin, mark);
       if (found !== undefined) return found;
       await new Promise((resolve) => setTimeout(resolve, outcomePause));
-    } while (performance.now() < until);
+    } while (performance.now() < until && !this.#watch.isSilent);
     this.#observer.commitUnknown(cause);
     this.#unknown.add({ keys, mark });
     throw unavailable('the outcome of the commit is unknown: check, then try again', { cause });

@@ -22,6 +22,12 @@ export interface PostgresTimeouts {
   readonly answer: number;
   /** Between two attempts to acquire the process lock. */
   readonly lockRetry: number;
+  /** Between two questions whether the server answers. */
+  readonly probe: number;
+  /** For an answer to that; then all connections are broken. */
+  readonly silence: number;
+  /** After the first question without an answer: then the server counts as out of reach. */
+  readonly cutOff: number;
   /** For a closing connection: until the server closes its side. */
   readonly close: number;
 }
@@ -39,5 +45,8 @@ export const defaultTimeouts: PostgresTimeouts = {
   definition: 3_600_000,
   answer: 35_000,
   lockRetry: 500,
+  probe: 1_000,
+  silence: 3_000,
+  cutOff: 3_000,
   close: 2_000,
 };
