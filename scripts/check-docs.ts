@@ -4,7 +4,10 @@
  * - `docs/architecture.md` lists each entry of a package's `src`, and nothing that is not there;
  * - every file that `docs/walks.md` names exists and contains the function named next to it;
  * - every path of the repository that another page names exists;
- * - the README of a folder that has a table of files lists each file, and nothing that is not there.
+ * - the README of a folder that has a table of files lists each file, and nothing that is not there;
+ * - a link to a test, `[title](folder/file.test.ts)`, names a file that has a test of that title, and each
+ *   row of a table with a column `Test` has such a link;
+ * - `docs/lying-relay.md` has every reason for which a client calls an answer misbehaviour.
  *
  * @example
  * npx node scripts/check-docs.ts
@@ -66,6 +69,43 @@ export function checkFileTable(page: string, folder: string): string[] {
   ];
 }
 
+/** Finds links to tests that do not exist, and rows of tables of tests without one. */
+export function checkTestLinks(page: string, folder: string): string[] {
+  const links = [...page.matchAll(/\[([^\]]+)\]\(([^)\s]+\.test\.ts)\)/g)];
+  const faults = links.flatMap(([, title = '', path = '']) => {
+    const file = join(folder, path);
+    if (!existsSync(file)) return [`${path} does not exist`];
+    const isTitle = ["'", '`', '"'].some((quote) =>
+      readFileSync(file, 'utf8').includes(`${quote}${title}${quote}`),
+    );
+    return isTitle ? [] : [`${path} has no test '${title}'`];
+  });
+  return [...faults, ...rowsWithoutTest(page)];
+}
+
+function rowsWithoutTest(page: string): string[] {
+  let isTable = false;
+  return page.split('\n').flatMap((line) => {
+    const cells = line.split('|').map((cell) => cell.trim());
+    if (!line.startsWith('|')) isTable = false;
+    else if (cells.includes('Test')) isTable = true;
+    else if (isTable && !/^[|\s-]+$/.test(line) && !/\.test\.ts\)/.test(line)) {
+      return [`the row '${cells[1]}' has no test`];
+    }
+    return [];
+  });
+}
+
+/** Finds reasons of misbehaviour that the table of lies does not have. */
+export function checkReasons(page: string, errors: string): string[] {
+  const [, union = ''] = /export type MisbehaviourReason =([^;]*);/.exec(errors) ?? [];
+  const reasons = [...union.matchAll(/'([a-z_]+)'/g)].map(([, reason = '']) => reason);
+  if (reasons.length === 0) return ['no reasons found in MisbehaviourReason'];
+  return reasons
+    .filter((reason) => !page.includes(`\`${reason}\``))
+    .map((reason) => `no lie leads to ${reason}`);
+}
+
 /** Checks every page; returns one sentence for each fault, with the page's name. */
 export function checkDocs(root: string): string[] {
   const pages = [
@@ -85,7 +125,11 @@ export function checkDocs(root: string): string[] {
     });
   const faults = pages.flatMap((name) => {
     const page = readFileSync(join(root, name), 'utf8');
-    const faults = checkPaths(page, root);
+    const faults = [...checkPaths(page, root), ...checkTestLinks(page, join(root, dirname(name)))];
+    if (name === 'docs/lying-relay.md') {
+      const errors = join(root, 'packages/client/src/errors.ts');
+      faults.push(...checkReasons(page, readFileSync(errors, 'utf8')));
+    }
     if (name === 'docs/architecture.md') faults.push(...checkTrees(page, root));
     if (name === 'docs/walks.md') faults.push(...checkWalks(page, root));
     return faults.map((fault) => `${name}: ${fault}`);

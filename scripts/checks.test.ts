@@ -3,7 +3,15 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { checkDocs, checkFileTable, checkPaths, checkTrees, checkWalks } from './check-docs.ts';
+import {
+  checkDocs,
+  checkFileTable,
+  checkPaths,
+  checkReasons,
+  checkTestLinks,
+  checkTrees,
+  checkWalks,
+} from './check-docs.ts';
 import { findUpwardImports } from './check-imports.ts';
 import { findWords } from './check-words.ts';
 
@@ -73,6 +81,25 @@ test('the table of files in a README lists each file of the folder and no other'
 test('a path of the repository that a page names exists', () => {
   expect(checkPaths('see `packages/relay/src/relay.ts` and [x](packages/relay)', root)).toEqual([]);
   expect(checkPaths('see packages/relay/src/gone.ts.', root)).toHaveLength(1);
+});
+
+test('a link to a test names one that exists, and each row of a table of tests has a link', () => {
+  writeFileSync(join(root, 'a.test.ts'), "test('one holds', () => {});\n");
+  const row = (link: string) => `| Lie | Test |\n| --- | --- |\n| a | ${link} |\n`;
+  expect(checkTestLinks(row('[one holds](a.test.ts)'), root)).toEqual([]);
+  expect(checkTestLinks(row('[two holds](a.test.ts)'), root)).toEqual([
+    "a.test.ts has no test 'two holds'",
+  ]);
+  expect(checkTestLinks(row('[one holds](gone.test.ts)'), root)).toEqual([
+    'gone.test.ts does not exist',
+  ]);
+  expect(checkTestLinks(row('none'), root)).toEqual(["the row 'a' has no test"]);
+});
+
+test('the table of lies has each reason for which a client refuses an answer', () => {
+  const errors = "export type MisbehaviourReason =\n  | 'page_order'\n  | 'page_too_long';\n";
+  expect(checkReasons('`page_order` `page_too_long`', errors)).toEqual([]);
+  expect(checkReasons('`page_order`', errors)).toEqual(['no lie leads to page_too_long']);
 });
 
 test('the pages of this repository pass', () => {

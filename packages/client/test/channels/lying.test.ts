@@ -34,7 +34,10 @@ afterAll(async () => {
   await relay[Symbol.asyncDispose]();
 });
 
-const misbehaviour = { code: 'relay_misbehaviour' };
+const misbehaviour = {
+  code: 'relay_misbehaviour',
+  reason: expect.stringMatching(/^(invalid_channel_page|malformed_result)$/),
+};
 
 describe('06 §5.2, §8.11: a page is refused whole for', () => {
   const lies: Record<string, PageLie> = {
