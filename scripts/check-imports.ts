@@ -13,9 +13,9 @@ import { dirname, join, normalize, relative } from 'node:path';
 /** Folders and files of `packages/relay/src`, from the ground up. */
 const floors: readonly (readonly string[])[] = [
   ['bounded-map.ts', 'digest.ts', 'limit-kinds.ts'],
-  ['peer-limits.ts'],
+  ['memory-limits.ts', 'peer-limits.ts'],
   ['context.ts', 'limits.ts'],
-  ['limit-rules.ts'],
+  ['limit-rules.ts', 'memory.ts'],
   ['clock.ts', 'config', 'observability'],
   ['crypto', 'keys', 'storage'],
   ['sessions', 'tls'],

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@posthouse/protocol';
 import { limit, period, timer } from './limit-kinds.ts';
+import { memoryLimits } from './memory-limits.ts';
 import { peerLimits } from './peer-limits.ts';
 
 /**
@@ -329,6 +330,7 @@ export const RelayLimits = Type.Object({
     'Calls of account.route.resolve without a session that count as one call of their address.',
   ),
   ...peerLimits,
+  ...memoryLimits,
   addressBytes: limit(
     2_097_152,
     'Bytes of requests without a session read from one address in a second, sustained.',

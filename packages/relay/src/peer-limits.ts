@@ -48,6 +48,11 @@ export const peerLimits = {
   peerRetryFirst: period(5, 'Seconds until a relay that failed is tried again, at first.'),
   peerRetryMost: period(900, 'Seconds until a relay that failed is tried again, at the most.'),
   peerLinger: timer(10_000, 'Milliseconds another relay has to end a stream after its answer.'),
+  peerBytes: limit(
+    268_435_456,
+    'Bytes held for all other relays together: requests, and answers that they do not read.',
+    33_554_432,
+  ),
   peersConnected: limit(64, 'Other relays that this one keeps a connection with.'),
   peerConnections: limit(512, 'Connections with other relays.'),
   peerConnectionsEach: limit(16, 'Connections with one other relay.'),

@@ -10,11 +10,11 @@ import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { LimitedRouteLookups } from './accounts/index.ts';
 import { systemClock } from './clock.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
-import { loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
+import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
-import { ThreadPoolVerifier } from './crypto/verifier.ts';
+import { defaultVerifierLimits, ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
@@ -31,6 +31,7 @@ import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
 import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
+import { checkMemory, processMemory } from './memory.ts';
 import { releaseDeliveries } from './messages/index.ts';
 import { relayMigrations, storedModules } from './modules.ts';
 import { ChannelListeners } from './notifications/channel-listeners.ts';
@@ -114,6 +115,8 @@ export class Relay implements AsyncDisposable {
    */
   static async start(values: PartialConfig, options: RelayOptions = {}): Promise<Relay> {
     const { config } = loadConfig({ values });
+    const problems = checkMemory(config.limits, processMemory());
+    if (problems.length > 0) throw new ConfigError(problems);
     options.signal?.throwIfAborted();
     await using parts = new AsyncDisposableStack();
     const running = await startParts(config, options, parts);
@@ -247,7 +250,10 @@ async function createContext(
     storage,
     clock,
     random,
-    verifier: new ThreadPoolVerifier(),
+    verifier: new ThreadPoolVerifier({
+      ...defaultVerifierLimits,
+      ...{ keys: limits.cachedKeys, texts: limits.verifiedTexts },
+    }),
     limits,
     identity,
     routeDirectory: federation.routeDirectory,

@@ -39,6 +39,7 @@ export class LimitedRouteLookups implements RouteLookups {
     this.#past = new BoundedMap(limits.rememberedRouteLookups);
     this.#askers = new RateLimiter({
       clock,
+      keys: limits.rememberedCallers,
       rate: limits.routeLookupRate,
       burst: limits.routeLookupBurst,
     });

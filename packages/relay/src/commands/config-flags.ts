@@ -3,6 +3,7 @@ import { Network } from '@posthouse/protocol';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { type Command, Option } from 'commander';
 import { type LoadedConfig, loadConfig, type Purpose, type RelayConfig } from '../config/index.ts';
+import { processMemory } from '../memory.ts';
 
 /** Flags of the command line, with the setting each one sets. */
 const flags: Readonly<Record<string, string>> = {
@@ -51,6 +52,7 @@ export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedCo
     environment: process.env,
     flags: Object.fromEntries(chosen),
     purpose,
+    memory: processMemory(),
   });
 }
 

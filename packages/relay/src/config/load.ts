@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { fitMemory } from '../memory.ts';
 import { checkConfig, type Purpose } from './check.ts';
 import { redact } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
@@ -22,6 +23,8 @@ export interface ConfigLayers {
   readonly values?: PartialConfig;
   /** Decides which settings are required; a relay requires all. */
   readonly purpose?: Purpose;
+  /** Bytes that the process may have: limits that are not set are lowered to fit (`limits.memory`). */
+  readonly memory?: number;
 }
 
 /** A checked configuration, with the source of each value. */
@@ -81,6 +84,16 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
     }
   }
   if (problems.length > 0) throw new ConfigError(problems);
+  if (layers.memory !== undefined) {
+    const { limits } = nested(found);
+    const isSet = (name: string) => sources.get(`limits.${name}`) !== 'default';
+    for (const [name, value] of Object.entries(
+      fitMemory(limits, { available: layers.memory, isSet }),
+    )) {
+      found.set(`limits.${name}`, value);
+      sources.set(`limits.${name}`, 'default, lowered to fit limits.memory');
+    }
+  }
   const config = nested(found);
   const unmet = checkConfig(config, layers.purpose ?? 'relay');
   if (unmet.length > 0) throw new ConfigError(unmet);
@@ -96,6 +109,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'tls.mode': 'dev',
   'federation.listen': '127.0.0.1:0',
   'federation.allowPrivate': true,
+  'limits.memory': 1_125_899_906_842_624,
   'limits.clockJump': 100_000_000_000,
   'limits.accountRate': 100_000,
   'limits.accountBurst': 1_000_000,

@@ -14,9 +14,10 @@ export class Allowances {
 
   constructor({ clock, limits }: Pick<RelayContext, 'clock' | 'limits'>) {
     const { accountRate, accountBurst, addressRate, addressBurst } = limits;
+    const keys = limits.rememberedCallers;
     this.#limiters = {
-      account: new RateLimiter({ rate: accountRate, burst: accountBurst, clock }),
-      address: new RateLimiter({ rate: addressRate, burst: addressBurst, clock }),
+      account: new RateLimiter({ rate: accountRate, burst: accountBurst, clock, keys }),
+      address: new RateLimiter({ rate: addressRate, burst: addressBurst, clock, keys }),
     };
   }
 

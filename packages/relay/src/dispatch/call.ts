@@ -64,7 +64,8 @@ export interface ConnectionBinding {
    *
    * @param confirm returns the sequence of each timeline at which the right to read it was
    *   confirmed; if it throws, the subscriptions stay as they are
-   * @throws ProtocolError `bad_request` if an addition exceeds the limit; what `confirm` throws
+   * @throws ProtocolError `bad_request` if an addition exceeds the limit; `rate_limited` if one
+   *   exceeds the total; what `confirm` throws
    */
   setSubscriptions(
     request: SubscriptionRequest,
@@ -81,4 +82,6 @@ export interface SubscriptionRequest {
   readonly ids: readonly string[];
   /** The largest size of a set that adds an ID. */
   readonly limit: number;
+  /** Subscriptions of the kind by all connections of the process. */
+  readonly total: number;
 }

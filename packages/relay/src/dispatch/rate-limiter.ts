@@ -9,7 +9,7 @@ export interface RateOptions {
   readonly burst: number;
   readonly clock: Pick<Clock, 'monotonic'>;
   /** Keys stored; the least recently used one is evicted and starts afresh. */
-  readonly keys?: number;
+  readonly keys: number;
 }
 
 interface Bucket {
@@ -25,7 +25,7 @@ export class RateLimiter {
 
   constructor(options: RateOptions) {
     this.#options = options;
-    this.#buckets = new BoundedMap(options.keys ?? 100_000);
+    this.#buckets = new BoundedMap(options.keys);
   }
 
   /**

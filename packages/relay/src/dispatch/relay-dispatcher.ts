@@ -42,11 +42,19 @@ export class RelayDispatcher {
 
   constructor(context: RelayContext, handlers: RelayHandlers) {
     const { clock } = context;
-    const { relayRate, relayBurst, relayAccountRate, relayAccountBurst } = context.limits;
+    const { limits } = context;
+    const keys = limits.rememberedCallers;
     this.#context = context;
     this.#handlers = handlers;
-    this.#relays = new RateLimiter({ rate: relayRate, burst: relayBurst, clock });
-    this.#accounts = new RateLimiter({ rate: relayAccountRate, burst: relayAccountBurst, clock });
+    this.#relays = new RateLimiter({
+      rate: limits.relayRate,
+      burst: limits.relayBurst,
+      clock,
+      keys,
+    });
+    this.#accounts = new RateLimiter({
+      ...{ rate: limits.relayAccountRate, burst: limits.relayAccountBurst, clock, keys },
+    });
   }
 
   /** Answers a frame; never throws. What the handler wrote is durable when this resolves. */

@@ -23,11 +23,12 @@ export class RelayQueryLimiter implements RelayQueries {
   constructor({ limits, clock }: { readonly limits: RelayLimits; readonly clock: Clock }) {
     const { relayQueryRate: rate, relayQueryBurst: burst, relayQueryNewAccounts } = limits;
     this.#limits = limits;
-    this.#rate = new RateLimiter({ rate, burst, clock });
+    this.#rate = new RateLimiter({ rate, burst, clock, keys: limits.rememberedCallers });
     this.#newAccounts = new RateLimiter({
       rate: relayQueryNewAccounts / secondsOfDay,
       burst: relayQueryNewAccounts,
       clock,
+      keys: limits.rememberedCallers,
     });
   }
 

@@ -183,6 +183,7 @@ export class Federation implements AsyncDisposable {
 function peerLimits(limits: RelayContext['limits']): PeerLimits {
   return {
     ...defaultPeerLimits,
+    heldBytesOfAll: limits.peerBytes,
     connections: limits.peerConnections,
     connectionsPerPeer: limits.peerConnectionsEach,
     handshakesPerAddress: limits.peerHandshakesPerAddress,

@@ -37,6 +37,11 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  get count(): number {
+    return this.#channels.count;
+  }
+
+  /** @see TopicListeners */
   ids(): string[] {
     return this.#channels.ids();
   }

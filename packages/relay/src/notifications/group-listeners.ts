@@ -51,6 +51,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  get count(): number {
+    return this.#groups.count;
+  }
+
+  /** @see TopicListeners */
   ids(): string[] {
     return this.#groups.ids();
   }

@@ -16,6 +16,8 @@ export interface Subscribers {
 
 /** Accepts subscriptions to groups, or to channels. */
 export interface TopicListeners {
+  /** Subscriptions of all connections of this process. */
+  readonly count: number;
   /** Returns the IDs that have listeners in this process. */
   ids(): string[];
   /** Until the result is disposed of, tracks notices of these IDs for listeners that join. */
@@ -34,10 +36,16 @@ export class SubscriberMap<A extends Subscribers> {
   readonly #all = new Map<string, A>();
   readonly #make: (empty: Subscribers) => A;
   readonly #removed: (entry: A) => void;
+  #count = 0;
 
   constructor(make: (empty: Subscribers) => A, removed: (entry: A) => void) {
     this.#make = make;
     this.#removed = removed;
+  }
+
+  /** @see TopicListeners */
+  get count(): number {
+    return this.#count;
   }
 
   get(id: string): A | undefined {
@@ -71,6 +79,7 @@ export class SubscriberMap<A extends Subscribers> {
     const before = listeners.get(listener) ?? noAccess;
     // The first listener has read up to `confirmedAt`.
     if (listeners.size === 0) entry.head = Math.max(entry.head, confirmedAt);
+    if (!listeners.has(listener)) this.#count += 1;
     listeners.set(listener, Math.max(before, confirmedAt));
     return before === noAccess && confirmedAt < entry.head ? entry : undefined;
   }
@@ -78,7 +87,7 @@ export class SubscriberMap<A extends Subscribers> {
   leave(listener: Listener, id: string): void {
     const entry = this.#all.get(id);
     if (entry === undefined) return;
-    entry.listeners.delete(listener);
+    if (entry.listeners.delete(listener)) this.#count -= 1;
     this.#removeIfUnused(entry);
   }
 

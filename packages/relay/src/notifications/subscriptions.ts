@@ -1,4 +1,4 @@
-import { badRequest } from '@posthouse/protocol';
+import { badRequest, ProtocolError } from '@posthouse/protocol';
 import type { ConnectionBinding, SubscriptionKind, SubscriptionRequest } from '../dispatch/call.ts';
 import type { HintQueue } from './hint-queue.ts';
 import type { Listener } from './listener.ts';
@@ -46,14 +46,30 @@ export class Subscriptions {
     for (const id of [...this.#ids]) this.leave(id);
   }
 
-  async #replace({ ids, limit }: SubscriptionRequest, confirm: Confirm): Promise<void> {
+  async #replace(request: SubscriptionRequest, confirm: Confirm): Promise<void> {
+    const { ids, limit, total } = request;
     const adds = ids.some((id) => !this.#ids.has(id));
     if (adds && ids.length > limit) {
       throw badRequest(`${this.#parts.kind}_ids`, `at most ${limit}`);
     }
     // A change between `confirm` and the join is sent to the listener when it joins.
     using _expected = this.#parts.listeners.expect(ids);
-    this.#apply(await confirm());
+    this.#requireRoom(ids, total);
+    const confirmed = await confirm();
+    this.#requireRoom([...confirmed.keys()], total);
+    this.#apply(confirmed);
+  }
+
+  /** @throws ProtocolError `rate_limited` if additions exceed the total of the process */
+  #requireRoom(ids: readonly string[], total: number): void {
+    const added = ids.filter((id) => !this.#ids.has(id)).length;
+    if (added === 0) return;
+    const others = this.#parts.listeners.count - this.#ids.size;
+    if (others + ids.length <= total) return;
+    throw new ProtocolError(
+      'rate_limited',
+      'too many subscriptions at this relay: try again later',
+    );
   }
 
   #apply(confirmed: ReadonlyMap<string, number>): void {

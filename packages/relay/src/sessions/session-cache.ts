@@ -6,8 +6,7 @@ import { isSecretText, secretHash } from './secrets.ts';
 import type { Session } from './session.ts';
 import { readSession, type StoredSession } from './session-store.ts';
 
-/** Cached sessions, and milliseconds for which one is kept. */
-const cacheSize = 20_000;
+/** Milliseconds for which a session is kept. */
 const cacheMilliseconds = 5_000;
 
 interface Cached extends StoredSession {
@@ -23,7 +22,7 @@ export class SessionCache implements Sessions, Disposable {
   readonly #clock: Clock;
   readonly #bus: Bus;
   readonly #trust: number;
-  readonly #cache = new BoundedMap<string, Cached>(cacheSize);
+  readonly #cache: BoundedMap<string, Cached>;
   readonly #subscription: Disposable;
   #changes = 0;
   #asOf = Number.NEGATIVE_INFINITY;
@@ -32,9 +31,10 @@ export class SessionCache implements Sessions, Disposable {
     readonly storage: Storage;
     readonly clock: Clock;
     readonly bus: Bus;
-    readonly limits: Pick<RelayLimits, 'sessionTrust'>;
+    readonly limits: Pick<RelayLimits, 'sessionTrust' | 'cachedSessions'>;
   }) {
     this.#storage = parts.storage;
+    this.#cache = new BoundedMap(parts.limits.cachedSessions);
     this.#trust = parts.limits.sessionTrust;
     this.#clock = parts.clock;
     this.#bus = parts.bus;

@@ -32,9 +32,11 @@ export class ByteAccounts {
     this.#rates = {
       address: new RateLimiter({
         ...{ rate: limits.addressBytes, burst: limits.addressBytesBurst, clock },
+        keys: limits.rememberedCallers,
       }),
       account: new RateLimiter({
         ...{ rate: limits.accountBytes, burst: limits.accountBytesBurst, clock },
+        keys: limits.rememberedCallers,
       }),
     };
   }

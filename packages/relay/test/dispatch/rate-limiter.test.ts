@@ -4,7 +4,7 @@ import { ManualClock } from '../support/clock.ts';
 
 test('a burst passes, then one call for each share of a second', () => {
   const clock = new ManualClock();
-  const limiter = new RateLimiter({ rate: 2, burst: 3, clock });
+  const limiter = new RateLimiter({ keys: 10, rate: 2, burst: 3, clock });
   const take = () => limiter.take('ann');
   expect([take(), take(), take(), take()]).toEqual([0, 0, 0, 1]);
   clock.advance(1);
@@ -14,7 +14,7 @@ test('a burst passes, then one call for each share of a second', () => {
 });
 
 test('what is given back can be taken again, and no more', () => {
-  const limiter = new RateLimiter({ rate: 1, burst: 2, clock: new ManualClock() });
+  const limiter = new RateLimiter({ keys: 10, rate: 1, burst: 2, clock: new ManualClock() });
   limiter.giveBack('ann');
   limiter.take('ann');
   limiter.giveBack('ann');
@@ -22,13 +22,13 @@ test('what is given back can be taken again, and no more', () => {
 });
 
 test('keys do not share', () => {
-  const limiter = new RateLimiter({ rate: 1, burst: 1, clock: new ManualClock() });
+  const limiter = new RateLimiter({ keys: 10, rate: 1, burst: 1, clock: new ManualClock() });
   expect([limiter.take('ann'), limiter.take('bob'), limiter.take('ann')]).toEqual([0, 0, 1]);
 });
 
 test('the wait named is enough', () => {
   const clock = new ManualClock();
-  const limiter = new RateLimiter({ rate: 0.1, burst: 1, clock });
+  const limiter = new RateLimiter({ keys: 10, rate: 0.1, burst: 1, clock });
   limiter.take('ann');
   const wait = limiter.take('ann');
   expect(wait).toBe(10);
@@ -38,7 +38,7 @@ test('the wait named is enough', () => {
 
 test('02 §18: a debt is at most one burst', () => {
   const clock = new ManualClock();
-  const limiter = new RateLimiter({ rate: 1, burst: 10, clock });
+  const limiter = new RateLimiter({ keys: 10, rate: 1, burst: 10, clock });
   expect(limiter.spend('ann', 1_000)).toBe(11);
   clock.advance(11);
   expect(limiter.take('ann')).toBe(0);

@@ -17,7 +17,7 @@ function lookups(burst: number) {
     find: () => new Promise((resolve) => pending.push(resolve)),
   } as unknown as Sessions;
   const limits = { ...defaultLimits, tokenLookups: 2 };
-  const addresses = new RateLimiter({ rate: 1, burst, clock: new ManualClock() });
+  const addresses = new RateLimiter({ keys: 10, rate: 1, burst, clock: new ManualClock() });
   const tokens = new TokenLookups({ context: { limits, sessions }, addresses });
   const find = async (token: string, address = 'a') => {
     try {

@@ -199,6 +199,21 @@ describe('02 §13.1: the count rule', () => {
     expect(await refused(ids(1))).toEqual(tooMany);
   });
 
+  test('02 §18: all connections of the process have a total; the set stays as it was', async () => {
+    await relay.restart({ subscriptions: 4 });
+    board = new Connections(relay);
+    connection = await board.connect(ben, 'laptop');
+    const other = await board.connect(ann);
+    await subscribe({ group_ids: ids(0, 1, 2) }, other);
+    await subscribe({ group_ids: ids(0) });
+    expect(await refused(ids(0, 1))).toMatchObject({ code: 'rate_limited' });
+    await subscribe({ group_ids: ids(1) });
+    await subscribe({ group_ids: ids(0, 1) }, other);
+    await subscribe({ group_ids: ids(1, 2) });
+    expect(await refused(ids(0, 1, 2))).toMatchObject({ code: 'rate_limited' });
+    expect(subscribed()).toEqual(ids(0, 1, 2).sort());
+  });
+
   test('concurrent calls are checked one after the other', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((group_ids) =>

@@ -22,7 +22,7 @@ class SharedBus extends MemoryBus {
 }
 
 const origin = 'https://relay.example';
-const limits = { sessionTrust: 2_000, sessionCheck: 500 };
+const limits = { sessionTrust: 2_000, sessionCheck: 500, cachedSessions: 100 };
 const clock = new ManualClock();
 let parts: AsyncDisposableStack;
 let storage: SqliteStorage;

@@ -10,7 +10,12 @@ export const channelSubscribe: Handler<'channel.subscribe'> = async (context, ca
   const { limits, storage } = context;
   checkChannelSubscription(call.params);
   const { channel_ids: wanted } = call.params;
-  const request = { kind: 'channel', ids: wanted, limit: limits.channelSubscriptions } as const;
+  const request = {
+    kind: 'channel',
+    ids: wanted,
+    limit: limits.channelSubscriptions,
+    total: limits.subscriptions,
+  } as const;
   // Over HTTP the method does not exist.
   await call.connection?.setSubscriptions(request, async () => {
     const heads = await storage.read((tx) => readChannelHeads(tx, wanted));

@@ -16,7 +16,10 @@ export class NewAccounts {
     const { clock, limits } = context;
     const { dhtNewAccounts: burst } = limits;
     this.#context = context;
-    this.#accounts = new RateLimiter({ rate: burst / secondsOfDay, burst, clock });
+    this.#accounts = new RateLimiter({
+      ...{ rate: burst / secondsOfDay, burst, clock },
+      keys: limits.federationRegistryRelays,
+    });
   }
 
   /** Returns whether a route of the account may come from the relay: also if it is known already. */

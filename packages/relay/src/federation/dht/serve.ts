@@ -48,9 +48,10 @@ export class DhtServer {
     this.#faults = faults;
     const { clock, limits } = context;
     const { dhtRate, dhtBurst, dhtBytes, dhtBytesBurst, dhtPutRate, dhtPutBurst } = limits;
-    this.#requests = new RateLimiter({ rate: dhtRate, burst: dhtBurst, clock });
-    this.#bytes = new RateLimiter({ rate: dhtBytes, burst: dhtBytesBurst, clock });
-    this.#puts = new RateLimiter({ rate: dhtPutRate, burst: dhtPutBurst, clock });
+    const keys = limits.federationRegistryRelays;
+    this.#requests = new RateLimiter({ rate: dhtRate, burst: dhtBurst, clock, keys });
+    this.#bytes = new RateLimiter({ rate: dhtBytes, burst: dhtBytesBurst, clock, keys });
+    this.#puts = new RateLimiter({ rate: dhtPutRate, burst: dhtPutBurst, clock, keys });
     this.#newAccounts = new NewAccounts(context);
   }
 

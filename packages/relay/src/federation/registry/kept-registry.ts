@@ -70,11 +70,13 @@ export class KeptRegistry {
         rate: limits.federationLookupRate,
         burst: limits.federationLookupRate,
         clock,
+        keys: 1,
       }),
       byAddress: new RateLimiter({
         rate: limits.federationAddressLookupRate,
         burst: Math.max(limits.federationAddressLookupBurst, limits.federationAddressLookupRate),
         clock,
+        keys: limits.rememberedCallers,
       }),
     };
   }

@@ -31,8 +31,10 @@ export class RpcServer {
     this.#dispatcher = dispatcher;
     this.#faults = faults;
     const { relayStreamRate, relayStreamBurst, relayBytes, relayBytesBurst } = limits;
-    this.#streams = new RateLimiter({ rate: relayStreamRate, burst: relayStreamBurst, clock });
-    this.#bytes = new RateLimiter({ rate: relayBytes, burst: relayBytesBurst, clock });
+    const keys = limits.federationRegistryRelays;
+    const streams = { rate: relayStreamRate, burst: relayStreamBurst };
+    this.#streams = new RateLimiter({ ...streams, clock, keys });
+    this.#bytes = new RateLimiter({ rate: relayBytes, burst: relayBytesBurst, clock, keys });
     this.#slots = new RequestSlots(limits.relayRequestsAtOnce);
   }
 

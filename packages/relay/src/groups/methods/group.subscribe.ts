@@ -15,7 +15,12 @@ export const groupSubscribe: Handler<'group.subscribe'> = async (context, call) 
   checkGroupParams(network, 'group.subscribe', call.params);
   const { group_ids: wanted } = call.params;
   const session = call.session;
-  const request = { kind: 'group', ids: wanted, limit: limits.groupSubscriptions } as const;
+  const request = {
+    kind: 'group',
+    ids: wanted,
+    limit: limits.groupSubscriptions,
+    total: limits.subscriptions,
+  } as const;
   // Over HTTP the method does not exist.
   await connection?.setSubscriptions(request, async () => {
     const groups = await confirm(context, session, wanted);
