@@ -74,17 +74,28 @@ function canonicalMembers(
   omit: readonly string[] = [],
   add: JsonObject = {},
 ): string {
-  const names = Object.keys(object).filter((name) => !omit.includes(name));
-  for (const name of Object.keys(add)) {
+  let names = Object.keys(object);
+  if (omit.length > 0) names = names.filter((name) => !omit.includes(name));
+  const added = Object.keys(add);
+  for (const name of added) {
     if (names.includes(name)) throw new TypeError('canonical JSON has each member once');
     names.push(name);
   }
-  names.sort();
+  // What was sent as Canonical JSON is in order already.
+  if (!isSorted(names)) names.sort();
   let text = '{';
   for (const name of names) {
-    const value = Object.hasOwn(add, name) ? add[name] : object[name];
+    const value = added.length > 0 && Object.hasOwn(add, name) ? add[name] : object[name];
     if (text.length > 1) text += ',';
     text += `${canonicalString(name)}:${canonicalJson(value as JsonValue)}`;
   }
   return `${text}}`;
+}
+
+/** Whether names are in the order of their UTF-16 code units, as `sort` puts them. */
+function isSorted(names: readonly string[]): boolean {
+  for (let index = 1; index < names.length; index += 1) {
+    if ((names[index - 1] as string) > (names[index] as string)) return false;
+  }
+  return true;
 }

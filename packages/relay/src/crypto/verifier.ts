@@ -1,9 +1,10 @@
-import { createHash, type KeyObject, verify as nodeVerify } from 'node:crypto';
+import { type KeyObject, verify as nodeVerify } from 'node:crypto';
 import { ProtocolError } from '@posthouse/protocol';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
 import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthouse/protocol/node';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
+import { digest } from '../digest.ts';
 
 export interface VerifierLimits {
   /** Verifications on the thread pool at once. */
@@ -52,10 +53,10 @@ export class ThreadPoolVerifier implements Verifier {
     what: string,
   ): Promise<void> {
     // `what` separates kinds of objects: the same text may be checked under different rules.
-    const digest = createHash('sha256').update(`${what}\n${text}`).digest('base64url');
-    if (this.#verified.get(digest) !== undefined) return;
+    const key = digest(`${what}\n${text}`);
+    if (this.#verified.get(key) !== undefined) return;
     await this.verify(checks(), what);
-    this.#verified.set(digest, true);
+    this.#verified.set(key, true);
   }
 
   async #verifyOne({ scheme, publicKey, message, signature }: SignatureCheck): Promise<boolean> {
@@ -64,9 +65,9 @@ export class ThreadPoolVerifier implements Verifier {
     if (imported === undefined) return false;
     await this.#waitForTurn();
     try {
-      const { digest, key } = verifyOptions(scheme, imported);
+      const { digest: hash, key } = verifyOptions(scheme, imported);
       return await new Promise((resolve, reject) => {
-        nodeVerify(digest, message, key, signature, (error, valid) => {
+        nodeVerify(hash, message, key, signature, (error, valid) => {
           if (error === null) resolve(valid);
           else reject(error);
         });

@@ -8,8 +8,11 @@ import type { ClaimedDelivery } from './queue-store.ts';
 import { type PausedLane, relocate } from './relocate.ts';
 import { deliveryJobName } from './rules.ts';
 
-/** Milliseconds between two turns: the answers that arrive meanwhile share a transaction. */
-const turnInterval = 4;
+/**
+ * Milliseconds between two turns: the answers that arrive meanwhile share a transaction, which blocks
+ * the thread for a flush to disk. The deliveries under way are more than what is answered meanwhile.
+ */
+const turnInterval = 8;
 
 /** Milliseconds between reads of newly due deliveries while slow ones are in flight. */
 const pollInterval = 1_000;
