@@ -61,7 +61,7 @@ export class Dispatcher {
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
-  readonly #turns = new FairTurns();
+  readonly #turns: FairTurns;
 
   constructor(context: RelayContext, handlers: Handlers) {
     this.#context = context;
@@ -69,6 +69,7 @@ export class Dispatcher {
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });
+    this.#turns = new FairTurns(context.clock);
   }
 
   /**

@@ -1,37 +1,60 @@
+import { nextTick } from 'node:process';
+import type { Clock } from '../context.ts';
+
+/** Milliseconds of a turn of the event loop in which more work is begun: about one large page. */
+const budget = 4;
+
 /**
- * Gives out the turns of the event loop to work that takes milliseconds of it, one to each turn and
- * to each owner in rotation: calls of others are answered between, and an owner with many large
- * calls delays those of another by one.
+ * Gives out the time of the event loop to work that takes milliseconds of it, in rotation of the
+ * owners: calls of others are answered between, and an owner with many large calls delays those of
+ * another by one.
  */
 export class FairTurns {
+  readonly #clock: Pick<Clock, 'monotonic'>;
   /** By owner, in the order of their turns. */
   readonly #waiting = new Map<string, (() => void)[]>();
-  #isTaken = false;
+  /** When the first work of this turn of the event loop began. */
+  #beganAt: number | undefined;
+  #isWorking = false;
 
-  /** Resolves when it is the owner's turn. */
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** Resolves when the owner may begin its work. */
   take(owner: string): Promise<void> {
-    if (!this.#isTaken) {
-      this.#isTaken = true;
-      setImmediate(() => this.#next());
-      return Promise.resolve();
-    }
     const { promise, resolve } = Promise.withResolvers<void>();
     const queue = this.#waiting.get(owner);
     if (queue === undefined) this.#waiting.set(owner, [resolve]);
     else queue.push(resolve);
+    if (!this.#isWorking) this.#beginNext();
     return promise;
   }
 
-  #next(): void {
+  /** Begins the next work if this turn of the event loop has time for it. */
+  #beginNext(): void {
     const [first] = this.#waiting;
-    if (first === undefined) {
-      this.#isTaken = false;
-      return;
-    }
+    if (first === undefined) return;
+    const now = this.#clock.monotonic();
+    if (this.#beganAt === undefined) {
+      this.#beganAt = now;
+      setImmediate(() => {
+        this.#beganAt = undefined;
+        if (!this.#isWorking) this.#beginNext();
+      });
+    } else if (now - this.#beganAt >= budget) return;
     const [owner, queue] = first;
     this.#waiting.delete(owner);
-    queue.shift()?.();
+    const begin = queue.shift();
     if (queue.length > 0) this.#waiting.set(owner, queue);
-    setImmediate(() => this.#next());
+    this.#isWorking = true;
+    begin?.();
+    // After all microtasks: the work has ended then, or waits for something.
+    queueMicrotask(() =>
+      nextTick(() => {
+        this.#isWorking = false;
+        this.#beginNext();
+      }),
+    );
   }
 }

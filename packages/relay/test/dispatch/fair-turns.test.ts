@@ -1,34 +1,42 @@
 import { expect, test } from 'vitest';
 import { FairTurns } from '../../src/dispatch/fair-turns.ts';
 
+/** Work of so many milliseconds each, for the owners in the order in which they ask. */
+function working(milliseconds: number, owners: readonly string[]) {
+  let now = 0;
+  const turns = new FairTurns({ monotonic: () => now });
+  const order: string[] = [];
+  const done = owners.map(async (owner) => {
+    await turns.take(owner);
+    await Promise.resolve();
+    now += milliseconds;
+    order.push(owner);
+  });
+  return { order, done: Promise.all(done) };
+}
+
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
-test('one piece of work has each turn of the event loop, and owners alternate', async () => {
-  const turns = new FairTurns();
-  const order: string[] = [];
-  const work = (owner: string) => turns.take(owner).then(() => void order.push(owner));
-  for (let count = 0; count < 4; count += 1) void work('ann');
-  const [bob] = [work('bob'), work('eve')];
-  await Promise.resolve();
-  expect(order).toEqual(['ann']);
-  await turn();
-  expect(order.length).toBeLessThanOrEqual(2);
-  await bob;
-  expect(order).toEqual(['ann', 'ann', 'bob']);
-  while (order.length < 6) await turn();
-  expect(order.slice(3)).toEqual(['eve', 'ann', 'ann']);
+test('large work has a turn of the event loop each, in rotation of the owners', async () => {
+  const { order, done } = working(5, ['ann', 'ann', 'ann', 'ann', 'bob', 'eve']);
+  await new Promise<void>((go) => process.nextTick(go));
+  const counts = [order.length];
+  while (order.length < 6) {
+    await turn();
+    counts.push(order.length);
+  }
+  await done;
+  expect(counts).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(order).toEqual(['ann', 'ann', 'bob', 'eve', 'ann', 'ann']);
 });
 
-test('without others, there is no wait', async () => {
-  const turns = new FairTurns();
-  for (let count = 0; count < 3; count += 1) {
-    let isTaken = false;
-    void turns.take('ann').then(() => {
-      isTaken = true;
-    });
-    await Promise.resolve();
-    expect(isTaken).toBe(true);
+test('small work shares a turn', async () => {
+  const { order, done } = working(1, Array(12).fill('ann'));
+  const counts: number[] = [];
+  while (order.length < 12) {
     await turn();
-    await turn();
+    counts.push(order.length);
   }
+  await done;
+  expect(counts).toEqual([8, 12]);
 });
