@@ -8,5 +8,5 @@ const parsed = JSON.parse(target);
 if (new URL(parsed.https).hostname !== '127.0.0.1') throw new Error('only loopback is attacked');
 const ended = new AbortController();
 process.stdin.on('end', () => ended.abort()).resume();
-await attack.run(parsed, ended.signal);
+await attack.run(parsed, ended.signal, () => console.log('begun'));
 process.exit(0);

@@ -6,7 +6,7 @@
  * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
  * the share of a core that the relay uses; its resident memory before, at its peak and 15 seconds
  * after the attack. Then the medians of all runs. Attackers run in a process of their own, on
- * loopback, for a bounded time; with `taskset` on the second core.
+ * loopback, for a bounded time; if allowed, on the second core and before other programs.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -114,12 +114,19 @@ class Peak implements Disposable {
   }
 }
 
-/** Pins a process to one core, where `taskset` exists. */
+/**
+ * Pins a process to one core, before other programs of the machine; where `taskset` and `chrt` exist
+ * and are allowed. Without them, the figures say less.
+ */
 function pin(pid: number, core: number): void {
-  try {
-    execFileSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
-  } catch {
-    // Without it, the figures say less.
+  const commands: readonly [string, readonly string[]][] = [
+    ['taskset', ['-a', '-cp', String(core), String(pid)]],
+    ['chrt', ['-a', '--rr', '-p', '10', String(pid)]],
+  ];
+  for (const [command, options] of commands) {
+    try {
+      execFileSync(command, options, { stdio: 'ignore' });
+    } catch {}
   }
 }
 
@@ -127,14 +134,16 @@ function pin(pid: number, core: number): void {
 async function during<T>(name: string, target: AttackTarget, work: () => Promise<T>): Promise<T> {
   const program = new URL('./abuse-attacker.ts', import.meta.url).pathname;
   const child = spawn(process.execPath, [program, name, JSON.stringify(target)], {
-    stdio: ['pipe', 'ignore', 'inherit'],
+    stdio: ['pipe', 'pipe', 'inherit'],
   });
   pin(child.pid as number, 1);
+  const begun = attacks[name]?.hasPreparation === true ? once(child.stdout, 'data') : undefined;
   const ended = once(child, 'exit');
   const failed = ended.then(() => {
     throw new Error(`the attacker of ${name} ended by itself`);
   });
   try {
+    await Promise.race([begun, failed]);
     return await Promise.race([work(), failed]);
   } finally {
     failed.catch(() => {});

@@ -26,7 +26,9 @@ export interface AttackTarget {
 export interface Attack {
   /** One line that says what the attacker does. */
   readonly title: string;
-  run(target: AttackTarget, signal: AbortSignal): Promise<void>;
+  /** Whether it calls `begun` when it has made its accounts: what comes before is not measured. */
+  readonly hasPreparation?: true;
+  run(target: AttackTarget, signal: AbortSignal, begun: () => void): Promise<void>;
 }
 
 /** Opens what an account needs to call the relay. */

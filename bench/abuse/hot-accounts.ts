@@ -2,7 +2,8 @@ import { type Attack, hammer, hold, openKit, openSession } from './attack.ts';
 
 export const hotAccounts: Attack = {
   title: '8 accounts read and write as fast as they can, refused for rate or not',
-  async run(target, signal) {
+  hasPreparation: true,
+  async run(target, signal, begun) {
     await using context = await openKit(target);
     for (let count = 0; count < 8 && !signal.aborted; count += 1) {
       const { caller, device } = await openSession(context);
@@ -15,6 +16,7 @@ export const hotAccounts: Attack = {
             },
       );
     }
+    begun();
     await hold(signal);
   },
 };

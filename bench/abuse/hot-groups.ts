@@ -2,11 +2,12 @@ import { groupFixture } from '../../packages/conformance/src/groups/group-fixtur
 import { type Attack, hammer, hold, openKit } from './attack.ts';
 
 /** Members, each with a connection that hears of every message. */
-const size = 24;
+const size = 15;
 
 export const hotGroups: Attack = {
-  title: '8 of 25 members write to one group as fast as they can, 25 hear of it',
-  async run(target, signal) {
+  title: '8 of 16 members write to one group as fast as they can, 16 hear of it',
+  hasPreparation: true,
+  async run(target, signal, begun) {
     await using context = await openKit(target);
     const { group, members, owner } = await groupFixture(context, {
       members: size,
@@ -24,6 +25,7 @@ export const hotGroups: Attack = {
         params: group.message(account, 1),
       }));
     }
+    begun();
     await hold(signal);
   },
 };

@@ -4,7 +4,8 @@ import { type Attack, hammer, openKit, repeat } from './attack.ts';
 
 export const subscribedNeverReading: Attack = {
   title: 'an account with 32 subscribed WebSockets asks for pages and reads nothing; others write',
-  async run(target, signal) {
+  hasPreparation: true,
+  async run(target, signal, begun) {
     await using context = await openKit(target);
     const { group, owner, members } = await groupFixture(context, { members: 1 });
     const params = { group_id: group.groupId, after: 0 };
@@ -25,6 +26,7 @@ export const subscribedNeverReading: Attack = {
       method: 'group.message.send',
       params: group.message(writer, 1),
     }));
+    begun();
     let id = 0;
     const ask = async () => {
       for (const { socket } of callers) {
