@@ -1,5 +1,5 @@
 /** The project's own checks run in `npm run check`; here, that each of them finds what it looks for. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -13,6 +13,7 @@ import {
   checkWalks,
 } from './check-docs.ts';
 import { findUpwardImports } from './check-imports.ts';
+import { checkLimits, writtenLimits } from './check-limits.ts';
 import { findWords } from './check-words.ts';
 
 let root: string;
@@ -104,4 +105,20 @@ test('the table of lies has each reason for which a client refuses an answer', (
 
 test('the pages of this repository pass', () => {
   expect(checkDocs(dirname(import.meta.dirname))).toEqual([]);
+});
+
+test('a limit needs one row with the default of the code, its owner and what is above it', () => {
+  const page = readFileSync(join(import.meta.dirname, '../docs/limits.md'), 'utf8');
+  expect(checkLimits(page)).toEqual([]);
+  const [row = ''] = /^\| `stagedStates` .*\n/m.exec(page) ?? [];
+  const faults = (changed: string) => checkLimits(page.replace(row, changed));
+  expect(faults('')).toEqual(['stagedStates has 0 rows']);
+  expect(faults(row + row)).toEqual(['stagedStates has 2 rows']);
+  expect(faults(`${row}| \`noLimit\` | 1 | count | call | it ends |\n`)).toEqual([
+    'noLimit is no limit',
+  ]);
+  const old = row.replace('10,000', '9,999');
+  expect(faults(old)).toEqual([expect.stringContaining('stagedStates is 10,000 count')]);
+  expect(checkLimits(writtenLimits(page.replace(row, old)))).toEqual([]);
+  expect(faults('| `stagedStates` | 10,000 | count | world | |\n')).toHaveLength(2);
 });

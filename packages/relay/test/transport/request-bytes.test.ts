@@ -4,7 +4,7 @@ import { PassThrough } from 'node:stream';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
-import { holdAnswer, RequestBytes } from '../../src/transport/request-bytes.ts';
+import { dropBody, holdAnswer, RequestBytes } from '../../src/transport/request-bytes.ts';
 import { ManualClock } from '../support/clock.ts';
 
 /** 02 §18: bodies that do not arrive, and answers over HTTP that a peer does not take. */
@@ -94,4 +94,19 @@ test('above 16 MiB of one account, the connection with most ends', () => {
   expect(bytes.waiting.total).toBe(7 * mebibyte);
   expect(answer(17 * mebibyte).socket.destroy).toHaveBeenCalledOnce();
   expect(bytes.waiting.total).toBe(7 * mebibyte);
+});
+
+test('the rest of the body of a refused request is read up to a limit; then the connection ends', () => {
+  const limits = { ...defaultLimits, droppedBodyBytes: 1_000 };
+  const request = Object.assign(new EventEmitter(), {
+    ...{ pause: vi.fn(), resume: vi.fn(), socket: { destroy: vi.fn() } },
+  });
+  const parts = { context: { clock, limits }, bytes, owner };
+  dropBody({ ...parts, request: request as unknown as IncomingMessage });
+  request.emit('data', Buffer.alloc(999));
+  request.emit('data', Buffer.alloc(1));
+  expect(request.socket.destroy).not.toHaveBeenCalled();
+  request.emit('data', Buffer.alloc(1));
+  expect(request.socket.destroy).toHaveBeenCalled();
+  request.emit('close');
 });

@@ -1,0 +1,92 @@
+/**
+ * Checks `docs/limits.md`, which has every limit of a relay: each limit of the configuration has one
+ * row, with the default and unit of the code, whose it is, and what happens above it. That the tests
+ * of the rows exist is checked by `check-docs.ts`. `--write` puts defaults and units into the rows.
+ *
+ * @example
+ * npx node scripts/check-limits.ts --write
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { RelayLimits } from '../packages/relay/src/limits.ts';
+
+/** A row of the table. */
+interface Row {
+  readonly name: string;
+  readonly cells: readonly string[];
+}
+
+/** What a limit may belong to. */
+const owners: ReadonlySet<string> = new Set(
+  'frame message record call connection address account device group relay process deployment'.split(
+    ' ',
+  ),
+);
+interface LimitSchema {
+  readonly default: number;
+  readonly description: string;
+}
+
+/** Every limit with its default and unit, in the order of the code. */
+const known = Object.entries(RelayLimits.properties).map(([name, schema]) => {
+  const { default: value, description } = schema as unknown as LimitSchema;
+  return { name, value: value.toLocaleString('en-US'), unit: unitOf(description) };
+});
+
+/** Reads a unit from the description, which begins with it. */
+function unitOf(description: string): string {
+  const [first = ''] = description.split(' ', 1);
+  const units = ['Seconds', 'Milliseconds', 'Bytes', 'Characters', 'Units'];
+  const unit = units.includes(first) ? first.toLowerCase() : 'count';
+  if (description.includes(' in a second')) return `${unit} / second`;
+  if (description.includes(' in a minute')) return `${unit} / minute`;
+  return description.includes(' in a day') ? `${unit} / day` : unit;
+}
+
+function rowsOf(page: string): Row[] {
+  return [...page.matchAll(/^\| `(\w+)` *\|(.*)\|$/gm)].map(([, name = '', rest = '']) => ({
+    name,
+    cells: rest.split('|').map((cell) => cell.trim()),
+  }));
+}
+
+/** Finds rows that are missing, repeated, or not as the code is. */
+export function checkLimits(page: string): string[] {
+  const rows = rowsOf(page);
+  const faults = known.flatMap(({ name, value, unit }) => {
+    const found = rows.filter((row) => row.name === name);
+    if (found.length !== 1) return [`${name} has ${found.length} rows`];
+    const [shown, shownUnit, whose = '', above = ''] = found[0]?.cells ?? [];
+    const isCurrent = shown === value && shownUnit === unit;
+    return [
+      ...(isCurrent
+        ? []
+        : [`${name} is ${value} ${unit}: npx node scripts/check-limits.ts --write`]),
+      ...whose
+        .split(', ')
+        .flatMap((one) => (owners.has(one) ? [] : [`${name}: whose is "${one}"?`])),
+      ...(above === '' ? [`${name}: what happens above it?`] : []),
+    ];
+  });
+  const names = new Set(known.map(({ name }) => name));
+  const others = rows.filter((row) => !names.has(row.name));
+  return [...faults, ...others.map(({ name }) => `${name} is no limit`)];
+}
+
+/** Puts defaults and units of the code into the rows. */
+export function writtenLimits(page: string): string {
+  return page.replaceAll(/^\| `(\w+)` *\|[^|]*\|[^|]*\|/gm, (row, name: string) => {
+    const limit = known.find((one) => one.name === name);
+    return limit === undefined ? row : `| \`${name}\` | ${limit.value} | ${limit.unit} |`;
+  });
+}
+
+if (import.meta.main) {
+  const path = join(dirname(import.meta.dirname), 'docs/limits.md');
+  if (process.argv.includes('--write')) {
+    writeFileSync(path, writtenLimits(readFileSync(path, 'utf8')));
+  }
+  const faults = checkLimits(readFileSync(path, 'utf8'));
+  for (const fault of faults) process.stdout.write(`docs/limits.md: ${fault}\n`);
+  if (faults.length > 0) process.exitCode = 1;
+}
