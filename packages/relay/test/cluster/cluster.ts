@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadTarget, type Target } from '@posthouse/conformance';
 import type { PartialConfig } from '../../src/config/index.ts';
+import { TcpProxy } from '../nats/tcp-proxy.ts';
+import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestNats } from '../support/nats.ts';
 import { freePort } from '../support/ports.ts';
 import { TestPostgres } from '../support/postgres.ts';
@@ -26,6 +28,8 @@ export class Cluster implements AsyncDisposable {
   /** The folder of all processes; with the registry file and the authority of certificates. */
   readonly folder: string;
   readonly target: Target;
+  /** Each process's own ways to the servers, if the cluster was started with them. */
+  readonly ways: readonly Ways[];
   /** Warnings and errors that the relays logged. */
   readonly warnings: readonly string[];
   readonly #parts: AsyncDisposableStack;
@@ -42,6 +46,7 @@ export class Cluster implements AsyncDisposable {
     this.balancer = running.balancer;
     this.peers = running.peers;
     this.folder = running.folder;
+    this.ways = running.ways;
     this.#config = running.config;
     this.#warnings = running.warnings;
     this.#relays = running.relays;
@@ -73,9 +78,19 @@ export class Cluster implements AsyncDisposable {
     await this.#relays[index]?.kill();
   }
 
+  /** Stops a process in the middle of whatever it does, until {@link resume}. */
+  pause(index: number): void {
+    process.kill(this.pids[index] as number, 'SIGSTOP');
+  }
+
+  resume(index: number): void {
+    process.kill(this.pids[index] as number, 'SIGCONT');
+  }
+
   /** Starts a killed process again. */
   async revive(index: number): Promise<void> {
-    const relay = await startRelay(this.#config, { index, warnings: this.#warnings });
+    const way = this.ways[index];
+    const relay = await startRelay(this.#config, { index, warnings: this.#warnings, way });
     this.#relays[index] = relay;
     this.balancer.backends = this.ports;
     this.peers.backends = this.#relays.map(({ peerPort }) => peerPort);
@@ -90,10 +105,19 @@ export class Cluster implements AsyncDisposable {
 export interface ClusterOptions {
   readonly processes: number;
   readonly limits?: PartialConfig['limits'];
+  /** Whether each process reaches the servers by proxies of its own. */
+  readonly hasWays?: boolean;
+}
+
+/** A process's ways to the servers, which can be cut for it alone. */
+export interface Ways {
+  readonly storage: CuttingProxy;
+  readonly bus: TcpProxy;
 }
 
 interface Running {
   readonly folder: string;
+  readonly ways: readonly Ways[];
   readonly postgres: TestPostgres;
   readonly nats: TestNats;
   readonly balancer: Balancer;
@@ -105,7 +129,7 @@ interface Running {
 
 async function startParts(
   parts: AsyncDisposableStack,
-  { processes, limits = {} }: ClusterOptions,
+  { processes, limits = {}, hasWays = false }: ClusterOptions,
 ): Promise<Running> {
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-cluster-'));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -116,6 +140,7 @@ async function startParts(
     Balancer.start().then((server) => parts.use(server)),
   ]);
   const config = join(folder, 'config.json');
+  const url = await postgres.createDatabase();
   const settings = {
     dev: true,
     data: folder,
@@ -124,26 +149,43 @@ async function startParts(
       https: [`https://127.0.0.1:${balancer.port}/svc/v1`],
       peer: `/ip4/127.0.0.1/tcp/${peers.port}`,
     },
-    storage: { engine: 'postgres', url: await postgres.createDatabase() },
+    storage: { engine: 'postgres', url },
     bus: { nats: nats.url },
     limits,
   };
   writeFileSync(config, JSON.stringify(settings));
   const warnings: string[] = [];
   const relays: RelayProcess[] = [];
+  const ways: Ways[] = [];
   // The first one makes the keys that all of them use.
   for (let index = 0; index < processes; index += 1) {
-    relays.push(parts.use(await startRelay(config, { index, warnings })));
+    if (hasWays) {
+      const storage = parts.use(await CuttingProxy.start(url));
+      ways.push({ storage, bus: parts.use(await TcpProxy.start(nats.url)) });
+    }
+    relays.push(parts.use(await startRelay(config, { index, warnings, way: ways[index] })));
   }
   balancer.backends = relays.map(({ port }) => port);
   peers.backends = relays.map(({ peerPort }) => peerPort);
-  return { folder, postgres, nats, balancer, peers, config, warnings, relays };
+  return { folder, ways, postgres, nats, balancer, peers, config, warnings, relays };
 }
 
 async function startRelay(
   config: string,
-  { index, warnings }: { readonly index: number; readonly warnings: string[] },
+  {
+    index,
+    warnings,
+    way,
+  }: {
+    readonly index: number;
+    readonly warnings: string[];
+    readonly way: Ways | undefined;
+  },
 ): Promise<RelayProcess> {
-  const options = { config, port: await freePort(), peerPort: await freePort() };
+  const env = way && {
+    POSTHOUSE_STORAGE_URL: way.storage.url,
+    POSTHOUSE_BUS_NATS: way.bus.url,
+  };
+  const options = { config, port: await freePort(), peerPort: await freePort(), env };
   return await RelayProcess.start(options, (line) => void warnings.push(`${index}: ${line}`));
 }

@@ -16,6 +16,8 @@ export interface RelayProcessOptions {
   readonly port: number;
   /** Port on 127.0.0.1 to listen on for other relays; by default any. */
   readonly peerPort?: number | undefined;
+  /** More of its environment: settings that are its own. */
+  readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
 export class RelayProcess implements AsyncDisposable {
@@ -40,10 +42,11 @@ export class RelayProcess implements AsyncDisposable {
 
   /** Starts one and waits until it answers calls. What it says otherwise goes to `hear`. */
   static async start(
-    { config, port, peerPort = 0 }: RelayProcessOptions,
+    { config, port, peerPort = 0, env: own }: RelayProcessOptions,
     hear: (line: string) => void,
   ): Promise<RelayProcess> {
-    const env = { ...bareEnvironment(), POSTHOUSE_FEDERATION_LISTEN: `127.0.0.1:${peerPort}` };
+    const listen = { POSTHOUSE_FEDERATION_LISTEN: `127.0.0.1:${peerPort}` };
+    const env = { ...bareEnvironment(), ...listen, ...own };
     const child = spawn(
       process.execPath,
       [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
