@@ -68,6 +68,8 @@ export type Notice =
    * of a process that died, and for commits whose outcome was found too late.
    */
   | { readonly kind: 'resync'; readonly aggregates: readonly string[] }
+  /** A process of this relay is there, or leaves; for the bus only. */
+  | { readonly kind: 'process'; readonly process: string; readonly isLeaving: boolean }
   /** A process that cannot reach storage asks whether another one can, which answers. */
   | { readonly kind: 'storage-lost' }
   | { readonly kind: 'storage-reached' }

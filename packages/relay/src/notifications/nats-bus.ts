@@ -3,6 +3,7 @@ import type { Bus } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import { MemoryBus } from './memory-bus.ts';
 import { decodeNotices, encodeNotices } from './notice-codec.ts';
+import { ProcessPresence } from './process-presence.ts';
 
 /** Milliseconds, in real time, whatever clock the relay uses. */
 const timeouts = {
@@ -12,6 +13,8 @@ const timeouts = {
   /** Between checks that the server answers. */
   heartbeat: 1_000,
   answer: 5_000,
+  /** Without a word of another process, which then counts as dead. */
+  silence: 5_000,
   firstRetry: 100,
   longestRetry: 3_000,
   /** A connection that lasted this long resets the backoff of reconnects. */
@@ -44,18 +47,22 @@ interface NatsBusOptions {
   /** Shared by all processes of one relay, and by no other relay. */
   readonly subject: string;
   readonly observer: BusObserver;
+  /** Milliseconds without a word of another process, which then counts as dead. */
+  readonly silence?: number;
 }
 
 /**
  * The bus of a relay with several processes. Listeners of this process receive notices at once and in
  * order; those of other processes receive them through NATS, in the order of each process. Nothing is
- * stored while the server is unreachable: a `gap` notice after the reconnect makes all resync.
+ * stored while the server is unreachable: a `gap` notice after the reconnect makes all resync. So does
+ * one when another process falls silent: it may have died between a commit and its notices.
  */
 export class NatsBus implements Bus, AsyncDisposable {
   readonly isShared = true;
   readonly #options: NatsBusOptions;
   readonly #local: MemoryBus;
   readonly #stopping = new AbortController();
+  readonly #presence: ProcessPresence;
   readonly #running: Promise<void>;
   /** Present while notices of other processes arrive. */
   #connection: NatsConnection | undefined;
@@ -66,6 +73,7 @@ export class NatsBus implements Bus, AsyncDisposable {
   private constructor(options: NatsBusOptions) {
     this.#options = options;
     this.#local = new MemoryBus((error) => options.observer.failed(error));
+    this.#presence = new ProcessPresence(options.silence ?? timeouts.silence);
     this.#running = this.#run();
   }
 
@@ -99,6 +107,7 @@ export class NatsBus implements Bus, AsyncDisposable {
     this.#stopping.abort();
     const connection = this.#connection;
     if (connection !== undefined) {
+      this.#send([this.#presence.announcement(true)]);
       await within(timeouts.drain, connection.drain());
       await connection.close();
     }
@@ -130,7 +139,10 @@ export class NatsBus implements Bus, AsyncDisposable {
   #receive(data: Uint8Array): void {
     const { notices, invalid } = decodeNotices(Buffer.from(data).toString());
     if (invalid > 0) this.#options.observer.invalid(invalid);
-    this.#local.publish(notices);
+    for (const notice of notices) {
+      if (notice.kind === 'process') this.#presence.hear(notice);
+      else this.#local.publish([notice]);
+    }
   }
 
   async #run(): Promise<void> {
@@ -206,13 +218,14 @@ export class NatsBus implements Bus, AsyncDisposable {
       this.#local.publish([{ kind: 'gap' }]);
     }
     // Also at the start: an earlier process may have died between a commit and its notices.
-    this.#send([{ kind: 'gap' }]);
+    this.#send([{ kind: 'gap' }, this.#presence.announcement(false)]);
     this.#started.resolve();
   }
 
   #onLost(cause: unknown): void {
     if (this.#isDisconnected) return;
     this.#isDisconnected = true;
+    this.#presence.clear();
     this.#options.observer.lost(cause);
     this.#local.publish([{ kind: 'gap' }]);
   }
@@ -233,6 +246,10 @@ export class NatsBus implements Bus, AsyncDisposable {
       const pending = this.#unacknowledged;
       if (!over.signal.aborted) await acknowledged(connection);
       this.#unacknowledged -= pending;
+      if (over.signal.aborted) return;
+      this.#send([this.#presence.announcement(false)]);
+      // What arrived before that answer was heard, also after a stop of this process.
+      if (this.#presence.forgetSilent()) this.#local.publish([{ kind: 'gap' }]);
     }
   }
 }

@@ -26,6 +26,7 @@ const schemas = {
   'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
   'relay-dropped': Type.Object({ relay: RelayId }),
   resync: Type.Object({ aggregates: Names }),
+  process: Type.Object({ process: Name, isLeaving: Type.Boolean() }),
   'storage-lost': Type.Object({}),
   'storage-reached': Type.Object({}),
   gap: Type.Object({}),

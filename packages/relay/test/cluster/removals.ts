@@ -10,6 +10,8 @@ import type { Reply } from './relay-connection.ts';
 const anyChannel = { channel_id: `chan_${'A'.repeat(22)}` };
 /** Milliseconds between two questions, and without an answer to any of them that served. */
 const interval = 20;
+/** Milliseconds before another attempt to connect. */
+const retryAfter = 200;
 const quiet = 7_000;
 
 /** A device with a connection and a token at each process, and how it was served after its removal. */
@@ -26,11 +28,23 @@ export class RemovedDevice implements Disposable {
     const device = new RemovedDevice(person);
     const phone = person.phones[1] as Phone;
     for (const port of cluster.ports) {
-      device.#lines.push(await Line.socket(phone, ground, { port }));
-      device.#lines.push(Line.https(phone, ground, { port }));
+      await device.#connect(() => Line.socket(phone, ground, { port }));
+      await device.#connect(async () => Line.https(phone, ground, { port }));
     }
-    for (const line of device.#lines) await line.enter();
     return device;
+  }
+
+  /** Tries until the process, which may just recover from a fault, lets the device in. */
+  async #connect(open: () => Promise<Line>): Promise<void> {
+    for (;;) {
+      const line = await open().catch(() => undefined);
+      if ((await line?.enter()) === 'ok') {
+        this.#lines.push(line as Line);
+        return;
+      }
+      line?.[Symbol.dispose]();
+      await setTimeout(retryAfter);
+    }
   }
 
   /** Publishes a state without the device, until that is confirmed; repeated at any process. */

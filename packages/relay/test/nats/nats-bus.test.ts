@@ -10,6 +10,7 @@ import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { TestNats, withoutNats } from '../support/nats.ts';
 import { freePort } from '../support/ports.ts';
+import { TcpProxy } from './tcp-proxy.ts';
 
 const subject = 'posthouse.test.notices';
 const patience = { timeout: 20_000, interval: 20 };
@@ -23,9 +24,9 @@ class Post implements AsyncDisposable {
   refused = 0;
   readonly bus: Promise<NatsBus>;
 
-  constructor(url: string) {
+  constructor(url: string, silence?: number) {
     this.bus = NatsBus.start({
-      url,
+      ...{ url, ...(silence !== undefined && { silence }) },
       subject,
       observer: {
         failed: (error) => this.errors.push(error as Error),
@@ -44,8 +45,8 @@ class Post implements AsyncDisposable {
     });
   }
 
-  static async open(url: string): Promise<Post> {
-    const post = new Post(url);
+  static async open(url: string, silence?: number): Promise<Post> {
+    const post = new Post(url, silence);
     const bus = await post.bus;
     bus.subscribe((notice) => post.heard.push(notice));
     return post;
@@ -128,6 +129,19 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       expect(here.gaps).toBe(0);
       await post();
       await vi.waitFor(() => expect(here.gaps).toBe(1), patience);
+    });
+
+    test('a process that falls silent is a gap for the others', async () => {
+      const here = open.use(await Post.open(nats.url, 1_000));
+      const proxy = open.use(await TcpProxy.start(nats.url));
+      const { gaps } = here;
+      const dies = open.use(await Post.open(proxy.url));
+      await dies.publish(timeline(1));
+      await vi.waitFor(() => expect(heads(here.news)).toEqual([1]), patience);
+      proxy.cut();
+      // It began with one.
+      await vi.waitFor(() => expect(here.gaps).toBeGreaterThan(gaps + 1), patience);
+      expect(heads(here.news)).toEqual([1]);
     });
 
     test('invalid items are counted and dropped; valid notices of the same message are delivered', async () => {
