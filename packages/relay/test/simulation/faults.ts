@@ -8,11 +8,11 @@ import type { SimulatedRelay } from './relay/simulated-relay.ts';
 
 /** Longest milliseconds of each. */
 const longest = {
-  pause: 40_000,
-  stop: 20_000,
-  disk: 10_000,
-  loss: 20_000,
-  partition: 240_000,
+  pause: 12_000,
+  stop: 8_000,
+  disk: 5_000,
+  loss: 8_000,
+  partition: 60_000,
 } as const;
 /** Seconds by which one clock is set forward, all steps together, and all clocks in one step. */
 const clockSteps = { one: 20, sum: 60, all: 7_200 } as const;

@@ -1,7 +1,7 @@
 /**
  * Runs whole relays in a simulation in which everything follows from a seed.
  *
- * npm run test:simulation -- --seeds 100 [--from 1] [--relays 1|2|3] [--minutes 4] [--workers 2]
+ * npm run test:simulation -- --seeds 100 [--from 1] [--relays 1|2|3] [--minutes 1] [--workers 2]
  *                            [--trace]
  * npm run test:simulation -- --kept
  */
@@ -16,7 +16,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '20' },
     from: { type: 'string', default: '1' },
     relays: { type: 'string' },
-    minutes: { type: 'string', default: '4' },
+    minutes: { type: 'string', default: '1' },
     workers: { type: 'string', default: String(availableParallelism()) },
     trace: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },

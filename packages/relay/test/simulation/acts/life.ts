@@ -21,6 +21,7 @@ async function act(world: World, resident: Resident): Promise<void> {
       [6, () => sendMail(world, resident)],
       [5, () => readMail(world, resident)],
       [1, () => changeDevices(world, resident)],
+      [world.homes.length > 1 ? 0.5 : 0, () => move(world, resident)],
       [6, () => actInGroups(world, resident)],
       [4, () => actInChannels(world, resident)],
     ])();
@@ -56,20 +57,36 @@ async function readMail(world: World, owner: Resident): Promise<void> {
   );
 }
 
-/** Calls as a device that may be removed meanwhile. */
+/** Calls as a device that may be removed, or an account that may move, meanwhile. */
 async function unlessRemoved(
   { journal }: World,
   { owner, device }: { readonly owner: Resident; readonly device: string },
   call: () => Promise<void>,
 ): Promise<void> {
+  const { home, isMoving } = owner;
   try {
     await call();
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;
-    const isOver =
-      !owner.devices.has(device) && ['unauthorized', 'device_unknown'].includes(error.code);
-    journal.must(isOver, () => `${owner.name}'s ${device} is refused with ${error.code}`);
+    const { code } = error;
+    const hasMoved = isMoving || owner.isMoving || owner.home !== home;
+    const isOver = hasMoved || !owner.devices.has(device);
+    journal.must(
+      isOver && ['unauthorized', 'device_unknown'].includes(code),
+      () => `${owner.name}'s ${device} is refused with ${code}`,
+    );
   }
+}
+
+/** Moves to another relay. */
+async function move({ chance, hints, homes, journal }: World, owner: Resident): Promise<void> {
+  await owner.alone(async () => {
+    const next = chance.pick(homes.filter((home) => home !== owner.home));
+    hints.doubt(owner.agents);
+    await owner.moveTo(next);
+    hints.doubt(owner.agents);
+    journal.record(`${owner.name} moved to ${next.relay.name}`);
+  });
 }
 
 /** Adds a device, or removes one and shows that it is nothing any more. */
@@ -110,4 +127,5 @@ async function removeDevice(world: World, owner: Resident, device: string): Prom
     ['unauthorized', 'device_unknown'].includes(code),
     () => `the removed ${device} of ${owner.name} reads: ${code}`,
   );
+  owner.person.devices.delete(device);
 }

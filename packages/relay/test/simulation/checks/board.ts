@@ -6,6 +6,7 @@ import type { Home } from '../clients/home.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { Journal } from '../journal.ts';
 import type { Chance } from '../machine/chance.ts';
+import { ofDevice } from './club.ts';
 import { Log } from './log.ts';
 
 interface StoredPost {
@@ -22,6 +23,7 @@ export class Board {
   moderator: Resident | undefined;
   /** Whether the right of the moderator is being changed. */
   #isChanging = false;
+  #isWritable = true;
   readonly #journal: Journal;
   readonly #own: number[] = [];
   readonly #deleted = new Set<number>();
@@ -58,7 +60,7 @@ export class Board {
       const still = by === this.owner || (by === this.moderator && !this.#isChanging);
       return [
         ...(mayPost && still ? [] : ['forbidden']),
-        ...(by.devices.has(device) ? [] : ['device_unknown', 'unauthorized', 'forbidden']),
+        ...(by.devices.has(device) && !by.isUncertainAt(this.host.relay) ? [] : ofDevice),
       ];
     });
     if (sequence !== undefined && by === this.owner) this.#own.push(sequence);
@@ -123,18 +125,24 @@ export class Board {
       () => 'ok',
       (error: ProtocolError) => error.code,
     );
-    this.#journal.must(code === 'forbidden', () => `a former moderator posts: ${code}`);
+    const isRefused = ofDevice.includes(code);
+    this.#journal.must(isRefused, () => `a former moderator posts: ${code}`);
   }
 
   /** Runs changes one after another. */
   async #alone(change: () => Promise<void>): Promise<void> {
     const done = this.#last.then(async () => {
+      if (!this.#isWritable) return;
       try {
         await change();
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         const { code, message } = error;
-        this.#journal.broken(`${this.posts.name}: a change is refused with ${code}: ${message}`);
+        this.#isWritable = false;
+        this.#journal.must(
+          this.owner.isUncertainAt(this.host.relay) && ofDevice.includes(code),
+          () => `${this.posts.name}: a change is refused with ${code}: ${message}`,
+        );
       }
     });
     this.#last = done.catch(() => {});

@@ -20,6 +20,8 @@ interface StoredEvent {
 
 /** Refusals that time explains: a clock was set forward while a call was repeated. */
 const ofTime = ['clock_skew', 'message_expired', 'not_found'];
+/** Refusals of a device that is none any more, or that the host does not know of yet. */
+export const ofDevice: readonly string[] = ['device_unknown', 'unauthorized', 'forbidden'];
 
 export class Club {
   readonly host: Home;
@@ -69,8 +71,9 @@ export class Club {
       } catch (error) {
         if (!(error instanceof ProtocolError)) throw error;
         const { code, message } = error;
+        const isUnknown = this.#isAnyUncertain() && ofDevice.includes(code);
         this.#journal.must(
-          ofTime.includes(code),
+          isUnknown || ofTime.includes(code),
           () => `${this.messages.name}: a change is refused with ${code}: ${message}`,
         );
         this.isWritable = false;
@@ -96,7 +99,7 @@ export class Club {
       // The epoch changes when the secret is rotated or a member leaves.
       ...['state_conflict', ...ofTime],
       ...(wasMember && this.#isSettledMember(by) ? [] : ['forbidden']),
-      ...(by.devices.has(device) ? [] : ['device_unknown', 'unauthorized', 'forbidden']),
+      ...(by.devices.has(device) && !by.isUncertainAt(this.host.relay) ? [] : ofDevice),
     ]);
   }
 
@@ -157,6 +160,11 @@ export class Club {
       row?.chain_head === this.group.head,
       () => `${this.messages.name}: the head is not the last accepted change`,
     );
+  }
+
+  /** Changes are signed by the owner, and by those who join or leave. */
+  #isAnyUncertain(): boolean {
+    return [this.owner, ...this.changing].some((one) => one.isUncertainAt(this.host.relay));
   }
 
   #isSettledMember(by: Resident): boolean {

@@ -4,6 +4,7 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import { digest } from '../../../src/digest.ts';
 import type { MessageOptions } from '../../fixtures/person.ts';
 import { isUncertain } from '../clients/agent.ts';
+import type { Home } from '../clients/home.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { Journal } from '../journal.ts';
 import type { SimulatedRelay } from '../relay/simulated-relay.ts';
@@ -18,7 +19,7 @@ interface Sent {
   readonly boxed: ReadonlySet<string>;
   readonly hasOwnCopy: boolean;
   /** Whether the recipient was at home there the whole time. */
-  readonly isLocal: boolean;
+  isLocal: boolean;
   outcome: 'pending' | 'accepted' | 'refused' | 'unknown';
 }
 
@@ -32,7 +33,13 @@ interface RecordRow {
 /** Refusals that a sender may get although it does nothing wrong. */
 const expectedOfTime = ['clock_skew', 'message_expired'];
 const expectedOfRemoved = ['device_unknown', 'unauthorized', 'forbidden'];
-const expectedOfMoved = ['route_stale', 'unauthorized', 'target_not_local', 'device_unknown'];
+const expectedOfMoved = [
+  'route_stale',
+  'unauthorized',
+  'target_not_local',
+  'device_unknown',
+  'forbidden',
+];
 
 export class Mail {
   readonly #journal: Journal;
@@ -69,7 +76,7 @@ export class Mail {
       ...{ from, to, relay: home.relay },
       boxed: new Set(boxed.map((box) => box.device_id)),
       hasOwnCopy: message.sender_boxes !== undefined,
-      isLocal: to.home === home,
+      isLocal: isAt(to, home),
       outcome: 'pending',
     };
     this.#byId.set(sent.id, sent);
@@ -77,6 +84,7 @@ export class Mail {
     this.#unsettled.add(sent);
     try {
       await from.agent(device).call(home.relay, 'message.send', message as never);
+      sent.isLocal &&= isAt(to, home);
       sent.outcome = 'accepted';
     } catch (error) {
       sent.outcome = isUncertain(error) ? 'unknown' : 'refused';
@@ -85,7 +93,7 @@ export class Mail {
       const isExpected =
         expectedOfTime.includes(code) ||
         (!from.devices.has(device) && expectedOfRemoved.includes(code)) ||
-        (from.home !== home && expectedOfMoved.includes(code));
+        (!isAt(from, home) && expectedOfMoved.includes(code));
       this.#journal.must(isExpected, () => `message.send is refused with ${code}`);
     }
   }
@@ -195,6 +203,11 @@ export class Mail {
   }
 }
 
+/** Whether an account is certainly at home at a relay. */
+function isAt(resident: Resident, home: Home): boolean {
+  return resident.home === home && !resident.isMoving;
+}
+
 /** What one device has read of its account's timeline. */
 export class MailReader {
   readonly #mail: Mail;
@@ -277,8 +290,8 @@ export class MailReader {
   }
 
   #checkItem({ sequence, envelope }: TimelinePage['items'][number], after: number): void {
-    const { name, person } = this.#owner;
-    const { deviceId } = person.device(this.#device);
+    const { name } = this.#owner;
+    const deviceId = this.#owner.agent(this.#device).device?.deviceId ?? '';
     const sent = this.#mail.find(envelope.message_id);
     this.#journal.must(sequence > after, () => `${name} reads ${sequence} after ${after}`);
     const isTheirs = sent !== undefined && [sent.from, sent.to].includes(this.#owner);

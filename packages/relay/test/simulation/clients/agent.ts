@@ -9,7 +9,7 @@ import {
 } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { encodeResult } from '../../../src/dispatch/encode.ts';
-import type { Person } from '../../fixtures/person.ts';
+import type { Person, TestDevice } from '../../fixtures/person.ts';
 import { origin, network as protocolNetwork } from '../../support/modules.ts';
 import type { Journal } from '../journal.ts';
 import type { Chance } from '../machine/chance.ts';
@@ -54,10 +54,17 @@ export function isUncertain(refusal: unknown): boolean {
   return uncertain.has(refusal as object);
 }
 
+interface AgentFacts {
+  readonly person: Person;
+  /** Name of the person. */
+  readonly name: string;
+  readonly device?: { readonly name: string; readonly keys: TestDevice };
+}
+
 export class Agent {
   readonly person: Person;
-  /** Name of the device; absent for the account key. */
-  readonly device: string | undefined;
+  /** The keys of the device; absent for the account key. */
+  readonly device: TestDevice | undefined;
   readonly name: string;
   /** Called with each notification of a bound socket. */
   notified: (bound: BoundSocket, method: string, params: JsonObject) => void = () => {};
@@ -65,17 +72,10 @@ export class Agent {
   readonly #tokens = new Map<SimulatedRelay, string>();
   #bound: BoundSocket | undefined;
 
-  constructor(
-    {
-      person,
-      name,
-      device,
-    }: { readonly person: Person; readonly name: string; readonly device?: string },
-    parts: AgentParts,
-  ) {
+  constructor({ person, name, device }: AgentFacts, parts: AgentParts) {
     this.person = person;
-    this.device = device;
-    this.name = device === undefined ? name : `${name}'s ${device}`;
+    this.device = device?.keys;
+    this.name = device === undefined ? name : `${name}'s ${device.name}`;
     this.#parts = parts;
   }
 
@@ -228,7 +228,7 @@ export class Agent {
         account_signature: encodeBase64url(await sign(input)),
       })) as unknown as Opened;
     }
-    const { certificate, deviceId, signer } = person.device(this.device);
+    const { certificate, deviceId, signer } = this.device;
     const timestamp = relay.clock.now();
     const input = deviceAuthInput(protocolNetwork, { ...about, device_id: deviceId, timestamp });
     return (await call('auth.device.verify', {

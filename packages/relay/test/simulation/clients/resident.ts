@@ -1,5 +1,6 @@
 /** A person with an account in a simulation, and the agents that call with the person's keys. */
 import { Person } from '../../fixtures/person.ts';
+import type { SimulatedRelay } from '../relay/simulated-relay.ts';
 import { Agent, type AgentParts } from './agent.ts';
 import type { Home } from './home.ts';
 
@@ -18,6 +19,10 @@ export class Resident {
   /** When a removal was acknowledged, in simulated milliseconds, by name of the device. */
   readonly removed = new Map<string, number>();
   home: Home;
+  /** Whether it is uncertain at which relay the account is at home. */
+  isMoving = false;
+  #hasMoved = false;
+  readonly #byName = new Map<string, Agent>();
   readonly #parts: AgentParts;
   #last: Promise<unknown> = Promise.resolve();
 
@@ -35,7 +40,9 @@ export class Resident {
   }
 
   agent(device: string): Agent {
-    return this.byDeviceId.get(this.person.device(device).deviceId) as Agent;
+    const agent = this.#byName.get(device);
+    if (agent === undefined) throw new Error(`${this.name} never had a ${device}`);
+    return agent;
   }
 
   async register(): Promise<void> {
@@ -46,11 +53,29 @@ export class Resident {
 
   /** Makes keys and an agent; the account has the device with its next state. */
   async makeDevice(device: string): Promise<Agent> {
-    const { deviceId } = await this.person.addDevice(device);
+    const keys = await this.person.addDevice(device);
     const { person, name } = this;
-    const agent = new Agent({ person, name, device }, this.#parts);
-    this.byDeviceId.set(deviceId, agent);
+    const agent = new Agent({ person, name, device: { name: device, keys } }, this.#parts);
+    this.byDeviceId.set(keys.deviceId, agent);
+    this.#byName.set(device, agent);
     return agent;
+  }
+
+  /**
+   * Whether a relay may have an old view of the account for a while: of its home, or of a device that
+   * it has or had.
+   */
+  isUncertainAt(relay: SimulatedRelay): boolean {
+    return this.#hasMoved || this.home.relay !== relay;
+  }
+
+  /** Makes another relay the account's home. */
+  async moveTo(next: Home): Promise<void> {
+    this.#hasMoved = true;
+    this.isMoving = true;
+    await this.person.moveTo(next);
+    this.home = next;
+    this.isMoving = false;
   }
 
   /** Runs changes of the account one after another. */
