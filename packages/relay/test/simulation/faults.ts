@@ -96,7 +96,7 @@ export class Faults {
 
   #failDisk(relay: SimulatedRelay): void {
     const { chance, scheduler, journal } = this.#parts;
-    const fault = chance.pick<DiskFault>(['locked', 'full', 'failing']);
+    const fault = chance.pick<DiskFault>(['locked', 'full', 'failing', 'unflushable']);
     const { process } = relay;
     if (process === undefined) return;
     journal.record(`${relay.name}: the disk is ${fault}`);

@@ -4,6 +4,7 @@
  * npm run test:simulation -- --seeds 100 [--from 1] [--relays 1|2|3] [--minutes 1] [--workers 2]
  *                            [--trace]
  * npm run test:simulation -- --kept
+ * npm run test:simulation -- --defects [--seeds 20]
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -20,6 +21,7 @@ const { values } = parseArgs({
     workers: { type: 'string', default: String(availableParallelism()) },
     trace: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },
+    defects: { type: 'boolean', default: false },
   },
 });
 
@@ -27,7 +29,7 @@ const count = Number(values.seeds);
 const first = Number(values.from);
 const workers = Math.min(Number(values.workers), count);
 
-process.exitCode = values.kept || workers <= 1 ? await runHere() : await divide();
+process.exitCode = values.kept || values.defects || workers <= 1 ? await runHere() : await divide();
 
 /** Runs the seeds in several processes, each of them every so many; returns the exit code. */
 async function divide(): Promise<number> {
@@ -49,11 +51,12 @@ async function divide(): Promise<number> {
 }
 
 async function runHere(): Promise<number> {
+  // Everything else is imported after the arguments are understood: it takes a while.
+  const { findDefects, runAll } = await import('./run.ts');
+  if (values.defects) return await findDefects(count, Number(values.minutes));
   const simulations = values.kept
     ? keptSeeds
     : Array.from({ length: count }, (_, index) => simulationOf(first + index));
-  // Everything else is imported after time and chance are replaced.
-  const { runAll } = await import('./run.ts');
   return await runAll(simulations, { trace: values.trace });
 }
 

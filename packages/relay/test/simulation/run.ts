@@ -6,8 +6,10 @@ import { migrate } from '../../src/storage/migrations.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import { memoryFolder } from '../support/folder.ts';
 import { live } from './acts/life.ts';
+import { type Defect, defects } from './defects.ts';
 import { replaceBuiltins } from './machine/builtins.ts';
 import { replaceDatabases } from './machine/disk.ts';
+import { cacheSignatureChecks } from './relay/signature-cache.ts';
 import { start, World } from './world.ts';
 
 export interface Simulation {
@@ -26,31 +28,77 @@ export async function runAll(
   simulations: readonly Simulation[],
   options: RunOptions,
 ): Promise<number> {
+  using prepared = await prepare();
+  const broken: number[] = [];
+  let digest = '';
+  for (const simulation of simulations) {
+    const found = await runOne(simulation, prepared.template, options);
+    if (found === undefined) broken.push(simulation.seed);
+    else digest = found;
+  }
+  const result = broken.length === 0 ? 'no rule broken' : `broken: ${broken.join(' ')}`;
+  console.log(`${simulations.length} simulations in ${prepared.seconds()} s: ${result}`);
+  if (simulations.length === 1) console.log(`digest ${digest}`);
+  return broken.length === 0 ? 0 : 1;
+}
+
+/** Breaks relays on purpose and prints which seed finds it; returns the exit code. */
+export async function findDefects(seeds: number, minutes: number): Promise<number> {
+  using prepared = await prepare();
+  let missed = 0;
+  for (const defect of defects) {
+    const found = await findDefect(defect, { seeds, minutes, template: prepared.template });
+    if (found === undefined) missed += 1;
+    console.log(`${defect.name} (${defect.what}): ${found ?? `not found in ${seeds} seeds`}`);
+  }
+  console.log(`${defects.length} defects in ${prepared.seconds()} s: ${missed} not found`);
+  return missed === 0 ? 0 : 1;
+}
+
+async function findDefect(
+  defect: Defect,
+  options: { readonly seeds: number; readonly minutes: number; readonly template: string },
+): Promise<string | undefined> {
+  const { seeds, minutes, template } = options;
+  const { relays } = defect;
+  using _installed = defect.install?.();
+  for (let seed = 1; seed <= seeds; seed += 1) {
+    using world = new World({ seed, relays, minutes, template, defect });
+    try {
+      await world.run(live);
+    } catch (error) {
+      return `seed ${seed}: ${(error as Error).message}`;
+    }
+  }
+  return undefined;
+}
+
+interface Prepared extends Disposable {
+  /** Folder of a database with the relay's schema. */
+  readonly template: string;
+  /** Real seconds since it was prepared. */
+  seconds(): string;
+}
+
+/** Makes a database with the schema, then puts the simulation under this process. */
+async function prepare(): Promise<Prepared> {
   const template = mkdtempSync(join(memoryFolder(), 'posthouse-'));
   const storage = openSqlite(template);
   await migrate(storage, relayMigrations, start);
   await storage[Symbol.asyncDispose]();
-  const { hrtime } = process;
   replaceBuiltins();
   replaceDatabases();
+  cacheSignatureChecks();
   process.on('unhandledRejection', (error) => {
     console.log('unhandled', error);
     process.exit(1);
   });
-  const began = hrtime.bigint();
-  const broken: number[] = [];
-  let digest = '';
-  for (const simulation of simulations) {
-    const found = await runOne(simulation, template, options);
-    if (found === undefined) broken.push(simulation.seed);
-    else digest = found;
-  }
-  rmSync(template, { recursive: true, force: true });
-  const seconds = (Number(hrtime.bigint() - began) / 1e9).toFixed(1);
-  const result = broken.length === 0 ? 'no rule broken' : `broken: ${broken.join(' ')}`;
-  console.log(`${simulations.length} simulations in ${seconds} s: ${result}`);
-  if (simulations.length === 1) console.log(`digest ${digest}`);
-  return broken.length === 0 ? 0 : 1;
+  const began = process.hrtime.bigint();
+  return {
+    template,
+    seconds: () => (Number(process.hrtime.bigint() - began) / 1e9).toFixed(1),
+    [Symbol.dispose]: () => rmSync(template, { recursive: true, force: true }),
+  };
 }
 
 /** Runs one simulation; returns the digest of its events, or `undefined` if it broke a rule. */

@@ -5,7 +5,7 @@ import { ProtocolError } from '@posthouse/protocol';
 import type { Session } from '../../src/sessions/session.ts';
 import { memoryFolder } from '../support/folder.ts';
 import { Board } from './checks/board.ts';
-import { Club } from './checks/club.ts';
+import { Club, ofDevice, ofTime } from './checks/club.ts';
 import { checkDeadlines } from './checks/deadlines.ts';
 import { Hints } from './checks/hints.ts';
 import { Mail, MailReader } from './checks/mail.ts';
@@ -19,6 +19,7 @@ import { Chance } from './machine/chance.ts';
 import { SimulatedDisk } from './machine/disk.ts';
 import { NoAnswer, SimulatedNetwork } from './machine/network.ts';
 import { Scheduler, SimulatedProcess } from './machine/scheduler.ts';
+import type { RelayDefect } from './relay/relay-defect.ts';
 import { SimulatedRelay } from './relay/simulated-relay.ts';
 
 /** Unix seconds at which every simulation begins. */
@@ -36,6 +37,8 @@ export interface WorldOptions {
   readonly minutes: number;
   /** Folder of a database with the relay's schema. */
   readonly template: string;
+  /** What is wrong with the relays on purpose. */
+  readonly defect?: RelayDefect | undefined;
   /** Called with each line of the journal. */
   readonly shown?: ((line: string) => void) | undefined;
 }
@@ -58,7 +61,7 @@ export class World implements Disposable {
   readonly #agentParts: AgentParts;
   #isEnding = false;
 
-  constructor({ seed, relays: count, minutes, template, shown }: WorldOptions) {
+  constructor({ seed, relays: count, minutes, template, shown, defect = {} }: WorldOptions) {
     const chanceFor = (part: string) => new Chance(seed, part);
     this.minutes = minutes;
     this.chance = chanceFor('world');
@@ -75,10 +78,11 @@ export class World implements Disposable {
     for (let index = 0; index < count; index += 1) {
       const root = mkdtempSync(join(memoryFolder(), 'posthouse-'));
       const disk = new SimulatedDisk(root, template, chanceFor(`disk ${index}`));
+      disk.rewrite = defect.rewrite ?? disk.rewrite;
+      disk.hidesFaults = defect.hidesFaults ?? false;
       const chance = chanceFor(`relay ${index}`);
-      relays.push(
-        new SimulatedRelay(index, { scheduler, network, chance, disk, start, relays, failed }),
-      );
+      const parts = { scheduler, network, chance, disk, start, relays, defect, failed };
+      relays.push(new SimulatedRelay(index, parts));
     }
     this.relays = relays;
     this.mail = new Mail(relays, journal);
@@ -151,17 +155,27 @@ export class World implements Disposable {
   }
 
   async foundClub(owner: Resident): Promise<void> {
-    this.clubs.push(await Club.found(owner, this.journal));
+    const club = await this.#unlessLate(() => Club.found(owner, this.journal));
+    if (club !== undefined) this.clubs.push(club);
   }
 
   async createBoard(owner: Resident): Promise<void> {
-    this.boards.push(await Board.create(owner, this.journal));
+    const board = await this.#unlessLate(() => Board.create(owner, this.journal));
+    if (board !== undefined) this.boards.push(board);
   }
 
   [Symbol.dispose](): void {
-    for (const relay of this.relays) {
-      relay.kill();
-      relay.disk[Symbol.dispose]();
+    for (const relay of this.relays) relay[Symbol.dispose]();
+  }
+
+  /** Creates something; `undefined` if clocks were set forward, or the person moved, meanwhile. */
+  async #unlessLate<T>(create: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await create();
+    } catch (error) {
+      const code = error instanceof ProtocolError ? error.code : undefined;
+      if (code === undefined || ![...ofTime, ...ofDevice].includes(code)) throw error;
+      return undefined;
     }
   }
 

@@ -6,7 +6,7 @@ import type { Home } from '../clients/home.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { Journal } from '../journal.ts';
 import type { Chance } from '../machine/chance.ts';
-import { ofDevice } from './club.ts';
+import { ofDevice, ofTime } from './club.ts';
 import { Log } from './log.ts';
 
 interface StoredPost {
@@ -139,8 +139,9 @@ export class Board {
         if (!(error instanceof ProtocolError)) throw error;
         const { code, message } = error;
         this.#isWritable = false;
+        const isUnknown = this.owner.isUncertainAt(this.host.relay) && ofDevice.includes(code);
         this.#journal.must(
-          this.owner.isUncertainAt(this.host.relay) && ofDevice.includes(code),
+          isUnknown || ofTime.includes(code),
           () => `${this.posts.name}: a change is refused with ${code}: ${message}`,
         );
       }

@@ -19,7 +19,7 @@ interface StoredEvent {
 }
 
 /** Refusals that time explains: a clock was set forward while a call was repeated. */
-const ofTime = ['clock_skew', 'message_expired', 'not_found'];
+export const ofTime: readonly string[] = ['clock_skew', 'message_expired', 'not_found'];
 /** Refusals of a device that is none any more, or that the host does not know of yet. */
 export const ofDevice: readonly string[] = ['device_unknown', 'unauthorized', 'forbidden'];
 

@@ -49,6 +49,15 @@ const pauses = { shortest: 50, longest: 8_000 } as const;
 /** Refusals of calls of which an earlier attempt may have been carried out. */
 const uncertain = new WeakSet<object>();
 
+/** Whether a device that does nothing wrong tries again. */
+function isTemporary(error: unknown): boolean {
+  if (!(error instanceof ProtocolError)) return false;
+  const { code, message } = error;
+  // The clock of the relay was set forward while the device signed in.
+  const isLateProof = code === 'clock_skew' && message.startsWith('timestamp is too far');
+  return isLateProof || code === 'temporarily_unavailable' || code === 'rate_limited';
+}
+
 /** Whether an attempt before this refusal may have been carried out. */
 export function isUncertain(refusal: unknown): boolean {
   return uncertain.has(refusal as object);
@@ -114,7 +123,7 @@ export class Agent {
           unauthorized += 1;
           this.#tokens.delete(relay);
           this.close();
-        } else if (code !== 'temporarily_unavailable' && code !== 'rate_limited') {
+        } else if (!isTemporary(error)) {
           if (mayBeDone) uncertain.add(error as object);
           throw error;
         }

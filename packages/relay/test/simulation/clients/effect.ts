@@ -17,6 +17,10 @@ const created: Readonly<Record<string, readonly [sql: string, ...members: string
     'SELECT 1 FROM channels WHERE channel_id = ? AND revision = ?',
     ...['channel_id', 'revision'],
   ],
+  'channel.post.delete': [
+    "SELECT 1 FROM channel_posts WHERE channel_id = ? AND sequence = ? AND status = 'deleted'",
+    ...['channel_id', 'target_sequence'],
+  ],
 };
 
 /** Looks into the database of the relay that may have carried out the call. */

@@ -14,7 +14,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Chance } from './chance.ts';
 
 /** The result codes of SQLite that a fault answers with. */
-const faultCodes = { locked: 5, full: 13, failing: 10 } as const;
+const faultCodes = { locked: 5, full: 13, failing: 10, unflushable: 10 } as const;
 export type DiskFault = keyof typeof faultCodes;
 
 /** `PRAGMA synchronous` of a connection that flushes at each commit. */
@@ -29,6 +29,10 @@ const disks = new Map<string, SimulatedDisk>();
 export class SimulatedDisk {
   /** Every write fails like this while it is set. */
   fault: DiskFault | undefined;
+  /** Changes statements, to break what uses the disk on purpose. */
+  rewrite: (sql: string) => string = (sql) => sql;
+  /** Whether a failing commit undoes everything and tells nothing: broken on purpose. */
+  hidesFaults = false;
   readonly #root: string;
   readonly #chance: Chance;
   readonly #open = new Set<DatabaseSync>();
@@ -156,6 +160,7 @@ const faulty: Readonly<Record<DiskFault, RegExp>> = {
   locked: /^\s*BEGIN IMMEDIATE/,
   full: /^\s*(INSERT|UPDATE|COMMIT)/,
   failing: /^\s*(INSERT|UPDATE|DELETE|COMMIT)/,
+  unflushable: /^COMMIT/,
 };
 
 function sizeOf(path: string): number {
@@ -181,10 +186,14 @@ function diskOf(database: DatabaseSync): SimulatedDisk | undefined {
 
 /** A database of a disk tells it what was committed, and fails as the disk does. */
 function prepareOnDisk(this: DatabaseSync, sql: string): StatementSync {
-  const statement = prepare.call(this, sql);
   const disk = diskOf(this);
+  const statement = prepare.call(this, disk?.rewrite(sql) ?? sql);
   if (disk === undefined) return statement;
   const use = <T>(query: () => T): T => {
+    if (disk.hidesFaults && disk.fault !== undefined && sql === 'COMMIT') {
+      exec.call(this, 'ROLLBACK');
+      return undefined as T;
+    }
     disk.checkFault(sql);
     const result = query();
     if (sql === 'COMMIT') disk.committed(synchronousOf(this));
@@ -208,8 +217,7 @@ export function replaceDatabases(): void {
   Object.assign(DatabaseSync.prototype, {
     prepare: prepareOnDisk,
     exec(this: DatabaseSync, sql: string) {
-      diskOf(this);
-      exec.call(this, sql);
+      exec.call(this, diskOf(this)?.rewrite(sql) ?? sql);
     },
     close(this: DatabaseSync) {
       diskOf(this)?.closed(this);

@@ -30,6 +30,7 @@ import type { ConnectionEnd, SimulatedNetwork } from '../machine/network.ts';
 import { type Scheduler, SimulatedProcess } from '../machine/scheduler.ts';
 import { SimulatedClock } from './clock.ts';
 import { type PeerNode, type Peers, peersOf } from './peers.ts';
+import { Breakage, type RelayDefect } from './relay-defect.ts';
 import { SameThreadVerifier } from './same-thread-verifier.ts';
 import { serverSocket } from './server-socket.ts';
 
@@ -42,6 +43,8 @@ export interface SimulatedRelayParts {
   readonly start: number;
   /** Every relay of the simulation, this one included; filled before they start. */
   readonly relays: readonly SimulatedRelay[];
+  /** What is wrong with the relay on purpose. */
+  readonly defect: RelayDefect;
   /** Called with what a listener of the bus throws. */
   readonly failed: (error: unknown) => void;
 }
@@ -143,6 +146,12 @@ export class SimulatedRelay implements PeerNode {
     this.disk.cutPower();
   }
 
+  /** Ends the machine. */
+  [Symbol.dispose](): void {
+    this.#end();
+    this.disk[Symbol.dispose]();
+  }
+
   /** Answers a call over HTTP; runs in the relay's process. */
   async answerHttp(
     { method, address, body }: HttpCall,
@@ -183,15 +192,17 @@ export class SimulatedRelay implements PeerNode {
   }
 
   async #open(): Promise<Running> {
-    const { scheduler, chance, failed } = this.#parts;
-    const storage = openSqlite(this.disk.folder);
+    const { scheduler, chance, defect, failed } = this.#parts;
+    const breakage = new Breakage(defect, chance);
+    const storage = breakage.storage(openSqlite(this.disk.folder));
     const limits = withoutRateLimits;
-    const { clock } = this;
-    const bus = new MemoryBus(failed);
-    const jobs = new JobRunner('alone');
+    const clock = breakage.clock(this.clock);
+    const bus = breakage.bus(new MemoryBus(failed));
+    const jobs = breakage.jobs(new JobRunner('alone'));
+    const peers = breakage.peers(this.#peers);
     const parts = openModules(
       {
-        ...{ storage, clock, limits, bus, jobs, ...this.#peers },
+        ...{ storage, clock, limits, bus, jobs, ...peers },
         verifier: new SameThreadVerifier(scheduler, chance),
         registryStatus: { isActive: () => Promise.resolve(true) },
       },
