@@ -111,7 +111,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'short-page',
-    what: 'a page that has more lacks its last message',
+    what: 'a page that has more lacks its first message',
     relays: 1,
     install: shortenPages,
   },
@@ -156,7 +156,7 @@ function shortenPages(): Disposable {
   handlers[name] = async (...call: Parameters<typeof handler>) => {
     const answer = await handler(...call);
     const page = answer.result as { has_more: boolean; items: unknown[] };
-    if (page.has_more && page.items.length > 1) page.items.pop();
+    if (page.has_more && page.items.length > 1) page.items.shift();
     return answer;
   };
   return {

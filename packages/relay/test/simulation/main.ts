@@ -2,9 +2,9 @@
  * Runs whole relays in a simulation in which everything follows from a seed.
  *
  * npm run test:simulation -- --seeds 100 [--from 1] [--relays 1|2|3] [--minutes 1] [--workers 2]
- *                            [--trace]
+ *                            [--seconds 90] [--trace]
  * npm run test:simulation -- --kept
- * npm run test:simulation -- --defects [--seeds 20]
+ * npm run test:simulation -- --defects [--seeds 20] [--defect NAME]
  */
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
@@ -22,6 +22,8 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     kept: { type: 'boolean', default: false },
     defects: { type: 'boolean', default: false },
+    defect: { type: 'string', multiple: true, default: [] },
+    seconds: { type: 'string', default: '86400' },
   },
 });
 
@@ -41,6 +43,7 @@ async function divide(): Promise<number> {
       process.argv[1] as string,
       ...['--workers', '1', '--from', String(first + from)],
       ...['--seeds', String(share), '--minutes', values.minutes],
+      ...['--seconds', values.seconds],
       ...(values.relays === undefined ? [] : ['--relays', values.relays]),
       ...(values.trace ? ['--trace'] : []),
     ];
@@ -53,11 +56,12 @@ async function divide(): Promise<number> {
 async function runHere(): Promise<number> {
   // Everything else is imported after the arguments are understood: it takes a while.
   const { findDefects, runAll } = await import('./run.ts');
-  if (values.defects) return await findDefects(count, Number(values.minutes));
+  const minutes = Number(values.minutes);
+  if (values.defects) return await findDefects(values.defect, { seeds: count, minutes });
   const simulations = values.kept
     ? keptSeeds
     : Array.from({ length: count }, (_, index) => simulationOf(first + index));
-  return await runAll(simulations, { trace: values.trace });
+  return await runAll(simulations, { trace: values.trace, seconds: Number(values.seconds) });
 }
 
 /** Each seed has its own number of relays, unless one is asked for. */

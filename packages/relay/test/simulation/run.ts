@@ -21,7 +21,12 @@ export interface Simulation {
 export interface RunOptions {
   /** Whether each line of the journal is printed. */
   readonly trace: boolean;
+  /** Real seconds after which no further simulation begins. */
+  readonly seconds: number;
 }
+
+/** Simulations between two lines about progress. */
+const progressInterval = 250;
 
 /** Runs simulations and prints what they ended with; returns the exit code. */
 export async function runAll(
@@ -31,27 +36,40 @@ export async function runAll(
   using prepared = await prepare();
   const broken: number[] = [];
   let digest = '';
+  let count = 0;
   for (const simulation of simulations) {
+    if (Number(prepared.seconds()) > options.seconds) break;
     const found = await runOne(simulation, prepared.template, options);
     if (found === undefined) broken.push(simulation.seed);
     else digest = found;
+    count += 1;
+    if (count % progressInterval === 0) console.log(`${count} of ${simulations.length} ran`);
   }
   const result = broken.length === 0 ? 'no rule broken' : `broken: ${broken.join(' ')}`;
-  console.log(`${simulations.length} simulations in ${prepared.seconds()} s: ${result}`);
+  console.log(
+    `${count} of ${simulations.length} simulations in ${prepared.seconds()} s: ${result}`,
+  );
   if (simulations.length === 1) console.log(`digest ${digest}`);
   return broken.length === 0 ? 0 : 1;
 }
 
-/** Breaks relays on purpose and prints which seed finds it; returns the exit code. */
-export async function findDefects(seeds: number, minutes: number): Promise<number> {
+/**
+ * Breaks relays on purpose and prints which seed finds it; returns the exit code.
+ * @param names of the defects; all if there are none
+ */
+export async function findDefects(
+  names: readonly string[],
+  { seeds, minutes }: { readonly seeds: number; readonly minutes: number },
+): Promise<number> {
   using prepared = await prepare();
+  const wanted = defects.filter(({ name }) => names.length === 0 || names.includes(name));
   let missed = 0;
-  for (const defect of defects) {
+  for (const defect of wanted) {
     const found = await findDefect(defect, { seeds, minutes, template: prepared.template });
     if (found === undefined) missed += 1;
     console.log(`${defect.name} (${defect.what}): ${found ?? `not found in ${seeds} seeds`}`);
   }
-  console.log(`${defects.length} defects in ${prepared.seconds()} s: ${missed} not found`);
+  console.log(`${wanted.length} defects in ${prepared.seconds()} s: ${missed} not found`);
   return missed === 0 ? 0 : 1;
 }
 

@@ -22,3 +22,10 @@ test('a seed replays exactly, event by event', async () => {
 test('seeds that once broke a rule break none', async () => {
   expect(await simulate('--kept')).toContain('no rule broken');
 });
+
+test('a relay that is broken on purpose is found', async () => {
+  const names = ['no-flush', 'removed-device', 'not-queued'];
+  const asked = names.flatMap((name) => ['--defect', name]);
+  const output = await simulate('--defects', '--seeds', '3', ...asked);
+  for (const name of names) expect(output).toMatch(new RegExp(`^${name} .*: seed \\d`, 'm'));
+});

@@ -31,6 +31,9 @@ const checkInterval = 5_000;
 /** Simulated milliseconds in which everything comes to its end once nothing goes wrong. */
 const longestSettling = 12 * 3_600_000;
 
+/** Milliseconds without anything new before the last checks: deadlines pass in them. */
+const quietTime = 400_000;
+
 export interface WorldOptions {
   readonly seed: number;
   readonly relays: number;
@@ -137,7 +140,7 @@ export class World implements Disposable {
   /** Opens a device's socket at a relay, unless it has one, and subscribes to what it follows. */
   async connect(owner: Resident, device: string, { relay }: Home): Promise<void> {
     const agent = owner.agent(device);
-    if (agent.bound?.relay === relay && this.chance.is(0.7)) return;
+    if (agent.bound !== undefined && this.chance.is(0.9)) return;
     agent.notified = (bound, method, params) => this.hints.heard(agent, bound, method, params);
     try {
       const bound = await agent.connect(relay);
@@ -232,7 +235,7 @@ export class World implements Disposable {
     const { scheduler, journal } = this;
     const end = scheduler.milliseconds + longestSettling;
     while (this.mail.queued > 0 && scheduler.milliseconds < end) await scheduler.pause(60_000);
-    await scheduler.pause(60_000);
+    await scheduler.pause(quietTime);
     this.mail.checkEnded();
     this.#checkStored();
     for (const club of this.clubs) club.checkHead();

@@ -99,6 +99,7 @@ async function dismiss(world: World, club: Club, who: Resident): Promise<void> {
     );
   journal.must(ofDevice.includes(code), () => `${who.name} is no member and reads: ${code}`);
   club.changing.delete(who);
+  if (chance.is(0.5)) await admit(world, club, who);
 }
 
 /** Two changes of the same head at once: one of them is accepted. */

@@ -42,8 +42,13 @@ async function sendMail(world: World, from: Resident): Promise<void> {
   const to = chance.pick(residents.filter((other) => other !== from));
   const device = chance.pick([...from.devices]);
   const senders = chance.is(0.5) ? [...from.devices] : [];
-  // Also a box for a device that is removed, or will be before the message arrives.
-  const boxes = chance.is(0.2) ? [...to.person.devices.keys()].slice(0, 6) : [...to.devices];
+  const removed = [...to.person.devices.keys()].filter((name) => !to.devices.has(name)).slice(0, 3);
+  // Also boxes for devices that are removed, and for no others.
+  const boxes = chance.weighted([
+    [6, [...to.devices]],
+    [1, [...to.devices, ...removed]],
+    [1, removed.length > 0 ? removed : [...to.devices]],
+  ]);
   await world.mail.send(from, to, { device, boxes, senders });
 }
 
@@ -127,5 +132,4 @@ async function removeDevice(world: World, owner: Resident, device: string): Prom
     ['unauthorized', 'device_unknown'].includes(code),
     () => `the removed ${device} of ${owner.name} reads: ${code}`,
   );
-  owner.person.devices.delete(device);
 }

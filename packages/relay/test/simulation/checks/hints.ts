@@ -6,7 +6,7 @@ import type { Scheduler } from '../machine/scheduler.ts';
 import type { SimulatedRelay } from '../relay/simulated-relay.ts';
 
 /** Milliseconds after which a hint must have arrived on a connection that lasts. */
-const longestHint = 20_000;
+const longestHint = 10_000;
 
 /** The statement that reads the head of a topic. */
 const headSql = {

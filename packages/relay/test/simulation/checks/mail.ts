@@ -65,6 +65,8 @@ export class Mail {
     { device, ...boxes }: { readonly device: string } & Pick<MessageOptions, 'boxes' | 'senders'>,
   ): Promise<void> {
     const { home } = from;
+    const { boxes: names = [] } = boxes;
+    const isForRemoved = names.every((name) => !to.devices.has(name));
     const message = from.person.message(to.person, {
       ...{ device, ...boxes, createdAt: home.clock.now() },
       authorization: to.person.grant(from.person),
@@ -92,6 +94,7 @@ export class Mail {
       const { code } = error;
       const isExpected =
         expectedOfTime.includes(code) ||
+        (isForRemoved && code === 'device_unknown') ||
         (!from.devices.has(device) && expectedOfRemoved.includes(code)) ||
         (!isAt(from, home) && expectedOfMoved.includes(code));
       this.#journal.must(isExpected, () => `message.send is refused with ${code}`);

@@ -73,6 +73,9 @@ export class Resident {
   async moveTo(next: Home): Promise<void> {
     this.#hasMoved = true;
     this.isMoving = true;
+    for (const device of [...this.person.devices.keys()]) {
+      if (!this.devices.has(device)) this.person.devices.delete(device);
+    }
     await this.person.moveTo(next);
     this.home = next;
     this.isMoving = false;
