@@ -12,7 +12,7 @@ async function simulate(...args: string[]): Promise<string> {
 }
 
 test('a seed replays exactly, event by event', async () => {
-  const one = ['--seeds', '1', '--from', '6', '--minutes', '0.5'];
+  const one = ['--seeds', '1', '--from', '6', '--minutes', '0.2'];
   const runs = await Promise.all([simulate(...one), simulate(...one)]);
   const [first, second] = runs.map((output) => /^digest (\S{16})$/m.exec(output)?.[1]);
   expect(first).toBeDefined();
@@ -24,7 +24,7 @@ test('seeds that once broke a rule break none', async () => {
 });
 
 test('a relay that is broken on purpose is found', async () => {
-  const names = ['no-flush', 'removed-device', 'not-queued'];
+  const names = ['no-flush', 'removed-device'];
   const asked = names.flatMap((name) => ['--defect', name]);
   const output = await simulate('--defects', '--seeds', '3', ...asked);
   for (const name of names) expect(output).toMatch(new RegExp(`^${name} .*: seed \\d`, 'm'));
