@@ -125,6 +125,7 @@ export class Dispatcher {
 
   async #call(request: DecodedRequest): Promise<JsonText | null> {
     const payer = payerOf(request);
+    await this.#turns.take(`${payer.kind} ${payer.id}`);
     this.#allowances.take(payer, this.#knownPrice(request));
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
@@ -135,8 +136,6 @@ export class Dispatcher {
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
     if (definition.handlerChecksParams !== true) checkParams(definition, params);
-    // A full page takes milliseconds to read and encode.
-    if (definition.page !== undefined) await this.#turns.take(session?.account ?? request.address);
     const { verifier } = this.#context;
     const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
     const { result, notices = [] } = await handler(context, {

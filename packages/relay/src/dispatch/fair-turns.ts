@@ -1,27 +1,29 @@
 import { nextTick } from 'node:process';
 import type { Clock } from '../context.ts';
 
-/** Milliseconds of a turn of the event loop in which more work is begun: about one large page. */
+/** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
 const budget = 4;
+/** Calls begun in one turn at most: each takes some of a later turn too. */
+const callsPerTurn = 8;
 
 /**
- * Gives out the time of the event loop to work that takes milliseconds of it, in rotation of the
- * owners: calls of others are answered between, and an owner with many large calls delays those of
- * another by one.
+ * Begins calls in rotation of those who pay for them, a few in each turn of the event loop: so a turn
+ * stays short, and an account with many calls delays those of another by a few.
  */
 export class FairTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** By owner, in the order of their turns. */
   readonly #waiting = new Map<string, (() => void)[]>();
-  /** When the first work of this turn of the event loop began. */
+  /** When the first call of this turn of the event loop began. */
   #beganAt: number | undefined;
+  #begun = 0;
   #isWorking = false;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
   }
 
-  /** Resolves when the owner may begin its work. */
+  /** Resolves when the owner may begin a call. */
   take(owner: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const queue = this.#waiting.get(owner);
@@ -31,25 +33,27 @@ export class FairTurns {
     return promise;
   }
 
-  /** Begins the next work if this turn of the event loop has time for it. */
+  /** Begins the next call if this turn of the event loop has time for it. */
   #beginNext(): void {
     const [first] = this.#waiting;
     if (first === undefined) return;
     const now = this.#clock.monotonic();
     if (this.#beganAt === undefined) {
       this.#beganAt = now;
+      this.#begun = 0;
       setImmediate(() => {
         this.#beganAt = undefined;
         if (!this.#isWorking) this.#beginNext();
       });
-    } else if (now - this.#beganAt >= budget) return;
+    } else if (now - this.#beganAt >= budget || this.#begun >= callsPerTurn) return;
     const [owner, queue] = first;
     this.#waiting.delete(owner);
     const begin = queue.shift();
     if (queue.length > 0) this.#waiting.set(owner, queue);
     this.#isWorking = true;
+    this.#begun += 1;
     begin?.();
-    // After all microtasks: the work has ended then, or waits for something.
+    // After all microtasks: the call has ended then, or waits for something.
     queueMicrotask(() =>
       nextTick(() => {
         this.#isWorking = false;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FairTurns } from '../../src/dispatch/fair-turns.ts';
 
-/** Work of so many milliseconds each, for the owners in the order in which they ask. */
+/** Calls of so many milliseconds each, for the owners in the order in which they ask. */
 function working(milliseconds: number, owners: readonly string[]) {
   let now = 0;
   const turns = new FairTurns({ monotonic: () => now });
@@ -17,7 +17,7 @@ function working(milliseconds: number, owners: readonly string[]) {
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
-test('large work has a turn of the event loop each, in rotation of the owners', async () => {
+test('large calls have a turn of the event loop each, in rotation of the owners', async () => {
   const { order, done } = working(5, ['ann', 'ann', 'ann', 'ann', 'bob', 'eve']);
   await new Promise<void>((go) => process.nextTick(go));
   const counts = [order.length];
@@ -30,13 +30,20 @@ test('large work has a turn of the event loop each, in rotation of the owners', 
   expect(order).toEqual(['ann', 'ann', 'bob', 'eve', 'ann', 'ann']);
 });
 
-test('small work shares a turn', async () => {
-  const { order, done } = working(1, Array(12).fill('ann'));
+test('calls of 1 ms share a turn too, until it has had 4 ms', async () => {
+  const { order, done } = working(1, Array(8).fill('ann'));
+  await turn();
+  expect(order.length).toBe(8);
+  await done;
+});
+
+test('eight short calls share a turn', async () => {
+  const { order, done } = working(0, Array(24).fill('ann'));
   const counts: number[] = [];
-  while (order.length < 12) {
+  while (order.length < 24) {
     await turn();
     counts.push(order.length);
   }
   await done;
-  expect(counts).toEqual([8, 12]);
+  expect(counts).toEqual([16, 24]);
 });
