@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { type MethodName, methods, signAsDevice } from '@posthouse/protocol';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { dump, rowsOf } from '../support/engine.ts';
+import { codeOf } from '../support/http.ts';
 import { network } from '../support/modules.ts';
 import { Chance } from './chance.ts';
 import { likeness, type Material, mutate } from './mutations.ts';
@@ -19,6 +20,8 @@ const lanes = 8;
 /** Of so many calls, some are made one at a time, to see that the refused ones store nothing. */
 const batch = 400;
 const watched = 12;
+/** Characters of parameters that go over a WebSocket; up to three bytes each. */
+const largestMessage = 340_000;
 
 /** What a challenge leaves, a mark of time, and what other relays answered: written by refused calls too. */
 const ownTables =
@@ -162,8 +165,11 @@ export class CallCampaign implements AsyncDisposable {
     const changed = chance.once(12) ? call.params : mutate(call.params, chance, this.#material);
     const by = { person: call.person, heads: this.#heads };
     const params = chance.once(2) ? signedAgain(changed, by) : changed;
-    const isHttp = methods[method].http.length > 0 && chance.once(2);
-    return { method, caller, params, transport: isHttp ? 'http' : 'websocket' };
+    const hasHttp = methods[method].http.length > 0;
+    // A larger message ends its connection (02 §3.3), which the others of this caller use.
+    const isLarge = JSON.stringify(params).length > largestMessage;
+    const transport = hasHttp && (isLarge || chance.once(2)) ? 'http' : 'websocket';
+    return { method, caller, params: isLarge && !hasHttp ? {} : params, transport };
   }
 
   async #send(
@@ -176,8 +182,19 @@ export class CallCampaign implements AsyncDisposable {
     return await callOverHttp(http, caller, { name, body, chance });
   }
 
-  /** Sends texts that are no right request to a connection of each kind, and one to HTTP. */
+  /** Sends texts that are no right request to a connection of each kind, and as bodies. */
   async #hostileMessages(input: number): Promise<void> {
+    const { http } = this.#world as World;
+    for (let index = 100; index < 110; index += 1) {
+      const body = hostileText(new Chance(this.#seed, -input - index));
+      const { isJson, faults } = readStrictly(body);
+      const headers = { 'content-type': 'application/json' };
+      const message = { verb: 'POST', path: '/auth/challenge', headers, body };
+      const code = codeOf(await withDeadline(http.send(message)));
+      const expected = isJson && faults.length === 0 ? ['ok', 'bad_request'] : ['bad_request'];
+      if (expected.includes(code)) continue;
+      throw new Error(`answers ${code} to the body ${body.toString('base64')}`);
+    }
     for (const [index, { socket }] of this.#callers.entries()) {
       const bytes = hostileText(new Chance(this.#seed, -input - index));
       const deserved = judgeRequest(readStrictly(bytes));

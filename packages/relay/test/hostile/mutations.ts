@@ -168,10 +168,15 @@ function changedText(text: string, chance: Chance): string {
   return text.repeat(1 + Math.floor(length / (text.length + 1))).slice(0, length);
 }
 
+/** Characters of a list that is made long. */
+const longestList = 300_000;
+
 function changedList(list: readonly unknown[], chance: Chance): unknown[] {
   const kind = chance.below(4);
   if (kind === 0) return [];
   if (kind === 1) return [...list, ...list];
   if (kind === 2) return [...list].reverse();
-  return Array.from({ length: chance.pick([9, 65, 101, 501, 1_001]) }, () => list[0] ?? 'x');
+  const item = list[0] ?? 'x';
+  const most = Math.floor(longestList / JSON.stringify(item).length);
+  return Array.from({ length: Math.min(most, chance.pick([9, 65, 101, 501, 1_001])) }, () => item);
 }

@@ -12,7 +12,7 @@ export type TextVerdict = 'accepted' | 'not JSON' | 'breaks a rule';
  * Checks one text.
  * @throws Error that names the difference
  */
-function compareText(bytes: Uint8Array): TextVerdict {
+export function compareText(bytes: Uint8Array): TextVerdict {
   const reading = readStrictly(bytes);
   const isRight = reading.isJson && reading.faults.length === 0;
   const ours = parsed(bytes);

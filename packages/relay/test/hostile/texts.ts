@@ -239,11 +239,16 @@ const changes: readonly ((bytes: Buffer, chance: Chance) => Buffer)[] = [
   (bytes, chance) => bytes.subarray(0, chance.below(bytes.length + 1)),
 ];
 
+/** Changes bytes in one place. */
+export function changeBytes(bytes: Buffer, chance: Chance): Buffer {
+  return chance.pick(changes)(bytes, chance);
+}
+
 /** Makes one hostile text. */
 export function hostileText(chance: Chance): Buffer {
   const text = chance.once(4) ? chance.pick(requests) : new Grammar(chance).text();
   let bytes: Buffer = Buffer.from(text);
   const count = chance.pick([0, 0, 0, 0, 1, 1, 2, 5]);
-  for (let done = 0; done < count; done += 1) bytes = chance.pick(changes)(bytes, chance);
+  for (let done = 0; done < count; done += 1) bytes = changeBytes(bytes, chance);
   return bytes;
 }
