@@ -171,7 +171,9 @@ async function measureRow(name: string): Promise<void> {
   await using parts = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
-  const config = writeConfig(folder, { limits: defaultLimits });
+  // The bench's own accounts come from one address too.
+  const accountsPerAddress = 2 * defaultLimits.accountsPerAddress;
+  const config = writeConfig(folder, { limits: { ...defaultLimits, accountsPerAddress } });
   const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
   pin(relay.pid, 0);
   const kit = {

@@ -6,7 +6,9 @@ import { hotAccounts } from './hot-accounts.ts';
 import { hotGroups } from './hot-groups.ts';
 import { idleConnections, manyIdleConnections } from './idle-connections.ts';
 import { largeBodies } from './large-bodies.ts';
+import { manySessions } from './many-sessions.ts';
 import { neverReading } from './never-reading.ts';
+import { newcomers } from './newcomers.ts';
 import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
 import { slowloris } from './slowloris.ts';
@@ -31,6 +33,8 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'subscribed-never-reading': subscribedNeverReading,
   'wrong-signatures': wrongSignatures,
   'forged-proxy': forgedProxy,
+  newcomers,
+  'many-sessions': manySessions,
   'hot-accounts': hotAccounts,
   'hot-groups': hotGroups,
 };
