@@ -93,3 +93,31 @@ test('07 §B5: a relay that the registry does not list as active dials no other 
   await run();
   expect(dialled).toEqual([honest]);
 });
+
+test('07 §B5: of a relay with many addresses, 8 are dialled, 2 at once', async () => {
+  const never = new AbortController().signal;
+  const [address] = peerOf(honest).addresses;
+  const peer = { ...peerOf(honest), addresses: Array.from({ length: 12 }, () => address) };
+  const connections = new PeerConnections(
+    { clock: new ManualClock(), limits: defaultLimits, metrics: new Metrics(), network } as never,
+    {
+      eligibility: { onDrop: () => {}, candidate: async () => peer },
+      filter: { resolve: async ({ host }: { host: string }) => [host] },
+      health: { failed: () => {} },
+      stopping: never,
+    } as never,
+  );
+  const seen = { dials: 0, underWay: 0, most: 0 };
+  connections.use({
+    dial: async () => {
+      seen.dials += 1;
+      seen.underWay += 1;
+      seen.most = Math.max(seen.most, seen.underWay);
+      await new Promise((go) => setImmediate(go));
+      seen.underWay -= 1;
+      throw new Error('refused');
+    },
+  } as never);
+  await expect(connections.dial(honest, never)).rejects.toThrow('refused');
+  expect(seen).toEqual({ dials: 8, underWay: 0, most: 2 });
+});

@@ -90,3 +90,19 @@ test('07 §B12: that some active relays are not asked is logged once', async () 
   await routes.resolveRemote(account);
   expect(metrics.value('dht_relays_left_out')).toBe(2);
 });
+
+test('07 §B12: a lookup ends after ten seconds with the answers that came', async () => {
+  const { routes, clock, asked, silent } = routesOver(3, { dhtQuestionTimeout: 60_000 });
+  silent.add(idOf(2));
+  const found = routes.resolveRemote(account);
+  await expect.poll(() => asked.length).toBe(3);
+  let isOver = false;
+  void found.then(() => {
+    isOver = true;
+  });
+  clock.advance(9);
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
+  expect(isOver).toBe(false);
+  clock.advance(1);
+  expect(await found).toMatchObject({ routes: [], missed: [idOf(2)] });
+});
