@@ -32,6 +32,8 @@ const processes = 3;
 /** One fault in so many is a removal, and after so many everything is read and checked. */
 const removalEvery = 8;
 const checkEvery = 10;
+/** Attempts of 30 seconds each to see what must come. */
+const maxAttempts = 6;
 
 await using parts = new AsyncDisposableStack();
 const log = new Log();
@@ -157,12 +159,25 @@ async function remove(owner: Person): Promise<void> {
   log.add({ kind: 'recovered', name: `removal ${removals}` });
 }
 
+/** Waits longer than a test would: the machine may have much else to do. Says what it waits for. */
+async function patiently(wait: () => Promise<void>): Promise<void> {
+  for (let attempts = 1; ; attempts += 1) {
+    try {
+      await wait();
+      return;
+    } catch (error) {
+      console.log(`${(error as Error).message}\n${cluster.warnings.slice(-10).join('\n')}`);
+      if (attempts === maxAttempts) throw error;
+    }
+  }
+}
+
 let removals = 0;
 let problems = 0;
 
 /** Waits until everything that was confirmed was read by all, and checks it. */
 async function settle(done: number): Promise<void> {
-  await debts.settled(load);
+  await patiently(() => debts.settled(load));
   const found = check(log.entries);
   problems = found.length;
   console.log(`${done} faults: ${debts.accepted} messages accepted, ${problems} findings`);
@@ -179,15 +194,16 @@ for (let done = 1; done <= faults && problems === 0; done += 1) {
     const all = kinds();
     const fault = all[below(all.length)] as Fault;
     log.add({ kind: 'fault', name: `${done} ${fault.name}` });
+    console.log(`${done} ${fault.name}`);
     await fault.begin();
     await fault.end();
-    await debts.progress(20);
+    await patiently(() => debts.progress(20));
     log.add({ kind: 'recovered', name: `${done} ${fault.name}` });
   }
   for (const { storage } of cluster.ways) storage.statements.length = 0;
   if (done % checkEvery === 0) await settle(done);
 }
-await debts.settled(load);
+await patiently(() => debts.settled(load));
 await Promise.all(members.map((member) => member.readAgain()));
 const found = check(log.entries);
 const lines = describeFigures(figuresOf(log.entries, found));
