@@ -1,5 +1,13 @@
 /** The project's own checks run in `npm run check`; here, that each of them finds what it looks for. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -103,8 +111,34 @@ test('the table of lies has each reason for which a client refuses an answer', (
   expect(checkReasons('`page_order`', errors)).toEqual(['no lie leads to page_too_long']);
 });
 
+const repository = dirname(import.meta.dirname);
+const json = (path: string) => JSON.parse(readFileSync(join(repository, path), 'utf8'));
+
+test('the lock file has the digest of each package that is installed', () => {
+  const { packages } = json('package-lock.json') as {
+    packages: Record<string, { integrity?: string; link?: boolean }>;
+  };
+  const installed = Object.entries(packages).filter(
+    ([path, { link }]) =>
+      path.includes('node_modules/') && link !== true && existsSync(join(repository, path)),
+  );
+  expect(installed.length).toBeGreaterThan(100);
+  const without = installed.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''));
+  expect(without.map(([path]) => path)).toEqual([]);
+});
+
+test('every dependency has an exact version', () => {
+  const folders = readdirSync(join(repository, 'packages')).map((name) => `packages/${name}/`);
+  const versions = ['', ...folders].flatMap((folder) => {
+    const { dependencies = {}, devDependencies = {} } = json(`${folder}package.json`);
+    return Object.values({ ...devDependencies, ...dependencies } as Record<string, string>);
+  });
+  expect(versions.length).toBeGreaterThan(20);
+  expect(versions.filter((version) => !/^\d+\.\d+\.\d+[\w.-]*$/.test(version))).toEqual([]);
+});
+
 test('the pages of this repository pass', () => {
-  expect(checkDocs(dirname(import.meta.dirname))).toEqual([]);
+  expect(checkDocs(repository)).toEqual([]);
 });
 
 test('a limit needs one row with the default of the code, its owner and what is above it', () => {

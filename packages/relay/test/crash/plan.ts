@@ -32,7 +32,7 @@ export type Kill =
   | { readonly kind: 'point'; readonly plan: CrashPlan };
 
 /** Highest pass at which a process dies: how often it comes to the point within some 50 answers. */
-const passes: Partial<Record<CrashPoint, number>> = { start: 25, statement: 400, published: 20 };
+const passes: Partial<Record<CrashPoint, number>> = { start: 6, statement: 400, published: 20 };
 const manyPasses = 40;
 
 /** Points of an engine. PostgreSQL's log is its server's. */
