@@ -11,6 +11,8 @@ import {
 
 /** Hints read, and relays forgotten, at once. */
 const batchSize = 200;
+/** Relays that are sent hints at once. */
+const laneCount = 64;
 /** Seconds between the five attempts to send a hint. */
 const retryDelays = [15, 45, 120, 420] as const;
 
@@ -21,17 +23,12 @@ const retryDelays = [15, 45, 120, 420] as const;
  */
 export const statusHintsJob: Job = {
   name: statusHintsJobName,
-  async run(context, signal) {
+  async run(context, signal, onWake) {
     const { clock, limits, storage } = context;
-    const now = clock.now();
-    for (let after: DueHint | undefined; !signal.aborted; ) {
-      const due = await storage.read((tx) => readDueHints(tx, { now, after, limit: batchSize }));
-      after = due.at(-1);
-      if (after === undefined) break;
-      const lanes = Map.groupBy(due, ({ relayId }) => relayId);
-      await Promise.all([...lanes.values()].map((hints) => send(context, hints, signal)));
-    }
-    await forgetWatchers(context, now - limits.statusWatchPeriod, signal);
+    const lanes = new HintLanes(context, signal);
+    using _wakes = onWake(lanes.noteChange);
+    await lanes.untilIdle();
+    await forgetWatchers(context, clock.now() - limits.statusWatchPeriod, signal);
     return await storage.read(async (tx) => {
       const askedAt = (await earliestQuestion(tx)) ?? Infinity;
       const next = Math.min((await nextHint(tx)) ?? Infinity, askedAt + limits.statusWatchPeriod);
@@ -39,6 +36,61 @@ export const statusHintsJob: Job = {
     });
   },
 };
+
+/** Sends due hints, of each relay apart: one that is slow to be reached delays those of no other. */
+class HintLanes {
+  readonly #context: RelayContext;
+  readonly #signal: AbortSignal;
+  /** Relays that are sent hints. */
+  readonly #busy = new Set<string>();
+  #failure: { readonly error: unknown } | undefined;
+  #changed = Promise.withResolvers<void>();
+
+  constructor(context: RelayContext, signal: AbortSignal) {
+    this.#context = context;
+    this.#signal = signal;
+  }
+
+  readonly noteChange = (): void => this.#changed.resolve();
+
+  /** @throws the first error of storage, when no hint is under way any more */
+  async untilIdle(): Promise<void> {
+    for (;;) {
+      this.#changed = Promise.withResolvers();
+      await this.#startLanes();
+      if (this.#busy.size === 0) break;
+      await this.#changed.promise;
+    }
+    if (this.#failure !== undefined) throw this.#failure.error;
+  }
+
+  async #startLanes(): Promise<void> {
+    const { clock, storage } = this.#context;
+    while (this.#mayStart) {
+      const options = { now: clock.now(), besides: [...this.#busy], limit: batchSize };
+      const due = await storage.read((tx) => readDueHints(tx, options));
+      if (due.length === 0) return;
+      for (const [relayId, hints] of Map.groupBy(due, (hint) => hint.relayId)) {
+        if (this.#mayStart) void this.#send(relayId, hints);
+      }
+    }
+  }
+
+  get #mayStart(): boolean {
+    return !this.#signal.aborted && this.#failure === undefined && this.#busy.size < laneCount;
+  }
+
+  async #send(relayId: string, hints: readonly DueHint[]): Promise<void> {
+    this.#busy.add(relayId);
+    try {
+      await send(this.#context, hints, this.#signal);
+    } catch (error) {
+      this.#failure ??= { error };
+    }
+    this.#busy.delete(relayId);
+    this.noteChange();
+  }
+}
 
 /** Forgets the relays that last asked by an instant. */
 async function forgetWatchers(

@@ -76,23 +76,19 @@ export async function addHints(
   }
 }
 
-/** Reads hints that are due, after a given one, in a fixed order. */
+/** Reads hints that are due, without those of up to 511 relays. */
 export async function readDueHints(
   tx: Reader,
-  { now, after, limit }: { now: number; after: DueHint | undefined; limit: number },
+  { now, besides, limit }: { now: number; besides: readonly string[]; limit: number },
 ): Promise<DueHint[]> {
+  const [others = []] = chunks(['', ...besides]);
   return await tx.all<DueHint & Row>(
     `SELECT account, device_id AS "deviceId", relay_id AS "relayId", hint_at AS "hintAt", failures,
         changes
       FROM status_watchers
-      WHERE hint_at <= ? AND (hint_at, account, device_id, relay_id) > (?, ?, ?, ?)
+      WHERE hint_at <= ? AND relay_id NOT IN (${placeholders(others)})
       ORDER BY hint_at, account, device_id, relay_id LIMIT ?`,
-    now,
-    after?.hintAt ?? Number.MIN_SAFE_INTEGER,
-    after?.account ?? '',
-    after?.deviceId ?? '',
-    after?.relayId ?? '',
-    limit,
+    ...[now, ...others, limit],
   );
 }
 

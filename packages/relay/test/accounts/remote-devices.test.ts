@@ -406,6 +406,28 @@ describe('07 §C9: relays that asked for a device here are sent hints', () => {
     expect(await row()).toMatchObject({ relay_id: third.relayId, status: 'active', stale: 0 });
   });
 
+  test('without waiting for a relay that is slow to be reached, nor for the end of the run', async () => {
+    await signIn(host, ann, 'phone');
+    await signIn(third, ann, 'laptop');
+    const notify = home.notifyRelay;
+    const slow = Promise.withResolvers<void>();
+    home.notifyRelay = async (to, ...rest) => {
+      if (to === third.relayId) await slow.promise;
+      return await notify(to, ...rest);
+    };
+    await remove('laptop');
+    const run = sendHints();
+    await renew();
+    await expect.poll(hints).toMatchObject([{ to: host.relayId }]);
+    await renew();
+    await expect.poll(hints).toHaveLength(2);
+    slow.resolve();
+    await run;
+    expect(hints().map(({ to }) => to)).toEqual([host.relayId, host.relayId, third.relayId]);
+    await sendHints();
+    expect(hints()).toHaveLength(3);
+  });
+
   test('five times within ten minutes, then no more', async () => {
     await signIn(host, ann);
     await renew();
