@@ -72,7 +72,14 @@ export async function withDeadline<T>(
   }
 }
 
-/** Settles like the work, or rejects with the signal's reason when it aborts first. */
+/**
+ * Settles like the work, or rejects with the signal's reason when it aborts first. The work goes on
+ * then; its failure is not reported any more.
+ *
+ * @example
+ * const work = crypto.subtle.digest('SHA-256', new Uint8Array(8));
+ * const digest = await rejectOnAbort(AbortSignal.timeout(1_000), work);
+ */
 export function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

@@ -1,6 +1,7 @@
 /** The wire between relays: Noise, Yamux and multistream-select of libp2p (07 §B2, §B3). */
 export type { PeerClock } from './clock.ts';
 export type { PeerConnection, PeerProtocol, RemotePeer } from './connection.ts';
+export { rejectOnAbort } from './deadlines.ts';
 export { PeerError, type PeerErrorCode } from './errors.ts';
 export { type PeerAddress, PeerHost, type PeerHostOptions, type PeerObserver } from './host.ts';
 export { ed25519Identity, type PeerIdentity } from './identity.ts';

@@ -4,6 +4,7 @@ import {
   type PeerHost,
   type PeerStream,
   type RemotePeer,
+  rejectOnAbort,
 } from '@posthouse/peer';
 import { hex, type Libp2pAddress } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
@@ -15,7 +16,7 @@ import { finishStream } from './finish-stream.ts';
 import { PeerRefusal } from './peer-refusal.ts';
 import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
 import type { RelayHealth } from './relay-health.ts';
-import { timeLimit, unlessAborted } from './time-limit.ts';
+import { timeLimit } from './time-limit.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'jobs' | 'limits' | 'log' | 'metrics' | 'network'>;
@@ -172,7 +173,7 @@ export class PeerConnections {
       dial = this.#dial(relayId).finally(() => this.#dials.delete(relayId));
       this.#dials.set(relayId, dial);
     }
-    return await unlessAborted(signal, dial);
+    return await rejectOnAbort(signal, dial);
   }
 
   /** Uses a connection for no more streams, and closes it when those under way have had their time. */
@@ -224,13 +225,13 @@ export class PeerConnections {
   /** Dials a relay as it is known; if that fails, as its registered endpoint has it now. */
   async #dialCandidate(relayId: string, signal: AbortSignal): Promise<Connection> {
     const { eligibility } = this.#parts;
-    const known = await unlessAborted(signal, eligibility.candidate(relayId));
+    const known = await rejectOnAbort(signal, eligibility.candidate(relayId));
     try {
       return await this.#dialPeer(known, signal);
     } catch (error) {
       if (signal.aborted) throw error;
       const refresh = eligibility.candidate(relayId, { isFresh: true });
-      const fresh = await unlessAborted(signal, refresh).catch(() => known);
+      const fresh = await rejectOnAbort(signal, refresh).catch(() => known);
       const { endpoints } = known.descriptor;
       if (fresh.descriptor.endpoints.join(' ') === endpoints.join(' ')) throw error;
       return await this.#dialPeer(fresh, signal);
@@ -290,7 +291,7 @@ export class PeerConnections {
     if (host === undefined) throw new Error('this relay does not listen for other relays yet');
     const { peerId, port } = address;
     let lastError: unknown;
-    for (const ip of await unlessAborted(signal, this.#parts.filter.resolve(address))) {
+    for (const ip of await rejectOnAbort(signal, this.#parts.filter.resolve(address))) {
       try {
         return await host.dial({ host: ip, port, peerId, signal });
       } catch (error) {

@@ -32,19 +32,3 @@ export function timeLimit(
     [Symbol.dispose]: () => timer[Symbol.dispose](),
   };
 }
-
-/** Settles as the work does, or rejects with the signal's reason if it aborts first. */
-export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-    // The loser of the race is not of interest.
-    promise.catch(() => {});
-    work.catch(() => {});
-  }
-}

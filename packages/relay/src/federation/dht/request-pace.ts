@@ -1,6 +1,6 @@
+import { rejectOnAbort } from '@posthouse/peer';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayContext } from '../../context.ts';
-import { unlessAborted } from '../time-limit.ts';
 
 /**
  * Spaces this relay's DHT requests to each other relay: one that gets more than it allows resets the
@@ -30,6 +30,6 @@ export class RequestPace {
     if (due <= now) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     using _timer = this.#clock.after(Math.ceil(due - now), () => resolve(true));
-    return await unlessAborted(signal, promise).catch(() => false);
+    return await rejectOnAbort(signal, promise).catch(() => false);
   }
 }

@@ -1,4 +1,4 @@
-import type { PeerStream } from '@posthouse/peer';
+import { type PeerStream, rejectOnAbort } from '@posthouse/peer';
 import type { FinalRoute } from '@posthouse/protocol';
 import { utf8 } from '@posthouse/protocol';
 import {
@@ -20,7 +20,7 @@ import { finishStream } from '../finish-stream.ts';
 import type { PeerFaults } from '../peer-faults.ts';
 import { dhtProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
-import { timeLimit, unlessAborted } from '../time-limit.ts';
+import { timeLimit } from '../time-limit.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
 import { RequestPace } from './request-pace.ts';
@@ -140,7 +140,7 @@ export class DhtRoutes implements RouteDirectory {
       if (!(await this.#newAccounts.admit(relayId, route.account))) return { route: undefined };
       const verified = verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
       // The descriptor of the relay that it names may have to be fetched.
-      await unlessAborted(ask.signal, verified);
+      await rejectOnAbort(ask.signal, verified);
       return { route };
     } catch (error) {
       routeRecordRefused(this.#context, { relay: relayId, error });

@@ -1,11 +1,12 @@
 /** The registry as this relay knows it: cached, refreshed, and limited in how often it is read. */
+import { rejectOnAbort } from '@posthouse/peer';
 import { checkRelayEntry, type Registry, type RelayEntry } from '@posthouse/protocol';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
 import { registryLost, registryRead, registryRestored } from '../../observability/events.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
-import { timeLimit, unlessAborted } from '../time-limit.ts';
+import { timeLimit } from '../time-limit.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
 
@@ -271,7 +272,7 @@ export class KeptRegistry {
   async #inTime<T>(reading: Promise<T>): Promise<T> {
     const { clock, limits } = this.#parts;
     using limit = timeLimit(clock, limits.federationRegistryTimeout);
-    return await unlessAborted(limit.signal, reading);
+    return await rejectOnAbort(limit.signal, reading);
   }
 
   #lost(error: unknown): void {
