@@ -81,6 +81,25 @@ export const rpcFaults: readonly SeededFault[] = [
     seed: () => requested('message.deliver', withoutMember('future')),
   },
   {
+    fault: 'forgets that it accepted a message',
+    check: 'rpc.message.deliver/retained',
+    seed: () =>
+      responding('message.deliver', (response) => {
+        const accepted_at = Math.floor(Date.now() / 1_000);
+        return { ...response, result: { ...(response.result as JsonObject), accepted_at } };
+      }),
+  },
+  {
+    fault: 'has no state of an account that removed all its devices',
+    check: 'rpc.device.state.resolve/public-no-devices',
+    seed: () =>
+      responding('device.state.resolve', ({ id = null, ...response }) => {
+        const { certificates } = (response.result ?? {}) as JsonObject;
+        if (!Array.isArray(certificates) || certificates.length > 0) return { id, ...response };
+        return { jsonrpc: '2.0', id, error: { code: -32_010, message: 'no state' } };
+      }),
+  },
+  {
     fault: 'falls back to the public profile if a credential is invalid',
     check: 'rpc.message.deliver/no-fallback',
     seed: () => requested('message.deliver', withoutMember('authorization')),

@@ -3,6 +3,7 @@ import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/proto
 import type { Relay } from '@posthouse/relay';
 import { homeOf } from '../../../relay/src/accounts/index.ts';
 import type { RelayAnswer } from '../../../relay/src/context.ts';
+import { ThreadPoolVerifier } from '../../../relay/src/crypto/verifier.ts';
 import { Dispatcher } from '../../../relay/src/dispatch/dispatcher.ts';
 import { JsonText } from '../../../relay/src/dispatch/handler.ts';
 import { RelayDispatcher } from '../../../relay/src/dispatch/relay-dispatcher.ts';
@@ -79,6 +80,32 @@ export const sourceFaults: readonly SeededFault[] = [
     fault: 'forwards a profile that does not verify',
     check: 'source.profile.resolve/refuses-altered-profile',
     seed: () => passingOn('profile.resolve'),
+  },
+  {
+    fault: 'forwards a query that does not verify',
+    check: 'source.device.state.resolve/own-signature',
+    seed: () =>
+      replace(
+        ThreadPoolVerifier.prototype,
+        'verify',
+        (original) =>
+          async function (this: ThreadPoolVerifier, checks, what) {
+            if (what !== 'device query') await original.call(this, checks, what);
+          },
+      ),
+  },
+  {
+    fault: 'uses the answer of a relay that was the home before',
+    check: 'source.device.status/moved',
+    seed: () => {
+      const known = new Map<string, RelayAnswer>();
+      return calling('device.status', async (call, { params }) => {
+        const device = canonicalJson(params);
+        const answer = known.get(device) ?? (await call());
+        known.set(device, answer);
+        return answer;
+      });
+    },
   },
   {
     fault: 'opens a session by an answer without an end',
