@@ -80,7 +80,8 @@ export class World implements Disposable {
     const relays: SimulatedRelay[] = [];
     for (let index = 0; index < count; index += 1) {
       const root = mkdtempSync(join(memoryFolder(), 'posthouse-'));
-      const disk = new SimulatedDisk(root, template, chanceFor(`disk ${index}`));
+      const files = { root, database: 'relay.sqlite', unflushed: ['generation'] };
+      const disk = new SimulatedDisk(files, template, chanceFor(`disk ${index}`));
       disk.rewrite = defect.rewrite ?? disk.rewrite;
       disk.hidesFaults = defect.hidesFaults ?? false;
       const chance = chanceFor(`relay ${index}`);

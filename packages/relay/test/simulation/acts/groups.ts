@@ -65,12 +65,23 @@ async function admit(world: World, club: Club, who: Resident): Promise<void> {
   const topic = { kind: 'group', id: club.id } as const;
   club.changing.add(who);
   hints.reopen(agents, topic);
-  if (await club.change(() => club.group.admit(who.person))) {
+  const { banned, group } = club;
+  const isDone = await club.change(async () => {
+    if (banned.has(who)) await group.unban([who.person]);
+    banned.delete(who);
+    await group.admit(who.person);
+  });
+  if (isDone) {
     club.members.add(who);
     journal.record(`${who.name} joined ${club.id}`);
     hints.resume(agents, topic);
   }
   if (club.isWritable) club.changing.delete(who);
+}
+
+async function ban({ banned, group }: Club, who: Resident): Promise<void> {
+  banned.add(who);
+  await group.ban([who.person]);
 }
 
 /** Ends a membership, and shows that it is over. */
@@ -82,11 +93,12 @@ async function dismiss(world: World, club: Club, who: Resident): Promise<void> {
   const agents = [...who.byDeviceId.values()];
   const topic = { kind: 'group', id: club.id } as const;
   hints.doubt(agents, topic);
-  const isLeaving = chance.is(0.3);
-  const isDone = await club.change(() =>
-    isLeaving ? group.leave(who.person) : group.remove([who.person]),
-  );
-  if (!isDone) return;
+  const end = chance.weighted([
+    [4, () => group.remove([who.person])],
+    [3, () => group.leave(who.person)],
+    [3, () => ban(club, who)],
+  ]);
+  if (!(await club.change(end))) return;
   club.members.delete(who);
   hints.end(agents, topic);
   journal.record(`${who.name} is no member of ${club.id}`);

@@ -28,6 +28,7 @@ export class Club {
   readonly group: TestGroup;
   readonly owner: Resident;
   readonly members = new Set<Resident>();
+  readonly banned = new Set<Resident>();
   /** People whose membership is being changed. */
   readonly changing = new Set<Resident>();
   readonly messages: Log;

@@ -22,6 +22,15 @@ const fullSync = 2;
 
 const disks = new Map<string, SimulatedDisk>();
 
+export interface DiskFiles {
+  /** An empty folder. */
+  readonly root: string;
+  /** Name of the database. */
+  readonly database: string;
+  /** Names of small files that are written without a flush. */
+  readonly unflushed: readonly string[];
+}
+
 /**
  * The data folder of one machine. A database in it is the real one, in files in memory; the folder
  * remembers how much of the log was flushed.
@@ -33,7 +42,7 @@ export class SimulatedDisk {
   rewrite: (sql: string) => string = (sql) => sql;
   /** Whether a failing commit undoes everything and tells nothing: broken on purpose. */
   hidesFaults = false;
-  readonly #root: string;
+  readonly #files: DiskFiles;
   readonly #chance: Chance;
   readonly #open = new Set<DatabaseSync>();
   #reader: DatabaseSync | undefined;
@@ -46,11 +55,11 @@ export class SimulatedDisk {
   #earlier = new Map<string, Buffer>();
 
   /**
-   * @param root an empty folder
+   * @param files what the folder holds
    * @param template files that every machine begins with
    */
-  constructor(root: string, template: string, chance: Chance) {
-    this.#root = root;
+  constructor(files: DiskFiles, template: string, chance: Chance) {
+    this.#files = files;
     this.#chance = chance;
     this.#mount(template);
   }
@@ -58,6 +67,11 @@ export class SimulatedDisk {
   /** The data folder; another one after each restart. */
   get folder(): string {
     return this.#folder;
+  }
+
+  /** Path of the database's log. */
+  get #log(): string {
+    return join(this.#folder, `${this.#files.database}-wal`);
   }
 
   /** A process is killed: its connections are gone, everything that it wrote is there. */
@@ -72,7 +86,7 @@ export class SimulatedDisk {
 
   /** Reads what is committed, as of now. */
   query<T>(sql: string, ...values: (string | number)[]): T[] {
-    this.#reader ??= new DatabaseSync(join(this.#folder, databaseName), { readOnly: true });
+    this.#reader ??= new DatabaseSync(join(this.#folder, this.#files.database), { readOnly: true });
     const statement = this.#statements.get(sql) ?? prepare.call(this.#reader, sql);
     this.#statements.set(sql, statement);
     return statement.all(...values) as T[];
@@ -82,7 +96,7 @@ export class SimulatedDisk {
   [Symbol.dispose](): void {
     this.#close();
     disks.delete(this.#folder);
-    rmSync(this.#root, { recursive: true, force: true });
+    rmSync(this.#files.root, { recursive: true, force: true });
   }
 
   /** Called for each database of the folder. */
@@ -97,7 +111,7 @@ export class SimulatedDisk {
   /** Called after each commit of a database. */
   committed(synchronous: number): void {
     if (synchronous < fullSync) return;
-    this.#flushed = sizeOf(join(this.#folder, `${databaseName}-wal`));
+    this.#flushed = sizeOf(this.#log);
   }
 
   /** @throws what SQLite would, while a fault is set */
@@ -115,29 +129,29 @@ export class SimulatedDisk {
     // Before the connections are closed: that would write their log into the database.
     this.#mount(before);
     if (isPowerCut) {
-      const log = join(this.#folder, `${databaseName}-wal`);
+      const log = this.#log;
       if (sizeOf(log) > flushed) truncateSync(log, flushed);
-      // Never flushed: it may have any of its earlier contents.
-      const generation = earlier.get('generation');
-      if (generation !== undefined && this.#chance.is(0.5)) {
-        writeFileSync(join(this.#folder, 'generation'), generation);
+      // Never flushed: they may have any of their earlier contents.
+      for (const [name, content] of earlier) {
+        if (this.#chance.is(0.5)) writeFileSync(join(this.#folder, name), content);
       }
     }
-    this.#flushed = sizeOf(join(this.#folder, `${databaseName}-wal`));
+    this.#flushed = sizeOf(this.#log);
     this.#close();
     rmSync(before, { recursive: true, force: true });
   }
 
   #mount(source: string): void {
     this.#starts += 1;
-    this.#folder = join(this.#root, String(this.#starts));
+    this.#folder = join(this.#files.root, String(this.#starts));
     mkdirSync(this.#folder);
     this.#earlier = new Map();
-    for (const name of [databaseName, `${databaseName}-wal`, 'generation']) {
+    const { database, unflushed } = this.#files;
+    for (const name of [database, `${database}-wal`, ...unflushed]) {
       const path = join(source, name);
       if (!existsSync(path)) continue;
       copyFileSync(path, join(this.#folder, name));
-      if (name === 'generation') this.#earlier.set(name, readFileSync(path));
+      if (unflushed.includes(name)) this.#earlier.set(name, readFileSync(path));
     }
     disks.set(this.#folder, this);
   }
@@ -152,8 +166,6 @@ export class SimulatedDisk {
     this.#open.clear();
   }
 }
-
-const databaseName = 'relay.sqlite';
 
 /** The statements that fail for each fault. */
 const faulty: Readonly<Record<DiskFault, RegExp>> = {
