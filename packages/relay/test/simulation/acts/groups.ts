@@ -20,7 +20,7 @@ export async function actInGroups(world: World, by: Resident): Promise<void> {
   await chance.weighted<() => Promise<void>>([
     [6, () => club.send(by, chance.pick([...by.devices]))],
     [4, () => readGroup(world, club, by)],
-    [club.owner === by ? 6 : 0, () => manage(world, club)],
+    [club.owner === by ? 12 : 0, () => manage(world, club)],
   ])();
 }
 
@@ -49,7 +49,7 @@ async function manage(world: World, club: Club): Promise<void> {
   const outsiders = residents.filter((one) => !club.members.has(one) && !club.changing.has(one));
   await chance.weighted<() => Promise<void>>([
     [outsiders.length > 0 ? 6 : 0, () => admit(world, club, chance.pick(outsiders))],
-    [others.length > 1 ? 2 : 0, () => dismiss(world, club, chance.pick(others))],
+    [others.length > 0 ? 5 : 0, () => dismiss(world, club, chance.pick(others))],
     [1, async () => void (await club.change(() => group.rotate()))],
     [
       1,
@@ -89,6 +89,12 @@ async function dismiss(world: World, club: Club, who: Resident): Promise<void> {
   const { chance, hints, journal } = world;
   const { group } = club;
   if (club.changing.has(who)) return;
+  const isWatching = chance.is(0.5);
+  if (isWatching) {
+    who.agent('phone').close();
+    await world.connect(who, 'phone', club.host);
+    if (club.changing.has(who) || !club.members.has(who)) return;
+  }
   club.changing.add(who);
   const agents = [...who.byDeviceId.values()];
   const topic = { kind: 'group', id: club.id } as const;
@@ -111,7 +117,10 @@ async function dismiss(world: World, club: Club, who: Resident): Promise<void> {
     );
   journal.must(ofDevice.includes(code), () => `${who.name} is no member and reads: ${code}`);
   club.changing.delete(who);
-  if (chance.is(0.5)) await admit(world, club, who);
+  if (!isWatching) return;
+  // The subscription of the connection holds again, and there is something to tell.
+  await admit(world, club, who);
+  await club.send(club.owner, 'phone');
 }
 
 /** Two changes of the same head at once: one of them is accepted. */

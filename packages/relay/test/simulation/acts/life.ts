@@ -21,7 +21,7 @@ async function act(world: World, resident: Resident): Promise<void> {
       [6, () => sendMail(world, resident)],
       [5, () => readMail(world, resident)],
       [1, () => changeDevices(world, resident)],
-      [world.homes.length > 1 ? 0.5 : 0, () => move(world, resident)],
+      [world.homes.length > 1 ? 1 : 0, () => move(world, resident)],
       [6, () => actInGroups(world, resident)],
       [4, () => actInChannels(world, resident)],
     ])();

@@ -29,17 +29,23 @@ export class Board {
   readonly #deleted = new Set<number>();
   #last: Promise<unknown> = Promise.resolve();
 
-  private constructor(owner: Resident, channel: TestChannel, journal: Journal) {
-    this.owner = owner;
-    this.host = owner.home;
-    this.channel = channel;
-    this.#journal = journal;
-    this.posts = new Log(`channel ${channel.channelId}`, journal);
+  private constructor(parts: {
+    readonly owner: Resident;
+    readonly host: Home;
+    readonly channel: TestChannel;
+    readonly journal: Journal;
+  }) {
+    this.owner = parts.owner;
+    this.host = parts.host;
+    this.channel = parts.channel;
+    this.#journal = parts.journal;
+    this.posts = new Log(`channel ${this.id}`, parts.journal);
   }
 
   static async create(owner: Resident, journal: Journal): Promise<Board> {
-    const channel = await TestChannel.create(owner.home, owner.person);
-    return new Board(owner, channel, journal);
+    const host = owner.home;
+    const channel = await TestChannel.create(host, owner.person);
+    return new Board({ owner, host, channel, journal });
   }
 
   get id(): string {
