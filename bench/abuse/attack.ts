@@ -110,14 +110,12 @@ export async function openSession(context: TestContext) {
   return { caller, device };
 }
 
-/** Calls in flight of {@link hammer}. */
-const inFlight = 16;
-
 /** Makes calls on one WebSocket: a new one for each answer, whatever the answer is. */
 export function hammer(
   socket: PlainSocket,
   signal: AbortSignal,
   call: (id: number) => { readonly method: string; readonly params: object },
+  inFlight = 16,
 ): void {
   let id = 0;
   const next = () => {

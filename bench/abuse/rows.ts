@@ -11,6 +11,7 @@ import { neverReading } from './never-reading.ts';
 import { newcomers } from './newcomers.ts';
 import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
+import { keySync, outsiderBan, refusedForRate, unknownMembers } from './prices.ts';
 import { slowloris } from './slowloris.ts';
 import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
@@ -37,4 +38,8 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'many-sessions': manySessions,
   'hot-accounts': hotAccounts,
   'hot-groups': hotGroups,
+  'key-sync': keySync,
+  'outsider-ban': outsiderBan,
+  'unknown-members': unknownMembers,
+  'refused-for-rate': refusedForRate,
 };

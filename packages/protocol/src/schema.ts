@@ -12,6 +12,7 @@ import { badRequest, ProtocolError } from './errors.ts';
 import type { Network } from './identity/network.ts';
 import { canonicalJson } from './json/canonical.ts';
 import { factsOf } from './json/facts.ts';
+import { preparedTexts } from './json/prepared.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json/types.ts';
 
 export { type Static, type TSchema, Type } from 'typebox';
@@ -44,6 +45,8 @@ export const AccountId = Type.String({
 export const TypeName = Type.String({ minLength: 1 });
 
 const validators = new WeakMap<TSchema, Validator>();
+/** The schema that a large parsed value passed last: several checks of a call ask for the same. */
+const passed = new WeakMap<object, TSchema>();
 
 /**
  * Checks a value against a schema and narrows it.
@@ -62,9 +65,14 @@ export function checkSchema<S extends TSchema>(
     validator = Compile(schema) as unknown as Validator;
     validators.set(schema, validator);
   }
-  if (validator.Check(value)) return;
+  const isLarge = factsOf(value) !== undefined;
+  if (isLarge && passed.get(value as object) === schema) return;
+  if (validator.Check(value)) {
+    if (isLarge) passed.set(value as object, schema);
+    return;
+  }
   // Listing errors walks the whole value, slowly: of a huge one the place is not worth finding.
-  const isHuge = factsOf(value) !== undefined || countNodes(value, locateNodes) >= locateNodes;
+  const isHuge = isLarge || countNodes(value, locateNodes) >= locateNodes;
   const [first] = isHuge ? [] : validator.Errors(value);
   const at = (first?.instancePath ?? '').replaceAll('/', '.').replace(/^\./, '');
   throw badRequest([path, at].filter((part) => part !== '').join('.'), first?.message ?? 'invalid');
@@ -219,7 +227,7 @@ export function checkCanonicalSize(object: JsonObject, maxBytes: number, path = 
  * @throws ProtocolError `request_too_large`
  */
 export function checkObjectSize(object: JsonObject, maxBytes: number, path = ''): void {
-  checkTextSize(JSON.stringify(object), maxBytes, path);
+  checkTextSize(preparedTexts.get(object) ?? JSON.stringify(object), maxBytes, path);
 }
 
 function checkTextSize(text: string, maxBytes: number, path: string): void {

@@ -73,10 +73,45 @@ export function checkGroupDescription(description: string, path: string): void {
  * @throws ProtocolError `bad_request`
  */
 export function checkAccounts(network: Network, accounts: readonly string[], path: string): void {
+  if (checkedLists.get(accounts) === network) return;
   checkDistinct(accounts, path);
   for (const [index, account] of accounts.entries()) {
     checkAccountId(network, account, `${path}.${index}`);
   }
+}
+
+/** Lists whose accounts were checked in steps, with the network. */
+const checkedLists = new WeakMap<object, Network>();
+
+/** Accounts that one step checks. */
+const stepAccounts = 500;
+
+/**
+ * Checks the accounts of a large list in steps, so that {@link checkAccounts} and
+ * {@link checkMemberKeys} of the same list are fast afterwards.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function* checkAccountsInSteps(
+  network: Network,
+  list: readonly (string | GroupMemberKey)[],
+  path: string,
+): Generator<undefined, void> {
+  if (list.length < stepAccounts) return;
+  const accountOf = (item: string | GroupMemberKey) =>
+    typeof item === 'string' ? item : item.account;
+  checkDistinct(list.map(accountOf), path);
+  for (const [index, item] of list.entries()) {
+    const at = `${path}.${index}`;
+    if (typeof item !== 'string') checkPart(item, at);
+    checkAccountId(
+      network,
+      accountOf(item),
+      typeof item === 'string' ? at : memberPath(at, 'account'),
+    );
+    if (index % stepAccounts === stepAccounts - 1) yield;
+  }
+  checkedLists.set(list, network);
 }
 
 /** Cheaper than all that is asked of each account, so it comes before. */
@@ -93,6 +128,7 @@ export function checkMemberKeys(
   members: readonly GroupMemberKey[],
   path: string,
 ): void {
+  if (checkedLists.get(members) === network) return;
   checkDistinct(
     members.map(({ account }) => account),
     path,

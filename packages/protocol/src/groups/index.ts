@@ -120,6 +120,7 @@ export {
 export {
   ClientSecretBoxes,
   checkGroupParams,
+  checkGroupParamsInSteps,
   type GroupMethodName,
   type GroupParams,
 } from './requests.ts';

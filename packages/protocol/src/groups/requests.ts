@@ -1,7 +1,7 @@
 /** Parameters of the group methods and what a relay checks of them without state (05 §13). */
 import { badRequest } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
-import type { JsonObject } from '../json/types.ts';
+import { isJsonObject, type JsonObject } from '../json/types.ts';
 import { limits } from '../limits.ts';
 import { checkNoNull, checkObjectSize, checkSchema, Sha256, type Static, Type } from '../schema.ts';
 import {
@@ -21,7 +21,7 @@ import {
   GroupUpdate,
 } from './bodies.ts';
 import { checkGroupSecretBox, GroupSecretBox } from './boxes.ts';
-import { AccountBatch, checkAccounts } from './fields.ts';
+import { AccountBatch, checkAccounts, checkAccountsInSteps } from './fields.ts';
 import { GroupId, GroupInviteId } from './ids.ts';
 import { checkGroupMessageEnvelope, GroupMessageEnvelope } from './message.ts';
 import {
@@ -154,6 +154,52 @@ export function checkGroupParams<N extends GroupMethodName>(
   checkMethodRules(network, name, value);
 }
 
+/**
+ * Does the long part of {@link checkGroupParams} in steps, for large parameters that
+ * `parseJsonInSteps` parsed: after each step, the caller may do other work, and
+ * {@link checkGroupParams} of the same value is fast afterwards.
+ *
+ * @throws ProtocolError as {@link checkGroupParams} does
+ * @example
+ * for (const _ of checkGroupParamsInSteps(network, 'group.member.ban', params)) await nextTurn();
+ * checkGroupParams(network, 'group.member.ban', params);
+ */
+export function* checkGroupParamsInSteps(
+  network: Network,
+  name: GroupMethodName,
+  params: JsonObject,
+): Generator<undefined, void> {
+  const { accounts, approval, client_secret_boxes: boxes } = params;
+  checkSchema(groupParams[name], params);
+  yield;
+  if (!reads.has(name)) checkObjectSize(params as JsonObject, limits.groupWriteBytes, 'params');
+  yield;
+  if (Array.isArray(accounts)) yield* checkAccountsInSteps(network, accounts, 'accounts');
+  const members = isJsonObject(approval) ? approval.members : undefined;
+  if (Array.isArray(members)) yield* checkAccountsInSteps(network, members, 'approval.members');
+  if (isJsonObject(boxes)) yield* checkBoxesInSteps(network, boxes as ClientSecretBoxes);
+}
+
+/** Boxes whose accounts and shapes were checked in steps, with the network. */
+const checkedBoxes = new WeakMap<object, Network>();
+
+/** Boxes that one step checks. */
+const stepBoxes = 500;
+
+function* checkBoxesInSteps(
+  network: Network,
+  boxes: ClientSecretBoxes,
+): Generator<undefined, void> {
+  const accounts = Object.keys(boxes);
+  if (accounts.length < stepBoxes) return;
+  yield* checkAccountsInSteps(network, accounts, 'client_secret_boxes');
+  for (const [index, account] of accounts.entries()) {
+    checkGroupSecretBox(boxes[account], `client_secret_boxes.${account}`);
+    if (index % stepBoxes === stepBoxes - 1) yield;
+  }
+  checkedBoxes.set(boxes, network);
+}
+
 function checkMethodRules(network: Network, name: GroupMethodName, value: unknown): void {
   const kind = bodyMethods[name];
   if (kind !== undefined) {
@@ -210,7 +256,7 @@ function checkApproval(
   if (boxed.length !== approved.size || !boxed.every((account) => approved.has(account))) {
     throw badRequest('client_secret_boxes', 'accounts are not those of the approval');
   }
-  checkBoxes(params.client_secret_boxes);
+  checkBoxes(network, params.client_secret_boxes);
 }
 
 function checkPreparation(
@@ -220,14 +266,17 @@ function checkPreparation(
   const { base_commitment, client_secret_commitment, client_secret_boxes: boxes } = params;
   const accounts = Object.keys(boxes);
   if (accounts.length === 0) throw badRequest('client_secret_boxes', 'is empty');
-  checkAccounts(network, accounts, 'client_secret_boxes');
-  checkBoxes(boxes);
+  if (checkedBoxes.get(boxes) !== network) {
+    checkAccounts(network, accounts, 'client_secret_boxes');
+    checkBoxes(network, boxes);
+  }
   if (base_commitment === client_secret_commitment) {
     throw badRequest('client_secret_commitment', 'is the base commitment');
   }
 }
 
-function checkBoxes(boxes: ClientSecretBoxes): void {
+function checkBoxes(network: Network, boxes: ClientSecretBoxes): void {
+  if (checkedBoxes.get(boxes) === network) return;
   for (const [account, box] of Object.entries(boxes)) {
     checkGroupSecretBox(box, `client_secret_boxes.${account}`);
   }

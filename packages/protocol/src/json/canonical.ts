@@ -1,4 +1,5 @@
-import type { JsonObject, JsonValue } from './types.ts';
+import { type PreparedMember, preparedMembers, preparedTexts } from './prepared.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './types.ts';
 
 /**
  * Formats a value as Canonical JSON (chapter 01, section 3): RFC 8785 restricted to safe integers.
@@ -21,8 +22,7 @@ export function canonicalJson(value: JsonValue): string {
       return value ? 'true' : 'false';
     case 'object':
       if (value === null) return 'null';
-      if (Array.isArray(value)) return canonicalArray(value);
-      return canonicalMembers(value as JsonObject);
+      return preparedTexts.get(value) ?? canonicalContainer(value);
     default:
       throw new TypeError(`canonical JSON has no ${typeof value}`);
   }
@@ -60,6 +60,10 @@ function canonicalString(value: string): string {
   return JSON.stringify(value);
 }
 
+function canonicalContainer(value: readonly JsonValue[] | JsonObject): string {
+  return isJsonObject(value) ? canonicalMembers(value) : canonicalArray(value);
+}
+
 function canonicalArray(items: readonly JsonValue[]): string {
   let text = '[';
   for (let index = 0; index < items.length; index += 1) {
@@ -74,6 +78,8 @@ function canonicalMembers(
   omit: readonly string[] = [],
   add: JsonObject = {},
 ): string {
+  const prepared = preparedMembers.get(object);
+  if (prepared !== undefined) return canonicalPrepared(prepared, omit, add);
   let names = Object.keys(object);
   if (omit.length > 0) names = names.filter((name) => !omit.includes(name));
   const added = Object.keys(add);
@@ -98,4 +104,20 @@ function isSorted(names: readonly string[]): boolean {
     if ((names[index - 1] as string) > (names[index] as string)) return false;
   }
   return true;
+}
+
+/** As {@link canonicalMembers}, of an object whose members were formatted in steps. */
+function canonicalPrepared(
+  prepared: readonly PreparedMember[],
+  omit: readonly string[],
+  add: JsonObject,
+): string {
+  const members = prepared.filter(([name]) => !omit.includes(name));
+  for (const name of Object.keys(add).sort()) {
+    const at = members.findIndex(([other]) => other >= name);
+    if (members[at]?.[0] === name) throw new TypeError('canonical JSON has each member once');
+    const member: PreparedMember = [name, canonicalJson(add[name] as JsonValue)];
+    members.splice(at === -1 ? members.length : at, 0, member);
+  }
+  return `{${members.map(([name, text]) => `${canonicalString(name)}:${text}`).join(',')}}`;
 }

@@ -1,4 +1,5 @@
 export * from './canonical.ts';
+export * from './canonical-steps.ts';
 export * from './diagnose.ts';
 export { factsOf, type JsonFacts } from './facts.ts';
 export * from './json-error.ts';

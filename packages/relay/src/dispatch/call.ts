@@ -3,6 +3,7 @@ import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
 import type { Work } from './prices.ts';
+import type { Steps } from './slices.ts';
 
 /**
  * The parameters of a method, checked against its schema. A method that checks its parameters itself
@@ -41,6 +42,8 @@ export interface AnyCall {
    * work. Bytes, listed IDs and rows, and verified signatures are charged without it.
    */
   readonly charge: (work: Work) => void;
+  /** Runs long work without holding the event loop. */
+  readonly inSlices: <T>(steps: Steps<T>) => Promise<T>;
 }
 
 /** A call of one method, with the parameters and the session that its catalogue entry demands. */

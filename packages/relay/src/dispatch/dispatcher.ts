@@ -9,7 +9,7 @@ import {
   methods,
   ProtocolError,
 } from '@posthouse/protocol';
-import type { JsonValue } from '@posthouse/protocol/json';
+import { factsOf, type JsonValue } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
@@ -20,7 +20,7 @@ import { encodeResult } from './encode.ts';
 import { FairTurns } from './fair-turns.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
 import { MeteredVerifier } from './metered-verifier.ts';
-import { checkParams } from './params.ts';
+import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
 import { Slices } from './slices.ts';
@@ -135,11 +135,16 @@ export class Dispatcher {
     const session = await this.#authorize(request, definition);
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
-    if (definition.handlerChecksParams !== true) checkParams(definition, params);
-    const { verifier } = this.#context;
+    const { network, verifier } = this.#context;
+    if (factsOf(params) !== undefined) {
+      await this.slices.run(checkLargeParams(network, definition, params));
+    } else if (definition.handlerChecksParams !== true) {
+      checkParams(definition, params);
+    }
     const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
+      inSlices: (steps) => this.slices.run(steps),
       origin: request.origin,
       address: request.address,
       form: request.query === undefined ? 'object' : 'query',

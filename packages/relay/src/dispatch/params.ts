@@ -1,11 +1,21 @@
 import {
   badRequest,
   checkDepth,
+  checkGroupParamsInSteps,
   checkNoNull,
   checkSchema,
+  type GroupMethodName,
   type MethodDefinition,
+  type Network,
 } from '@posthouse/protocol';
-import { factsOf, isJsonObject, type JsonObject, type JsonValue } from '@posthouse/protocol/json';
+import {
+  factsOf,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  prepareCanonicalJson,
+} from '@posthouse/protocol/json';
+import type { Steps } from './slices.ts';
 
 /** What a catalogue entry, of clients or of relays, says about parameters. */
 export type ParamsDefinition = Pick<
@@ -33,6 +43,31 @@ export function checkParams(
     if (member !== undefined) checkDepth(member, most);
   }
   checkSchema(definition.params, params);
+}
+
+/**
+ * Checks large parameters as {@link checkParams} does, and does in steps what the handler would do at
+ * once: it formats what may be signed, and checks long lists.
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ */
+export function* checkLargeParams(
+  network: Network,
+  definition: MethodDefinition,
+  params: JsonValue,
+): Steps<void> {
+  if (definition.handlerChecksParams !== true) checkParams(definition, params);
+  yield;
+  if (!isJsonObject(params)) return;
+  if (definition.session === 'none') {
+    const { properties = {} } = definition.params as { properties?: Record<string, unknown> };
+    for (const name of Object.keys(properties)) yield* prepareCanonicalJson(params[name]);
+  } else {
+    yield* prepareCanonicalJson(params);
+  }
+  if (definition.capability === 'group.host.v1') {
+    yield* checkGroupParamsInSteps(network, definition.name as GroupMethodName, params);
+  }
 }
 
 function checkNulls(definition: ParamsDefinition, params: JsonObject): void {

@@ -18,6 +18,6 @@ export const groupKeySync: Handler<'group.key.sync'> = async (context, call) => 
     return (await recordDelivery(found, reader, writer)) ? found : undefined;
   });
   call.charge({ sealedKeys: material.keys.length });
-  const keys = await sealKeys(context, material);
+  const keys = await call.inSlices(sealKeys(context, material));
   return { result: { keys, has_more: material.hasMore } };
 };

@@ -1,9 +1,9 @@
 /** Pages of `group.key.sync`: read from a snapshot, sealed after it (05 §4.11). */
-import { setImmediate } from 'node:timers/promises';
 import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
 import type { Caller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import { JsonText, type ResultValue } from '../../dispatch/handler.ts';
+import type { Steps } from '../../dispatch/slices.ts';
 import type { PageSize } from '../../pages/fill-page.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { markDelivered, type StoredInterval } from '../chain/access-store.ts';
@@ -111,19 +111,19 @@ function isCurrent({ authority, messages }: StoredInterval): boolean {
   return authority && messages.to === undefined;
 }
 
-/** Sealing takes a third of a millisecond each: other work runs after so many. */
-const sealBatchSize = 16;
+/** Sealing takes about 150 microseconds each: other work runs after so many. */
+const sealBatchSize = 4;
 
-/** Seals the relay secrets to the device (05 §3.7). */
-export async function sealKeys(
+/** Seals the relay secrets to the device (05 §3.7), in steps. */
+export function* sealKeys(
   { network, random }: Pick<RelayContext, 'network' | 'random'>,
   { groupId: group_id, caller, keys }: KeyMaterial,
-): Promise<ResultValue[]> {
+): Steps<ResultValue[]> {
   const { account, deviceId: device_id, certificate } = caller;
   const { encryption_public_key: deviceKey } = certificate;
   const sealed: ResultValue[] = [];
   for (const [index, { epoch, relaySecret, box }] of keys.entries()) {
-    if (index > 0 && index % sealBatchSize === 0) await setImmediate();
+    if (index > 0 && index % sealBatchSize === 0) yield;
     const secret = decodeBase64url(relaySecret) as Uint8Array;
     const context = { group_id, account, device_id, epoch };
     sealed.push({
