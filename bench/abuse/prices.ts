@@ -1,4 +1,5 @@
 /** Attacks with calls that cost more than others, and with calls that are refused. */
+import type { TestAccount } from '@posthouse/conformance';
 import { deriveAccountId, encodeBase64url } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { groupFixture } from '../../packages/conformance/src/groups/group-fixture.ts';
@@ -15,7 +16,9 @@ export const keySync: Attack = {
     const { group, owner } = await groupFixture(context);
     for (let epoch = 1; epoch < epochs && !signal.aborted; epoch += 1) await group.rotate([owner]);
     const params = { group_id: group.groupId, limit: epochs };
-    hammer(owner.caller.socket, signal, () => ({ method: 'group.key.sync', params }));
+    const caller = await context.wss();
+    await context.authenticateDevice(caller, owner.device);
+    hammer(caller.socket, signal, () => ({ method: 'group.key.sync', params }));
     begun();
     await hold(signal);
   },
@@ -26,13 +29,15 @@ export const outsiderBan: Attack = {
   hasPreparation: true,
   async run(target, signal, begun) {
     await using context = await openKit(target);
-    const { group } = await groupFixture(context);
-    const { caller, device } = await openSession(context);
+    const { group, strangers } = await groupFixture(context, { strangers: 1 });
+    const [outsider] = strangers as [TestAccount];
+    const caller = await context.wss();
+    await context.authenticateDevice(caller, outsider.device);
     const { network } = context;
     const accounts = Array.from({ length: 21_000 }, () =>
       deriveAccountId(network, encodeBase64url(nodeRandom(33))),
     );
-    const params = group.chainBody('group.member.ban', { accounts }, { device });
+    const params = group.chainBody('group.member.ban', { accounts }, outsider);
     hammer(caller.socket, signal, () => ({ method: 'group.member.ban', params }), 2);
     begun();
     await hold(signal);
