@@ -94,6 +94,40 @@ describe('writes', () => {
     expect(await names()).toEqual(['three']);
   });
 
+  test('a transaction with many statements pauses, and shows nothing to others meanwhile', async () => {
+    const seen: number[] = [];
+    let isOver = false;
+    const look = async (): Promise<void> => {
+      if (isOver) return;
+      seen.push((await names()).length);
+      await new Promise((resolve) => setImmediate(resolve));
+      await look();
+    };
+    const looking = look();
+    const many = Array.from({ length: 2_000 }, (_, index) => `item ${index}`);
+    const written = storage.write('a', async (tx) => {
+      for (const name of many) await insert(name)(tx);
+    });
+    const later = storage.write('b', insert('later'));
+    await written;
+    isOver = true;
+    await Promise.all([looking, later]);
+    expect(seen.length).toBeGreaterThan(4);
+    expect(new Set(seen.slice(0, -1))).toEqual(new Set([0]));
+    expect((await names()).length).toBe(2_001);
+  });
+
+  test('a write that waits for anything else after a pause is refused and undone', async () => {
+    const something = Promise.withResolvers<void>();
+    const slow = storage.write('a', async (tx) => {
+      for (let index = 0; index < 1_000; index += 1) await insert(`item ${index}`)(tx);
+      await something.promise;
+    });
+    await expect(slow).rejects.toThrow('a write awaited more than its transaction');
+    something.resolve();
+    expect(await names()).toEqual([]);
+  });
+
   test('more writes than may wait are refused at once', async () => {
     const writes = Array.from({ length: 20_001 }, () => storage.write('a', async () => 1));
     await expect(writes.at(-1)).rejects.toMatchObject({ code: 'temporarily_unavailable' });

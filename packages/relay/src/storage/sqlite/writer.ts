@@ -129,7 +129,7 @@ export class SqliteWriter {
     const tx = new SqliteTransaction(this.#connection, this.#faults);
     let answer: () => void;
     try {
-      const value = await withoutWaiting(waiting.work(tx));
+      const value = await withoutWaiting(tx, waiting.work(tx));
       if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
       this.#connection.run('RELEASE work', []);
       answer = () => waiting.resolve(value);
@@ -150,15 +150,17 @@ export class SqliteWriter {
 
 /**
  * Rejects if a write awaits anything but its transaction, which answers within the same turn of the
- * event loop: waiting for something else would block every other write.
+ * event loop unless it pauses: waiting for something else would block every other write.
  */
-async function withoutWaiting<T>(promise: Promise<T>): Promise<T> {
-  let turn: NodeJS.Immediate | undefined;
-  const nextTurn = new Promise<never>((_, reject) => {
-    turn = setImmediate(() => reject(new Error('a write awaited more than its transaction')));
-  });
+async function withoutWaiting<T>(tx: SqliteTransaction, promise: Promise<T>): Promise<T> {
+  const { promise: waited, reject } = Promise.withResolvers<never>();
+  const check = () => {
+    if (tx.isPaused) turn = setImmediate(check);
+    else reject(new Error('a write awaited more than its transaction'));
+  };
+  let turn = setImmediate(check);
   try {
-    return await Promise.race([promise, nextTurn]);
+    return await Promise.race([promise, waited]);
   } finally {
     clearImmediate(turn);
   }
