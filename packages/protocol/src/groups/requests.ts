@@ -161,8 +161,9 @@ export function checkGroupParams<N extends GroupMethodName>(
  *
  * @throws ProtocolError as {@link checkGroupParams} does
  * @example
- * for (const _ of checkGroupParamsInSteps(network, 'group.member.ban', params)) await nextTurn();
- * checkGroupParams(network, 'group.member.ban', params);
+ * const request = { group_id: 'grp_AAAAAAAAAAAAAAAAAAAAAA', accounts: [] };
+ * const steps = checkGroupParamsInSteps(network, 'group.application.reject', request);
+ * while (steps.next().done !== true) console.log('other work');
  */
 export function* checkGroupParamsInSteps(
   network: Network,

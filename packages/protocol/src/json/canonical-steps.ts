@@ -14,8 +14,10 @@ const stepNames = 4_096;
  * Does nothing for a smaller value.
  *
  * @example
- * for (const _ of prepareCanonicalJson(params)) await nextTurn();
- * canonicalJson(params);
+ * const list = ['a', 'b'];
+ * const steps = prepareCanonicalJson(list);
+ * while (steps.next().done !== true) console.log('other work');
+ * canonicalJson(list); // '["a","b"]'
  */
 export function* prepareCanonicalJson(value: JsonValue | undefined): Generator<undefined, void> {
   if (factsOf(value) !== undefined) yield* prepare(value as JsonValue, 1);
