@@ -61,10 +61,9 @@ async function manage(world: World, club: Club): Promise<void> {
 
 async function admit(world: World, club: Club, who: Resident): Promise<void> {
   const { hints, journal } = world;
-  const agents = [...who.byDeviceId.values()];
   const topic = { kind: 'group', id: club.id } as const;
   club.changing.add(who);
-  hints.reopen(agents, topic);
+  hints.reopen(who.agents, topic);
   const { banned, group } = club;
   const isDone = await club.change(async () => {
     if (banned.has(who)) await group.unban([who.person]);
@@ -74,7 +73,7 @@ async function admit(world: World, club: Club, who: Resident): Promise<void> {
   if (isDone) {
     club.members.add(who);
     journal.record(`${who.name} joined ${club.id}`);
-    hints.resume(agents, topic);
+    hints.resume(who.agents, topic);
   }
   if (club.isWritable) club.changing.delete(who);
 }
