@@ -2,11 +2,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type JsonValue, parseJson } from '@posthouse/protocol/json';
+import { type JsonValue, parseJson, parseJsonInSteps } from '@posthouse/protocol/json';
 import type { RelayContext } from '../packages/relay/src/context.ts';
 import type { ConnectionBinding } from '../packages/relay/src/dispatch/call.ts';
 import type { Dispatcher } from '../packages/relay/src/dispatch/dispatcher.ts';
 import { encodeResult } from '../packages/relay/src/dispatch/encode.ts';
+import { largeText } from '../packages/relay/src/dispatch/slices.ts';
 import { relayMigrations } from '../packages/relay/src/modules.ts';
 import type { Session } from '../packages/relay/src/sessions/session.ts';
 import { migrate } from '../packages/relay/src/storage/migrations.ts';
@@ -84,7 +85,7 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
   }
 
   /**
-   * Calls a method; measured from the text of the parameters to the text of the answer.
+   * Calls a method with parameters, or their text; measured from the text of the parameters to the text of the answer.
    *
    * @param options `as`: the name the cost is reported under, by default the method
    * @throws ProtocolError if the relay refuses the call
@@ -94,14 +95,17 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
     params: unknown,
     { session, as = method }: { readonly session?: Session | undefined; readonly as?: string } = {},
   ): Promise<JsonValue> {
-    const text = JSON.stringify(params);
+    const text = typeof params === 'string' ? params : JSON.stringify(params);
     const bound = session && { session, dead: false };
     const credentials = bound && { bound, ...unsubscribedConnection };
     this.statements.clear();
     const started = performance.now();
     const answer = await this.#dispatcher.answer({
       ...{ method, bytes: text.length, origin, address: '127.0.0.1', credentials },
-      params: () => parseJson(text),
+      params: () =>
+        text.length < largeText
+          ? parseJson(text)
+          : this.#dispatcher.slices.run(parseJsonInSteps(text)),
     });
     const result = answer.ok ? encodeResult(answer.result) : '';
     const milliseconds = performance.now() - started;
