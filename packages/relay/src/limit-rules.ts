@@ -131,3 +131,20 @@ const atLeast: readonly Pair[] = [
   ['dhtPutBurst', 'dhtPutRate'],
   ['peerHandshakeBurst', 'peerHandshakeRate'],
 ];
+
+/**
+ * Returns the limits that are above one that they must not exceed, lowered to it.
+ *
+ * @param isSet whether the operator has set a limit, which is not changed
+ */
+export function lowerDependent(
+  limits: RelayLimits,
+  isSet: (name: string) => boolean,
+): Partial<RelayLimits> {
+  const changed: { -readonly [Name in keyof RelayLimits]?: number } = {};
+  const now = (name: keyof RelayLimits) => changed[name] ?? limits[name];
+  for (const [name, most] of atMost) {
+    if (now(name) > now(most) && !isSet(name)) changed[name] = now(most);
+  }
+  return changed;
+}

@@ -1,6 +1,7 @@
 /** What the process may use, and what each kind of memory takes at the most by its limits. */
 import { totalmem } from 'node:os';
 import { limits as protocolLimits } from '@posthouse/protocol';
+import { lowerDependent } from './limit-rules.ts';
 import type { RelayLimits } from './limits.ts';
 
 /** One kind of memory. */
@@ -98,25 +99,30 @@ const sumOf = (kinds: readonly MemoryKind[]) => kinds.reduce((sum, { bytes }) =>
 
 /** Limits that are lowered to fit, each with the least that it is lowered to. */
 const lowered: Readonly<Partial<Record<keyof RelayLimits, number>>> = {
-  connections: 2_000,
-  strangerConnections: 1_600,
-  receivedBytes: 33_554_432,
-  receivedBytesOfStrangers: 16_777_216,
-  waitingBytes: 33_554_432,
-  waitingBytesOfStrangers: 16_777_216,
-  peerBytes: 67_108_864,
-  subscriptions: 10_000,
-  rememberedCallers: 10_000,
+  connections: 1_000,
+  strangerConnections: 800,
+  receivedBytes: 16_777_216,
+  receivedBytesOfStrangers: 8_388_608,
+  waitingBytes: 16_777_216,
+  waitingBytesOfStrangers: 8_388_608,
+  peerBytes: 33_554_432,
+  peerConnections: 128,
+  subscriptions: 5_000,
+  rememberedCallers: 5_000,
   cachedSessions: 1_000,
   cachedKeys: 1_000,
   verifiedTexts: 1_000,
   rememberedRouteLookups: 10_000,
+  federationRegistryRelays: 2_000,
   federationDescriptors: 200,
   federationPeers: 100,
+  deliveryConcurrency: 64,
+  relayQueries: 64,
 };
 
 /**
- * Lowers limits that the operator has not set, all in the same ratio, until the totals fit `memory`.
+ * Lowers limits that the operator has not set, all in the same ratio, until the totals fit `memory`,
+ * and those that must not be larger than one of them.
  *
  * @param options.available bytes that the process may have
  * @param options.isSet whether the operator has set a limit
@@ -143,7 +149,8 @@ export function fitMemory(
     if (sumOf(memoryKinds({ ...limits, ...at(middle) })) <= allowed) low = middle;
     else high = middle;
   }
-  return at(low);
+  const fitted = at(low);
+  return { ...fitted, ...lowerDependent({ ...limits, ...fitted }, options.isSet) };
 }
 
 const mebibytes = (bytes: number) => `${Math.ceil(bytes / 1_048_576)} MiB`;

@@ -114,8 +114,9 @@ export class Relay implements AsyncDisposable {
    *   can read the keys, or the port is taken
    */
   static async start(values: PartialConfig, options: RelayOptions = {}): Promise<Relay> {
-    const { config } = loadConfig({ values });
-    const problems = checkMemory(config.limits, processMemory());
+    const memory = processMemory();
+    const { config } = loadConfig({ values, memory });
+    const problems = checkMemory(config.limits, memory);
     if (problems.length > 0) throw new ConfigError(problems);
     options.signal?.throwIfAborted();
     await using parts = new AsyncDisposableStack();

@@ -86,7 +86,7 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
   if (problems.length > 0) throw new ConfigError(problems);
   if (layers.memory !== undefined) {
     const { limits } = nested(found);
-    const isSet = (name: string) => sources.get(`limits.${name}`) !== 'default';
+    const isSet = (name: string) => !sources.get(`limits.${name}`)?.startsWith('default');
     for (const [name, value] of Object.entries(
       fitMemory(limits, { available: layers.memory, isSet }),
     )) {

@@ -27,15 +27,28 @@ test('the default is half of what the process may have', () => {
   expect(processMemory()).toBeGreaterThan(0);
 });
 
-test.each([2, 4, 8])('with %d GiB, limits that are not set are lowered until they fit', (size) => {
-  const available = size * gibibyte;
-  const lowered = fitMemory(defaultLimits, { available, isSet: nothingSet });
-  expect(checkMemory({ ...defaultLimits, ...lowered }, available)).toEqual([]);
-  expect(checkRelayLimits({ ...defaultLimits, ...lowered })).toEqual([]);
-  for (const [name, value] of Object.entries(lowered)) {
-    expect(value).toBeLessThanOrEqual(defaultLimits[name as keyof typeof defaultLimits]);
-  }
-  expect(Object.keys(lowered).length === 0).toBe(size === 8);
+test.each([1, 2, 4, 8])(
+  'with %d GiB, limits that are not set are lowered until they fit',
+  (size) => {
+    const available = size * gibibyte;
+    const lowered = fitMemory(defaultLimits, { available, isSet: nothingSet });
+    expect(checkMemory({ ...defaultLimits, ...lowered }, available)).toEqual([]);
+    expect(checkRelayLimits({ ...defaultLimits, ...lowered })).toEqual([]);
+    for (const [name, value] of Object.entries(lowered)) {
+      expect(value).toBeLessThanOrEqual(defaultLimits[name as keyof typeof defaultLimits]);
+    }
+    expect(Object.keys(lowered).length === 0).toBe(size === 8);
+  },
+);
+
+test('limits that must not be larger than a lowered one are lowered with it', () => {
+  const limits = { ...defaultLimits, connectionsPerAddress: 20_000 };
+  const options = { available: 2 * gibibyte, isSet: nothingSet };
+  const { connections, connectionsPerAddress } = fitMemory(limits, options);
+  expect(connections).toBeLessThan(20_000);
+  expect(connectionsPerAddress).toBe(connections);
+  const isSet = (name: string) => name === 'connectionsPerAddress';
+  expect(fitMemory(limits, { ...options, isSet })).not.toHaveProperty('connectionsPerAddress');
 });
 
 test('what the operator has set is not lowered', () => {
@@ -50,7 +63,7 @@ test('what the operator has set is not lowered', () => {
 test('a relay whose limits do not fit does not start', async () => {
   using folder = temporaryFolder();
   const values = { dev: true, data: folder.path, listen: '127.0.0.1:0' };
-  await expect(Relay.start({ ...values, limits: { memory: gibibyte } })).rejects.toThrow(
-    /^limits\.memory: the limits permit \d+ MiB in all, more than 1024 MiB \(set\)/,
+  await expect(Relay.start({ ...values, limits: { memory: gibibyte / 4 } })).rejects.toThrow(
+    /^limits\.memory: the limits permit \d+ MiB in all, more than 256 MiB \(set\)/,
   );
 });
