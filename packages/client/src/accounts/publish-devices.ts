@@ -25,7 +25,8 @@ import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.
 const routeLifetime = 157_680_000;
 
 /**
- * Checks the answer to a published state against the relay's role for the account.
+ * Checks the answer to a published state against the relay's role for the account. The deadline is
+ * one of the relay's clock, and is judged by it.
  * @throws RelayMisbehaviour `wrong_publish_status`, `invalid_staged_until`
  */
 function checkPublished(
@@ -70,7 +71,7 @@ export async function publishDevices(
     certificates: change(current.certificates),
   });
   const answer = await connection.call('device.state.publish', state, { signal });
-  checkPublished(answer, ['accepted'], unixSeconds(core.clock));
+  checkPublished(answer, ['accepted'], connection.relayClock.relayNow());
   await core.store.write((tx) => adoptState(tx, state, core.clock.milliseconds()));
   return state;
 }
@@ -139,7 +140,7 @@ export async function stageAndRoute(
   // A draft that was sent may have made the relay the home, and the state authoritative.
   const statuses = ['staged', 'accepted'] as const;
   const expected = mayBeHome || begun !== undefined ? statuses : statuses.slice(0, 1);
-  checkPublished(answer, expected, unixSeconds(core.clock));
+  checkPublished(answer, expected, connection.relayClock.relayNow());
   const draft = begun ?? (await makeRouteDraft(core, connection, signer));
   return await publishRoute(core, connection, { draft, signer, signal });
 }

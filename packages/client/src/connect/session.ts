@@ -91,8 +91,8 @@ export interface Session {
 }
 
 /**
- * The clock of one relay. The relay's time is used only after it refused ours with `clock_skew`,
- * and only in requests to this relay (02 §9.6).
+ * The clock of one relay. In requests, and only in those to this relay, its time is used only after
+ * it refused ours with `clock_skew` (02 §9.6).
  */
 export class RelayClock {
   readonly #clock: Clock;
@@ -106,6 +106,11 @@ export class RelayClock {
   /** Unix seconds for the times in proofs and requests to this relay. */
   now(): number {
     return unixSeconds(this.#clock) + this.#ahead;
+  }
+
+  /** Unix seconds by the relay's clock as last observed, to judge a deadline that it states. */
+  relayNow(): number {
+    return unixSeconds(this.#clock) + this.#observed;
   }
 
   /** Stores the current time as the relay stated it. */
