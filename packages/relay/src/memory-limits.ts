@@ -11,6 +11,10 @@ export const memoryLimits = {
     250_000,
     'Subscriptions to groups by all connections of the process; to channels as many.',
   ),
+  subscriptionsPerAccount: limit(
+    10_000,
+    'Subscriptions to groups by all connections of one account to the process; to channels as many.',
+  ),
   rememberedCallers: limit(
     100_000,
     'Addresses, accounts or relays whose allowance is remembered, of each kind of allowance.',

@@ -108,6 +108,7 @@ const lowered: Readonly<Partial<Record<keyof RelayLimits, number>>> = {
   peerBytes: 33_554_432,
   peerConnections: 128,
   subscriptions: 5_000,
+  subscriptionsPerAccount: 1_000,
   rememberedCallers: 5_000,
   cachedSessions: 1_000,
   cachedKeys: 1_000,

@@ -123,6 +123,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.receivedBytesPerAccount': 134_217_728,
   'limits.waitingBytesPerAddress': 67_108_864,
   'limits.waitingBytesPerAccount': 134_217_728,
+  'limits.subscriptionsPerAccount': 250_000,
   'limits.unboundTimeout': 3_600_000,
   'limits.stagedStates': 1_000_000,
   'limits.stagedStatesPerAddress': 1_000_000,

@@ -85,6 +85,8 @@ export interface SubscriptionRequest {
   readonly ids: readonly string[];
   /** The largest size of a set that adds an ID. */
   readonly limit: number;
+  /** Subscriptions of the kind by all connections of one account in the process. */
+  readonly perAccount: number;
   /** Subscriptions of the kind by all connections of the process. */
   readonly total: number;
 }

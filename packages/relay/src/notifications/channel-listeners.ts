@@ -42,6 +42,11 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  countOf(account: string): number {
+    return this.#channels.countOf(account);
+  }
+
+  /** @see TopicListeners */
   ids(): string[] {
     return this.#channels.ids();
   }

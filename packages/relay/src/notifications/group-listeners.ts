@@ -56,6 +56,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  countOf(account: string): number {
+    return this.#groups.countOf(account);
+  }
+
+  /** @see TopicListeners */
   ids(): string[] {
     return this.#groups.ids();
   }

@@ -18,6 +18,8 @@ export interface Subscribers {
 export interface TopicListeners {
   /** Subscriptions of all connections of this process. */
   readonly count: number;
+  /** Returns the number of those of one account. */
+  countOf(account: string): number;
   /** Returns the IDs that have listeners in this process. */
   ids(): string[];
   /** Until the result is disposed of, tracks notices of these IDs for listeners that join. */
@@ -36,6 +38,8 @@ export class SubscriberMap<A extends Subscribers> {
   readonly #all = new Map<string, A>();
   readonly #make: (empty: Subscribers) => A;
   readonly #removed: (entry: A) => void;
+  /** Subscriptions of each account that has some. */
+  readonly #byAccount = new Map<string, number>();
   #count = 0;
 
   constructor(make: (empty: Subscribers) => A, removed: (entry: A) => void) {
@@ -46,6 +50,11 @@ export class SubscriberMap<A extends Subscribers> {
   /** @see TopicListeners */
   get count(): number {
     return this.#count;
+  }
+
+  /** @see TopicListeners */
+  countOf(account: string): number {
+    return this.#byAccount.get(account) ?? 0;
   }
 
   get(id: string): A | undefined {
@@ -79,7 +88,7 @@ export class SubscriberMap<A extends Subscribers> {
     const before = listeners.get(listener) ?? noAccess;
     // The first listener has read up to `confirmedAt`.
     if (listeners.size === 0) entry.head = Math.max(entry.head, confirmedAt);
-    if (!listeners.has(listener)) this.#count += 1;
+    if (!listeners.has(listener)) this.#add(listener.account, 1);
     listeners.set(listener, Math.max(before, confirmedAt));
     return before === noAccess && confirmedAt < entry.head ? entry : undefined;
   }
@@ -87,8 +96,15 @@ export class SubscriberMap<A extends Subscribers> {
   leave(listener: Listener, id: string): void {
     const entry = this.#all.get(id);
     if (entry === undefined) return;
-    if (entry.listeners.delete(listener)) this.#count -= 1;
+    if (entry.listeners.delete(listener)) this.#add(listener.account, -1);
     this.#removeIfUnused(entry);
+  }
+
+  #add(account: string, change: 1 | -1): void {
+    this.#count += change;
+    const ofAccount = this.countOf(account) + change;
+    if (ofAccount === 0) this.#byAccount.delete(account);
+    else this.#byAccount.set(account, ofAccount);
   }
 
   #getOrCreate(id: string): A {

@@ -4,6 +4,9 @@ import type { HintQueue } from './hint-queue.ts';
 import type { Listener } from './listener.ts';
 import type { TopicListeners } from './subscribers.ts';
 
+/** Seconds after which a refused subscription may be tried again. */
+const retryAfter = 60;
+
 type Confirm = Parameters<ConnectionBinding['setSubscriptions']>[1];
 
 export interface SubscriptionsParts {
@@ -47,29 +50,34 @@ export class Subscriptions {
   }
 
   async #replace(request: SubscriptionRequest, confirm: Confirm): Promise<void> {
-    const { ids, limit, total } = request;
+    const { ids, limit } = request;
     const adds = ids.some((id) => !this.#ids.has(id));
     if (adds && ids.length > limit) {
       throw badRequest(`${this.#parts.kind}_ids`, `at most ${limit}`);
     }
     // A change between `confirm` and the join is sent to the listener when it joins.
     using _expected = this.#parts.listeners.expect(ids);
-    this.#requireRoom(ids, total);
+    this.#requireRoom(ids, request);
     const confirmed = await confirm();
-    this.#requireRoom([...confirmed.keys()], total);
+    this.#requireRoom([...confirmed.keys()], request);
     this.#apply(confirmed);
   }
 
-  /** @throws ProtocolError `rate_limited` if additions exceed the total of the process */
-  #requireRoom(ids: readonly string[], total: number): void {
+  /**
+   * @throws ProtocolError `rate_limited` if additions exceed the share of the account, or the total of
+   *   the process
+   */
+  #requireRoom(ids: readonly string[], { perAccount, total }: SubscriptionRequest): void {
     const added = ids.filter((id) => !this.#ids.has(id)).length;
     if (added === 0) return;
-    const others = this.#parts.listeners.count - this.#ids.size;
-    if (others + ids.length <= total) return;
-    throw new ProtocolError(
-      'rate_limited',
-      'too many subscriptions at this relay: try again later',
-    );
+    const { listener, listeners } = this.#parts;
+    const growth = ids.length - this.#ids.size;
+    if (listeners.countOf(listener.account) + growth > perAccount) {
+      throw refused('too many subscriptions of this account: end some of them');
+    }
+    if (listeners.count + growth > total) {
+      throw refused('too many subscriptions at this relay: try again later');
+    }
   }
 
   #apply(confirmed: ReadonlyMap<string, number>): void {
@@ -85,4 +93,8 @@ export class Subscriptions {
       listeners.join(listener, id, sequence);
     }
   }
+}
+
+function refused(message: string): ProtocolError {
+  return new ProtocolError('rate_limited', message, { data: { retry_after: retryAfter } });
 }

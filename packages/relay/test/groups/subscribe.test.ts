@@ -214,6 +214,26 @@ describe('02 §13.1: the count rule', () => {
     expect(subscribed()).toEqual(ids(0, 1, 2).sort());
   });
 
+  test('02 §18: one account has a share of the total; others still subscribe', async () => {
+    await relay.restart({ subscriptions: 6, subscriptionsPerAccount: 3 });
+    board = new Connections(relay);
+    const [laptop, phone, other] = [
+      await board.connect(ben, 'laptop'),
+      await board.connect(ben),
+      await board.connect(ann),
+    ];
+    await subscribe({ group_ids: ids(0, 1) }, laptop);
+    await subscribe({ group_ids: ids(0) }, phone);
+    expect(await refusal(subscribe({ group_ids: ids(0, 1) }, phone))).toEqual({
+      code: 'rate_limited',
+      data: { retry_after: 60 },
+    });
+    await subscribe({ group_ids: ids(0, 1, 2) }, other);
+    await subscribe({ group_ids: ids(2) }, phone);
+    laptop.bound.release();
+    await subscribe({ group_ids: ids(0, 1, 2) }, phone);
+  });
+
   test('concurrent calls are checked one after the other', async () => {
     const outcomes = await Promise.all(
       [ids(0, 1), ids(2, 3), ids(0, 1, 2, 3), ids(2)].map((group_ids) =>

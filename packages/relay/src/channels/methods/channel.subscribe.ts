@@ -14,6 +14,7 @@ export const channelSubscribe: Handler<'channel.subscribe'> = async (context, ca
     kind: 'channel',
     ids: wanted,
     limit: limits.channelSubscriptions,
+    perAccount: limits.subscriptionsPerAccount,
     total: limits.subscriptions,
   } as const;
   // Over HTTP the method does not exist.

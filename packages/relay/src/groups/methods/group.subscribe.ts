@@ -19,6 +19,7 @@ export const groupSubscribe: Handler<'group.subscribe'> = async (context, call) 
     kind: 'group',
     ids: wanted,
     limit: limits.groupSubscriptions,
+    perAccount: limits.subscriptionsPerAccount,
     total: limits.subscriptions,
   } as const;
   // Over HTTP the method does not exist.
