@@ -117,6 +117,38 @@ describe('writes', () => {
     expect((await names()).length).toBe(2_001);
   });
 
+  test('statements at once pause together', async () => {
+    let statements = 0;
+    faults.beforeStatement = () => {
+      statements += 1;
+    };
+    const nextTurn = Promise.withResolvers<number>();
+    const written = storage.write('a', async (tx) => {
+      setImmediate(() => nextTurn.resolve(statements));
+      await Promise.all(
+        Array.from({ length: 300 }, async (_, index) => {
+          await insert(`first ${index}`)(tx);
+          await insert(`second ${index}`)(tx);
+        }),
+      );
+    });
+    expect(await nextTurn.promise).toBe(400);
+    await written;
+    expect(statements).toBe(600);
+  });
+
+  test('after SQLite undid a write by itself, none of its statements is stored alone', async () => {
+    await storage.write('a', insert('there'));
+    const lost = storage.write('a', async (tx) => {
+      const undone = tx.run("INSERT OR ROLLBACK INTO things (name, number) VALUES ('there', 1)");
+      await Promise.all([undone, insert('alone')(tx), insert('too')(tx)]);
+    });
+    await expect(lost).rejects.toThrow('UNIQUE');
+    expect(await names()).toEqual(['there']);
+    await storage.write('a', insert('later'));
+    expect(await names()).toEqual(['later', 'there']);
+  });
+
   test('a write that waits for anything else after a pause is refused and undone', async () => {
     const something = Promise.withResolvers<void>();
     const slow = storage.write('a', async (tx) => {

@@ -13,7 +13,8 @@ export class SqliteTransaction implements Writer {
   readonly #faults: StorageFaults;
   #failure: unknown;
   #statements = 0;
-  #pauses = 0;
+  /** Resolves in the next turn, while the transaction waits for it. */
+  #pause: Promise<void> | undefined;
 
   constructor(connection: SqliteConnection, faults: StorageFaults) {
     this.#connection = connection;
@@ -27,24 +28,27 @@ export class SqliteTransaction implements Writer {
 
   /** Whether the transaction waits for its next turn. */
   get isPaused(): boolean {
-    return this.#pauses > 0;
+    return this.#pause !== undefined;
   }
 
   async get<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T | undefined> {
+    while (this.#pause !== undefined) await this.#pause;
     const row = this.#use(sql, (connection) => connection.get(sql, values)) as T | undefined;
-    if (this.#isTurnOver(1)) await this.#pause();
+    this.#count(1);
     return row;
   }
 
   async all<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T[]> {
+    while (this.#pause !== undefined) await this.#pause;
     const rows = this.#use(sql, (connection) => connection.all(sql, values)) as T[];
-    if (this.#isTurnOver(1 + rows.length / 10)) await this.#pause();
+    this.#count(1 + rows.length / 10);
     return rows;
   }
 
   async run(sql: string, ...values: SqlValue[]): Promise<number> {
+    while (this.#pause !== undefined) await this.#pause;
     const changes = this.#use(sql, (connection) => connection.run(sql, values));
-    if (this.#isTurnOver(1)) await this.#pause();
+    this.#count(1);
     return changes;
   }
 
@@ -52,20 +56,23 @@ export class SqliteTransaction implements Writer {
     this.#connection = undefined;
   }
 
-  #isTurnOver(statements: number): boolean {
+  /** Counts statements; after so many, all that follow wait for the next turn. */
+  #count(statements: number): void {
     this.#statements += statements;
-    return this.#statements >= statementsPerTurn;
-  }
-
-  async #pause(): Promise<void> {
+    if (this.#statements < statementsPerTurn) return;
     this.#statements = 0;
-    this.#pauses += 1;
-    await new Promise((resolve) => setImmediate(resolve));
-    this.#pauses -= 1;
+    this.#pause = new Promise((resolve) => {
+      setImmediate(() => {
+        this.#pause = undefined;
+        resolve();
+      });
+    });
   }
 
   #use<T>(sql: string, query: (connection: SqliteConnection) => T): T {
     if (this.#connection === undefined) throw new Error('the transaction has ended');
+    // SQLite may have undone the transaction: another statement would be stored alone.
+    if (this.#failure !== undefined) throw this.#failure;
     this.#faults.beforeStatement?.(sql);
     try {
       return query(this.#connection);
