@@ -63,30 +63,45 @@ export async function unmarkInactive(tx: Writer, { account, deviceId }: DeviceKe
   );
 }
 
-/** A device whose certificate expired. */
-export interface ExpiredDevice extends DeviceKey {
+/** A device with the end of its certificate. */
+export interface ExpiringDevice extends DeviceKey {
   /** End of the certificate, Unix seconds. */
   readonly expiresAt: number;
 }
 
-/** Reads devices whose certificate expired and that are not marked yet, after a given one. */
-export async function readExpiredDevices(
+/** A batch of devices after a given one. */
+interface Batch {
+  readonly now: number;
+  readonly after: ExpiringDevice | undefined;
+  readonly limit: number;
+}
+
+/** Reads devices whose certificate expired and that are not marked yet. */
+export async function readExpiredDevices(tx: Reader, batch: Batch): Promise<ExpiringDevice[]> {
+  return await readBatch(
+    tx,
+    { where: 'noted = 0 AND expires_at <= ?', values: [batch.now] },
+    batch,
+  );
+}
+
+/** Reads devices that were marked when the clock was ahead: their certificate has not expired. */
+export async function readValidAgain(tx: Reader, batch: Batch): Promise<ExpiringDevice[]> {
+  const { now } = batch;
+  const where = 'noted = 1 AND expires_at > ? AND not_before <= ?';
+  return await readBatch(tx, { where, values: [now, now] }, batch);
+}
+
+async function readBatch(
   tx: Reader,
-  {
-    now,
-    after,
-    limit,
-  }: {
-    readonly now: number;
-    readonly after: ExpiredDevice | undefined;
-    readonly limit: number;
-  },
-): Promise<ExpiredDevice[]> {
-  return await tx.all<ExpiredDevice & Row>(
+  { where, values }: { readonly where: string; readonly values: readonly number[] },
+  { after, limit }: Batch,
+): Promise<ExpiringDevice[]> {
+  return await tx.all<ExpiringDevice & Row>(
     `SELECT account, device_id AS "deviceId", expires_at AS "expiresAt" FROM devices
-      WHERE noted = 0 AND expires_at <= ? AND (expires_at, account, device_id) > (?, ?, ?)
+      WHERE ${where} AND (expires_at, account, device_id) > (?, ?, ?)
       ORDER BY expires_at, account, device_id LIMIT ?`,
-    now,
+    ...values,
     after?.expiresAt ?? Number.MIN_SAFE_INTEGER,
     after?.account ?? '',
     after?.deviceId ?? '',
@@ -108,6 +123,23 @@ export async function markExpired(
     now,
   );
   if (marked > 0) await markInactive(tx, { account, deviceId });
+}
+
+/** Removes the mark of an expired certificate, unless it expired or was renewed meanwhile. */
+export async function unmarkValid(
+  tx: Writer,
+  { account, deviceId }: DeviceKey,
+  now: number,
+): Promise<void> {
+  const unmarked = await tx.run(
+    `UPDATE devices SET noted = 0
+      WHERE account = ? AND device_id = ? AND noted = 1 AND expires_at > ? AND not_before <= ?`,
+    account,
+    deviceId,
+    now,
+    now,
+  );
+  if (unmarked > 0) await unmarkInactive(tx, { account, deviceId });
 }
 
 /** Returns when the next certificate expires after `now`. */

@@ -1,11 +1,14 @@
 import type { Job } from '../context.ts';
 import { forEachAggregate, nextRun } from '../jobs/for-each-aggregate.ts';
+import type { AggregateKey } from '../storage/types.ts';
 import { expiredDevicesJobName, inactiveDevicesJobName } from './devices.ts';
 import {
-  type ExpiredDevice,
+  type ExpiringDevice,
   markExpired,
   nextDeviceExpiry,
   readExpiredDevices,
+  readValidAgain,
+  unmarkValid,
 } from './inactive-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './staged-store.ts';
 
@@ -29,20 +32,33 @@ export const stagedStatesJob: Job = {
 };
 
 /**
- * Marks devices whose certificate expired as inactive and wakes the job that ends their access. It
- * also runs while the clock may be wrong: access that should have ended does not wait for that.
+ * Marks devices whose certificate expired as inactive and wakes the job that ends their access; a
+ * device that is valid again, since the clock was set back, is found when it expires again. While
+ * the clock may be wrong it marks none, as access does not come back: calls are refused anyway.
  */
 export const expiredDevicesJob: Job = {
   name: expiredDevicesJobName,
+  deletes: true,
   async run(context, signal) {
     const { clock, jobs, storage } = context;
     const now = clock.now();
+    const common = { job: expiredDevicesJobName, aggregateOf: accountOf };
     await forEachAggregate(context, signal, {
-      job: expiredDevicesJobName,
+      ...common,
+      task: 'valid again',
+      find: (tx, after: ExpiringDevice | undefined) =>
+        readValidAgain(tx, { now, after, limit: batchSize }),
+      work: async (owner, devices) => {
+        await storage.write(owner, async (tx) => {
+          for (const device of devices) await unmarkValid(tx, device, now);
+        });
+      },
+    });
+    await forEachAggregate(context, signal, {
+      ...common,
       task: 'certificates',
-      find: (tx, after: ExpiredDevice | undefined) =>
+      find: (tx, after: ExpiringDevice | undefined) =>
         readExpiredDevices(tx, { now, after, limit: batchSize }),
-      aggregateOf: ({ account }) => `account:${account}`,
       // A renewal locks the account too: it comes before, and nothing is marked, or after.
       work: async (owner, devices) => {
         await storage.write(owner, async (tx) => {
@@ -55,3 +71,5 @@ export const expiredDevicesJob: Job = {
     return nextRun(context, expiredDevicesJobName, next);
   },
 };
+
+const accountOf = ({ account }: ExpiringDevice): AggregateKey => `account:${account}`;

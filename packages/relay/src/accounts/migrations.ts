@@ -176,4 +176,12 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX account_arrivals_by_day ON account_arrivals (day)',
     ],
   },
+  {
+    id: 208,
+    name: 'accounts: expired devices that are valid again',
+    statements: [
+      // After the clock was set back, a job finds the devices that were marked too early.
+      'CREATE INDEX devices_noted ON devices (expires_at, account, device_id) WHERE noted = 1',
+    ],
+  },
 ];

@@ -1,5 +1,8 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { expiredDevicesJob } from '../../src/accounts/jobs.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
+import { ClockGuard } from '../../src/jobs/clock-guard.ts';
+import { JobRunner } from '../../src/jobs/runner.ts';
 import { Connections } from '../fixtures/connections.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readPage } from '../fixtures/group-reader.ts';
@@ -390,6 +393,35 @@ describe('05 §10.3: a certificate that expires', () => {
     expect(await noted()).toEqual([]);
     // It is not found again.
     await relay.runJob(expired);
+    expect(await noted()).toEqual([]);
+  });
+
+  test('is found again if it was found with the clock ahead, which was set right', async () => {
+    await expiring(1_000);
+    relay.clock.advance(1_000);
+    await relay.runJob(expired);
+    relay.clock.advance(-1_000);
+    await relay.runJob(expired);
+    expect(await noted()).toEqual([]);
+    await relay.runJob(ended);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, null] }]);
+    relay.clock.advance(1_000);
+    await relay.runJob(expired);
+    await relay.runJob(ended);
+    expect(await intervals('laptop')).toMatchObject([{ messages: [2, 1] }]);
+    expect(await position()).toEqual({ sequence: 2, epoch: 2 });
+  });
+
+  test('is not looked for while the clock may be wrong', async () => {
+    await expiring(1_000);
+    await using runner = new JobRunner('alone');
+    const guard = new ClockGuard(relay.context);
+    await guard.start();
+    relay.clock.advance(month);
+    const isPaused = vi.spyOn(guard, 'secondsToWait');
+    runner.start(relay.context, [expiredDevicesJob], guard);
+    await vi.waitFor(() => expect(isPaused).toHaveResolvedWith(60));
+    await runner[Symbol.asyncDispose]();
     expect(await noted()).toEqual([]);
   });
 
