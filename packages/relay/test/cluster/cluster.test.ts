@@ -3,7 +3,7 @@
  * one part after another fails. What is right is decided by `checker.ts` from what clients saw.
  */
 import { TestContext } from '@posthouse/conformance';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { chanceOf, seed } from '../support/chance.ts';
 import { withoutNats } from '../support/nats.ts';
 import { check } from './checker.ts';
@@ -152,8 +152,19 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
         () => told() > before,
       );
       await cluster.postgres.start();
+      // The load goes on at the first process that reaches it again.
+      await servedEverywhere();
     });
   });
+
+  /** Waits until each process, asked itself, opens a session. */
+  async function servedEverywhere(): Promise<void> {
+    const phone = people.ann?.phones[0] as Phone;
+    for (const port of cluster.ports) {
+      using line = Line.https(phone, ground, { port });
+      await vi.waitFor(async () => expect(await line.enter()).toBe('ok'), 20_000);
+    }
+  }
 
   test('a nonce that is used at all processes at once succeeds at one of them', async () => {
     for (let round = 0; round < 5; round += 1) {

@@ -81,6 +81,7 @@ export class ProcessLock {
   readonly #lockMode: LockMode;
   readonly #timeouts: PostgresTimeouts;
   readonly #onLost: (error: unknown) => void;
+  #heldAgain: () => void = () => {};
   #client: PostgresClient | undefined;
   #acquiring: Promise<void> = Promise.resolve();
   #retry: NodeJS.Timeout | undefined;
@@ -132,6 +133,11 @@ export class ProcessLock {
     }
   }
 
+  /** Sets what is called each time the lock is held again after its connection was broken. */
+  onHeldAgain(listener: () => void): void {
+    this.#heldAgain = listener;
+  }
+
   /** Asks the server for an answer on the connection of the lock; rejects if there is none. */
   async probe(): Promise<void> {
     if (this.#client === undefined) throw new ConnectionLost('the lock is not held');
@@ -181,7 +187,7 @@ export class ProcessLock {
   #retryLater(onLost: (error: unknown) => void): void {
     if (this.#isClosed) return;
     this.#retry = setTimeout(() => {
-      this.#acquiring = this.#tryAcquire().catch((error: unknown) => {
+      this.#acquiring = this.#tryAcquire().then(this.#heldAgain, (error: unknown) => {
         const isTaken = error instanceof LockTaken;
         if (isTaken) {
           this.#refusal = error;

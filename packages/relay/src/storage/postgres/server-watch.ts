@@ -23,6 +23,8 @@ export class ServerWatch implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #running: Promise<void>;
   #failingSince: number | undefined;
+  /** Ends the pause before the next question. */
+  #pause = new AbortController();
   #isSilent = false;
   #isCutOff = false;
 
@@ -36,6 +38,11 @@ export class ServerWatch implements AsyncDisposable {
     return this.#isSilent;
   }
 
+  /** Asks at once: there is a connection again. */
+  wake(): void {
+    this.#pause.abort();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort();
     await this.#running;
@@ -44,7 +51,10 @@ export class ServerWatch implements AsyncDisposable {
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     const { timeouts } = this.#parts;
-    while (await wait(timeouts.probe, signal)) {
+    while (!signal.aborted) {
+      await wait(timeouts.probe, AbortSignal.any([signal, this.#pause.signal]));
+      if (signal.aborted) return;
+      this.#pause = new AbortController();
       const began = performance.now();
       const isAnswered = await this.#ask();
       if (signal.aborted) return;

@@ -161,6 +161,8 @@ export class PostgresStorage implements Storage {
       },
       reachable: (isReachable) => this.#observer.reachable(isReachable),
     });
+    // A process that is cut off serves again as soon as the server does.
+    this.#lock.onHeldAgain(() => this.#watch.wake());
   }
 
   /** Whether this process holds its lock on the database. */
