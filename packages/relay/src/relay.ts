@@ -236,7 +236,8 @@ async function createContext(
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
-  availability = parts.use(new StorageReach(bus, observed));
+  const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));
+  availability = parts.use(new StorageReach({ bus, probe }, observed));
   const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
   const file = new FileRegistry(network, registryPath(config));
   const registry = new KeptRegistry(

@@ -11,17 +11,31 @@ export class StorageReach implements Availability, Disposable {
   readonly #observed: Pick<RelayContext, 'log' | 'metrics'>;
   readonly #listeners = new Set<() => void>();
   readonly #subscription: Disposable;
+  /** Reads from storage; rejects if that is out of reach. */
+  readonly #probe: () => Promise<unknown>;
   #isReached = true;
-  /** Whether another process reached storage since this one does not. */
+  /** Whether another process reached storage after this one last asked. */
   #isReachedElsewhere = false;
   #isCutOff = false;
+  /** Whether another process asked since the probe under way began. */
+  #isAsked = false;
+  #isProbing = false;
+  #isStopped = false;
 
-  constructor(bus: Bus, observed: Pick<RelayContext, 'log' | 'metrics'>) {
+  constructor(
+    { bus, probe }: { readonly bus: Bus; readonly probe: () => Promise<unknown> },
+    observed: Pick<RelayContext, 'log' | 'metrics'>,
+  ) {
     this.#bus = bus;
+    this.#probe = probe;
     this.#observed = observed;
     this.#subscription = bus.subscribe(({ kind }) => {
-      if (kind === 'storage-lost' && this.#isReached) bus.publish([{ kind: 'storage-reached' }]);
       if (kind === 'storage-reached') this.#isReachedElsewhere = true;
+      if (kind !== 'storage-lost') return;
+      // It may come from the process that answered before: the others answer again.
+      this.#isReachedElsewhere = false;
+      this.#isAsked = true;
+      if (this.#isReached && !this.#isProbing) void this.#answer();
     });
   }
 
@@ -37,7 +51,9 @@ export class StorageReach implements Availability, Disposable {
   /** Called when storage was out of reach for a while, again and again, and when it is reached. */
   update(isReached: boolean): void {
     if (!this.#bus.isShared) return;
-    if (isReached || this.#isReached) this.#isReachedElsewhere = false;
+    // An answer counts until storage was out of reach once more.
+    const isReachedElsewhere = !this.#isReached && this.#isReachedElsewhere;
+    this.#isReachedElsewhere = false;
     this.#isReached = isReached;
     if (isReached && this.#isCutOff) {
       this.#isCutOff = false;
@@ -45,12 +61,32 @@ export class StorageReach implements Availability, Disposable {
     }
     if (isReached || this.#isCutOff) return;
     // Another process may only have been the first to reach it again: this one tries once more.
-    if (this.#isReachedElsewhere || !this.#bus.isConnected) this.#cutOff();
+    if (isReachedElsewhere || !this.#bus.isConnected) this.#cutOff();
     else this.#bus.publish([{ kind: 'storage-lost' }]);
   }
 
   [Symbol.dispose](): void {
+    this.#isStopped = true;
     this.#subscription[Symbol.dispose]();
+  }
+
+  /**
+   * Answers with what a probe finds that began after the question: in an outage of storage as a
+   * whole, this process may only not have noticed yet.
+   */
+  async #answer(): Promise<void> {
+    this.#isProbing = true;
+    while (this.#isAsked && this.#isReached && !this.#isStopped) {
+      this.#isAsked = false;
+      const isReached = await this.#probe().then(
+        () => true,
+        () => false,
+      );
+      if (isReached && this.#isReached && !this.#isAsked && !this.#isStopped) {
+        this.#bus.publish([{ kind: 'storage-reached' }]);
+      }
+    }
+    this.#isProbing = false;
   }
 
   #cutOff(): void {

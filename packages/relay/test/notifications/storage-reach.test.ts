@@ -1,6 +1,5 @@
 import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
-import type { Notice } from '../../src/dispatch/notice.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { StorageReach } from '../../src/notifications/storage-reach.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -9,12 +8,6 @@ import { Metrics } from '../../src/observability/metrics.ts';
 class SharedBus extends MemoryBus {
   override readonly isShared: boolean = true;
   override isConnected = true;
-  /** Whether nothing that is published arrives. */
-  isMuted = false;
-
-  override publish(notices: readonly Notice[]): void {
-    if (!this.isMuted) super.publish(notices);
-  }
 }
 
 let bus: SharedBus;
@@ -25,44 +18,77 @@ beforeEach(() => {
   });
 });
 
-/** A process, and how often it was cut off. */
+/** A process, how often it was cut off, and what it finds when another one asks. */
 function start(on: MemoryBus = bus) {
-  const reach = new StorageReach(on, { metrics: new Metrics(), log: pino({ level: 'silent' }) });
+  const found = { isReached: true, count: 0 };
+  const probe = async () => {
+    found.count += 1;
+    if (!found.isReached) throw new Error('out of reach');
+  };
+  const observed = { metrics: new Metrics(), log: pino({ level: 'silent' }) };
+  const reach = new StorageReach({ bus: on, probe }, observed);
   const cutOffs = { count: 0 };
   reach.onCutOff(() => {
     cutOffs.count += 1;
   });
-  return { reach, cutOffs };
+  return { reach, cutOffs, found };
 }
 
-test('a process that alone cannot reach storage is cut off, once, until it can', () => {
+/** A further probe of the server failed, and the answers of the other processes arrived. */
+async function fail(process: ReturnType<typeof start>): Promise<void> {
+  process.found.isReached = false;
+  process.reach.update(false);
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+test('a process that alone cannot reach storage is cut off, once, until it can', async () => {
   const [one, other] = [start(), start()];
-  one.reach.update(false);
+  await fail(one);
   // The other one may only have been the first to reach it again.
   expect(one.reach.isCutOff).toBe(false);
-  one.reach.update(false);
-  one.reach.update(false);
+  await fail(one);
+  await fail(one);
   expect([one.reach.isCutOff, one.cutOffs.count]).toEqual([true, 1]);
   expect([other.reach.isCutOff, other.cutOffs.count]).toEqual([false, 0]);
   one.reach.update(true);
   expect(one.reach.isCutOff).toBe(false);
-  one.reach.update(false);
-  one.reach.update(false);
+  await fail(one);
+  await fail(one);
   expect([one.reach.isCutOff, one.cutOffs.count]).toEqual([true, 2]);
 });
 
-test('while no process reaches storage none is cut off; when one does again, the others are', () => {
+test('while no process reaches storage none is cut off; when one does again, the others are', async () => {
   const [one, other] = [start(), start()];
-  bus.isMuted = true;
-  other.reach.update(false);
-  one.reach.update(false);
-  bus.isMuted = false;
-  for (const { reach } of [one, other, one, other]) reach.update(false);
+  // The other one did not notice yet.
+  other.found.isReached = false;
+  await fail(one);
+  await fail(one);
+  expect([one.reach.isCutOff, other.found.count]).toEqual([false, 2]);
+  for (const process of [other, one, other, one]) await fail(process);
   expect([one.reach.isCutOff, other.reach.isCutOff]).toEqual([false, false]);
   other.reach.update(true);
-  one.reach.update(false);
-  one.reach.update(false);
+  other.found.isReached = true;
+  await fail(one);
+  await fail(one);
   expect([one.reach.isCutOff, other.reach.isCutOff]).toEqual([true, false]);
+});
+
+test('an answer counts no more when the process that answered asks itself', async () => {
+  const [one, other] = [start(), start()];
+  await fail(one);
+  await fail(other);
+  await fail(one);
+  expect([one.reach.isCutOff, other.reach.isCutOff]).toEqual([false, false]);
+});
+
+test('a question that comes during a probe is answered by the next one', async () => {
+  const [one, other] = [start(), start()];
+  one.reach.update(false);
+  // The probe under way succeeds, the next one does not.
+  other.found.isReached = false;
+  await fail(one);
+  await fail(one);
+  expect([one.reach.isCutOff, other.found.count]).toEqual([false, 3]);
 });
 
 test('a process that reaches neither storage nor the bus is cut off', () => {
