@@ -46,7 +46,7 @@ export function memoryKinds(limits: RelayLimits): MemoryKind[] {
   });
   return [
     kind('the program and its database', bytesOf.program),
-    kind('bytes being received', limits.receivedBytes, 'receivedBytes'),
+    kind('requests, and what is read', limits.receivedBytes, 'receivedBytes'),
     kind('bytes waiting to be sent', formsOfAnswer * limits.waitingBytes, 'waitingBytes'),
     kind('bytes of other relays', limits.peerBytes, 'peerBytes'),
     kind('connections', bytesOf.connection * limits.connections, 'connections'),

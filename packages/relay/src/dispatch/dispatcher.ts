@@ -19,6 +19,7 @@ import type { AnyCall, ConnectionBinding } from './call.ts';
 import { encodeResult } from './encode.ts';
 import { FairTurns } from './fair-turns.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
+import { LargeReads } from './large-reads.ts';
 import { MeteredVerifier } from './metered-verifier.ts';
 import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
@@ -31,6 +32,8 @@ export interface DecodedRequest {
   readonly method: string;
   /** Bytes that arrived, for the price. */
   readonly bytes: number;
+  /** Whether {@link Dispatcher.takeKnown} has taken the price of what is known. */
+  readonly isPaid?: boolean;
   /** Parses the text of the parameters, before all other checks but the rate; may throw. */
   readonly params: () => JsonValue | Promise<JsonValue>;
   /** Decodes the parameters of a `GET`, once the session is known; may throw. */
@@ -57,6 +60,8 @@ export type Answer =
 export class Dispatcher {
   /** Runs the long work of all calls. */
   readonly slices = new Slices();
+  /** Reads the large texts of all calls. */
+  readonly largeReads = new LargeReads(this.slices);
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
@@ -116,6 +121,15 @@ export class Dispatcher {
   }
 
   /**
+   * Takes the price of a call of which only the bytes are known.
+   *
+   * @throws ProtocolError `rate_limited` with the seconds to wait
+   */
+  takeKnown(payer: Payer, bytes: number): void {
+    this.#allowances.take(payer, 1 + priceOf({ bytes }));
+  }
+
+  /**
    * Whether a payer owes all that it can owe, so that further refusals cost it nothing: a transport
    * takes its time with what it sends.
    */
@@ -126,7 +140,7 @@ export class Dispatcher {
   async #call(request: DecodedRequest): Promise<JsonText | null> {
     const payer = payerOf(request);
     await this.#turns.take(`${payer.kind} ${payer.id}`);
-    this.#allowances.take(payer, this.#knownPrice(request));
+    if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
     this.#checkAvailable();

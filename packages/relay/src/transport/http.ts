@@ -30,7 +30,8 @@ import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
-import { largeText, type Slices } from '../dispatch/slices.ts';
+import type { LargeReads } from '../dispatch/large-reads.ts';
+import { largeText } from '../dispatch/slices.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
@@ -145,12 +146,12 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         callers.set(request, await identify(parts, route, { request, reply }));
       },
       handler: async (request, reply) => {
-        const { address, token, owner } = callers.get(request) as Caller;
+        const { address, token, owner, bytes } = callers.get(request) as Caller;
         const body = request.body as Buffer | undefined;
         const answer = await dispatcher.answer({
           method: definition.name,
           bytes: body?.length ?? 0,
-          params: () => bodyParams(request, { verb, slices: dispatcher.slices }),
+          params: () => bodyParams(request, { verb, owner, bytes, reads: dispatcher.largeReads }),
           ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
           address,
@@ -226,17 +227,27 @@ function queryParams(request: FastifyRequest, definition: MethodDefinition): Jso
   return decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
 }
 
+interface BodyReading extends Pick<Caller, 'owner' | 'bytes'> {
+  readonly verb: string;
+  readonly reads: LargeReads;
+}
+
 /** Parses the parameter object, before any other check (02 §18). */
 async function bodyParams(
   request: FastifyRequest,
-  { verb, slices }: { readonly verb: string; readonly slices: Slices },
+  { verb, owner, bytes, reads }: BodyReading,
 ): Promise<JsonValue> {
   const body = request.body as Buffer | undefined;
   if (body === undefined || body.length === 0) return {};
   if (verb !== 'GET') checkBodyHeaders(request);
-  const text = decodeUtf8(body);
-  const isLarge = text.length >= largeText;
-  const value = isLarge ? await slices.run(parseJsonInSteps(text)) : parseJson(text);
+  const begin = () => {
+    bytes.holdParsed(body);
+    return decodeUtf8(body);
+  };
+  const value =
+    body.length >= largeText
+      ? await reads.run(`${owner.kind} ${owner.id}`, () => parseJsonInSteps(begin()))
+      : parseJson(begin());
   if (verb === 'GET') checkNoBody(value);
   return value;
 }

@@ -6,6 +6,7 @@ import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { parsedBytes } from './parsed-bytes.ts';
 
 export interface RequestBytesParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
@@ -85,6 +86,17 @@ export class RequestBytes {
     } finally {
       this.#fail = undefined;
     }
+  }
+
+  /**
+   * Counts what is read of a body, before it is read.
+   *
+   * @throws ProtocolError `rate_limited` if it is too much
+   */
+  holdParsed(body: Uint8Array): void {
+    const { response, context } = this.#parts;
+    // A hold that grew after the end would never end.
+    if (response.closed || !this.#hold.add(parsedBytes(body))) throw tooManyBytes(context);
   }
 }
 

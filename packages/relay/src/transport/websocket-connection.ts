@@ -26,6 +26,7 @@ import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
 import { Liveness } from './liveness.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
+import { parsedBytes } from './parsed-bytes.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
@@ -43,6 +44,13 @@ export interface ConnectionParts {
   /** Called with the account when the connection has a session, without it when that ended. */
   readonly sessionChanged: (account: string | undefined) => void;
   readonly ended: () => void;
+}
+
+/** A text as it arrived. */
+interface ReceivedText {
+  readonly bytes: Buffer;
+  /** Whether it was charged before it was read. */
+  readonly isPaid: boolean;
 }
 
 /** One client's WebSocket: its requests in progress, its binding, and its notifications. */
@@ -144,13 +152,16 @@ export class WebSocketConnection {
       return;
     }
     const bytes = data as Buffer;
-    if (bytes.length < largeText) this.#request(bytes, readEnvelope(bytes));
-    else void this.#readLarge(bytes);
+    if (bytes.length < largeText) {
+      this.#request({ bytes, isPaid: false }, readEnvelope(bytes));
+    } else {
+      void this.#readLarge(bytes);
+    }
   }
 
-  /** Reads a large request in slices; it counts as one under way meanwhile. */
+  /** Pays for a large request, then reads it in slices; it counts as one under way meanwhile. */
   async #readLarge(bytes: Buffer): Promise<void> {
-    const { context, dispatcher } = this.#parts;
+    const { context } = this.#parts;
     if (this.#outstanding.size + this.#reading >= context.limits.outstandingRequests) {
       this.#refuse(bytes, encodeFailure(guessId(bytes), tooManyRequests()));
       return;
@@ -161,39 +172,61 @@ export class WebSocketConnection {
       return;
     }
     this.#reading += 1;
-    const envelope = await dispatcher.slices.run(readEnvelopeInSteps(bytes));
+    const envelope = await this.#readPaid(bytes, hold);
     this.#reading -= 1;
     hold[Symbol.dispose]();
-    if (!this.#isClosed) this.#request(bytes, envelope);
+    if (!this.#isClosed) this.#request({ bytes, isPaid: true }, envelope);
     if (this.#isStopping) this.#closeWhenIdle();
   }
 
-  #request(bytes: Buffer, envelope: RpcRequest | RefusedRequest): void {
+  async #readPaid(bytes: Buffer, hold: ByteHold): Promise<RpcRequest | RefusedRequest> {
+    const { context, dispatcher } = this.#parts;
+    const { owner } = this.#incoming;
+    try {
+      dispatcher.takeKnown(owner, bytes.length);
+      return await dispatcher.largeReads.run(`${owner.kind} ${owner.id}`, () => {
+        if (this.#isClosed || !hold.add(parsedBytes(bytes))) throw tooManyBytes(context);
+        return readEnvelopeInSteps(bytes);
+      });
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      return { kind: 'refused', answer: encodeFailure(guessId(bytes), error) };
+    }
+  }
+
+  #request({ bytes, isPaid }: ReceivedText, envelope: RpcRequest | RefusedRequest): void {
+    const refuse = (answer: string) => this.#refuse(bytes, answer, isPaid);
     if (envelope.kind === 'refused') {
-      this.#refuse(bytes, envelope.answer);
+      refuse(envelope.answer);
       return;
     }
     const { id, method } = envelope;
     if (this.#outstanding.has(id)) {
       const reason = 'a request with this id is in progress';
-      this.#refuse(bytes, encodeRefusal(id, rpcErrors.invalid_request, reason));
+      refuse(encodeRefusal(id, rpcErrors.invalid_request, reason));
       return;
     }
     const underWay = this.#outstanding.size + this.#reading;
     if (underWay >= this.#parts.context.limits.outstandingRequests) {
-      this.#refuse(bytes, encodeFailure(id, tooManyRequests()));
+      refuse(encodeFailure(id, tooManyRequests()));
       return;
     }
     const hold = this.#incoming.holdRequest();
-    if (!hold.add(bytes.length)) {
-      this.#refuse(bytes, encodeFailure(id, tooManyBytes(this.#parts.context)));
+    if (!hold.add(bytes.length + parsedBytes(bytes))) {
+      refuse(encodeFailure(id, tooManyBytes(this.#parts.context)));
       return;
     }
     this.#outstanding.add(id);
-    this.#requests.add({ method, hold, start: () => this.#answer(envelope, bytes.length, hold) });
+    const { length } = bytes;
+    const start = () => this.#answer(envelope, { length, isPaid }, hold);
+    this.#requests.add({ method, hold, start });
   }
 
-  async #answer({ id, method, params }: RpcRequest, length: number, hold: ByteHold): Promise<void> {
+  async #answer(
+    { id, method, params }: RpcRequest,
+    { length, isPaid }: { readonly length: number; readonly isPaid: boolean },
+    hold: ByteHold,
+  ): Promise<void> {
     using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
     const connection = this;
@@ -216,6 +249,7 @@ export class WebSocketConnection {
     const answer = await dispatcher.answer({
       method,
       bytes: length,
+      isPaid,
       params: () => params,
       origin,
       address,
@@ -231,8 +265,8 @@ export class WebSocketConnection {
   }
 
   /** Answers a request that is not decoded, or not admitted: it costs as much as a call. */
-  #refuse(bytes: Uint8Array, answer: string): void {
-    this.#parts.dispatcher.chargeRefused(this.#incoming.owner, bytes.length);
+  #refuse(bytes: Uint8Array, answer: string, isPaid = false): void {
+    if (!isPaid) this.#parts.dispatcher.chargeRefused(this.#incoming.owner, bytes.length);
     this.#send(answer);
     this.#slowDown();
   }

@@ -1,5 +1,6 @@
 /** Texts of 64 KiB and more are read in slices, with the answers that smaller ones get. */
 import { expect, test } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
@@ -53,4 +54,32 @@ test('02 §18: a large request that is being read is one under way', async () =>
   socket.socket.send(request(2, `,"unknown":"${'x'.repeat(70_000)}"`));
   expect(await socket.answer(2)).toHaveProperty('error.code', -32030);
   expect(await socket.answer(1)).toHaveProperty('result.nonce');
+});
+
+test('02 §18: what is read of a text counts, before it is read', async () => {
+  const { receivedBytesPerAddress } = defaultLimits;
+  await using strict = await ServedRelay.start({ limits: { receivedBytesPerAddress } });
+  using socket = await strict.socket();
+  const lists = `{"account":"${ann.account}","lists":[${Array(200_000).fill('[1]').join(',')}]}`;
+  const plain = `{"account":"${ann.account}","unknown":"${'x'.repeat(800_000)}"}`;
+  const send = (id: number, params: string) =>
+    socket.send(`{"jsonrpc":"2.0","id":${id},"method":"auth.challenge","params":${params}}`);
+  const message = { verb: 'POST', path: '/auth/challenge', headers: json };
+  expect(await send(1, lists)).toMatchObject({ id: 1, error: { code: -32030 } });
+  expect(codeOf(await strict.http().send({ ...message, body: lists }))).toBe('rate_limited');
+  expect(await send(2, plain)).toHaveProperty('result.nonce');
+  expect(codeOf(await strict.http().send({ ...message, body: plain }))).toBe('ok');
+});
+
+test('02 §18: a large text without an allowance is refused before it is read', async () => {
+  const limits = { addressRate: 1, addressBurst: 40 };
+  await using strict = await ServedRelay.start({ limits });
+  using socket = await strict.socket();
+  const broken = (id: number) => `{"jsonrpc":"2.0","id":${id},${'x'.repeat(100_000)}`;
+  // 25 units each; the second one goes into debt.
+  expect(await socket.send(broken(1))).toHaveProperty('error.code', -32700);
+  expect(await socket.send(broken(2))).toHaveProperty('error.code', -32700);
+  const { id, error } = await socket.send(broken(3));
+  expect([id, error?.code]).toEqual([3, -32030]);
+  expect(error?.data).toHaveProperty('retry_after');
 });
