@@ -78,13 +78,22 @@ export interface Clock {
 
 /** Verifies signatures off the main thread, with a bounded cache of imported keys. */
 export interface Verifier {
-  /** @throws ProtocolError `invalid_signature` when any check fails */
-  verify(checks: readonly SignatureCheck[], what: string): Promise<void>;
+  /**
+   * @param payer who pays for the call; its verifications wait in turn with those of others
+   * @throws ProtocolError `invalid_signature` when any check fails; `temporarily_unavailable` if too
+   *   many of the payer's wait
+   */
+  verify(checks: readonly SignatureCheck[], what: string, payer?: string): Promise<void>;
   /**
    * Verifies an object unless the same text verified before. `text` contains everything that the
    * signatures cover. The cache is bounded.
    */
-  verifyOnce(text: string, checks: () => readonly SignatureCheck[], what: string): Promise<void>;
+  verifyOnce(
+    text: string,
+    checks: () => readonly SignatureCheck[],
+    what: string,
+    payer?: string,
+  ): Promise<void>;
 }
 
 /** The relay's own keys. */

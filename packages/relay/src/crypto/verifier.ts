@@ -5,11 +5,15 @@ import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthous
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
 import { digest } from '../digest.ts';
+import { Rotation } from '../rotation.ts';
 
 export interface VerifierLimits {
   /** Verifications on the thread pool at once. */
   readonly parallel: number;
-  /** Waiting verifications; more are refused. */
+  /**
+   * Waiting verifications. A payer may add some while fewer of its own wait than there is room left:
+   * a payer with many is refused first, and leaves room to the others.
+   */
   readonly waiting: number;
   /** Cached imported public keys. */
   readonly keys: number;
@@ -25,14 +29,15 @@ export const defaultVerifierLimits: VerifierLimits = {
 };
 
 /**
- * Verifies signatures on libuv's thread pool, so that the event loop is not blocked. Caches imported
- * keys (importing costs a good part of a verification) and the digests of verified texts.
+ * Verifies signatures on libuv's thread pool, so that the event loop is not blocked, in rotation of
+ * those who pay for them. Caches imported keys (importing costs a good part of a verification) and the
+ * digests of verified texts.
  */
 export class ThreadPoolVerifier implements Verifier {
   readonly #limits: VerifierLimits;
   readonly #keys: BoundedMap<string, KeyObject>;
   readonly #verified: BoundedMap<string, true>;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Rotation<() => void>();
   #running = 0;
 
   constructor(limits: VerifierLimits = defaultVerifierLimits) {
@@ -41,8 +46,8 @@ export class ThreadPoolVerifier implements Verifier {
     this.#verified = new BoundedMap(limits.texts);
   }
 
-  async verify(checks: readonly SignatureCheck[], what: string): Promise<void> {
-    const results = await Promise.all(checks.map((check) => this.#verifyOne(check)));
+  async verify(checks: readonly SignatureCheck[], what: string, payer = ''): Promise<void> {
+    const results = await Promise.all(checks.map((check) => this.#verifyOne(check, payer)));
     if (results.every(Boolean)) return;
     throw new ProtocolError('invalid_signature', `${what}: signature does not verify`);
   }
@@ -51,19 +56,21 @@ export class ThreadPoolVerifier implements Verifier {
     text: string,
     checks: () => readonly SignatureCheck[],
     what: string,
+    payer = '',
   ): Promise<void> {
     // `what` separates kinds of objects: the same text may be checked under different rules.
     const key = digest(`${what}\n${text}`);
     if (this.#verified.get(key) !== undefined) return;
-    await this.verify(checks(), what);
+    await this.verify(checks(), what, payer);
     this.#verified.set(key, true);
   }
 
-  async #verifyOne({ scheme, publicKey, message, signature }: SignatureCheck): Promise<boolean> {
+  async #verifyOne(check: SignatureCheck, payer: string): Promise<boolean> {
+    const { scheme, publicKey, message, signature } = check;
     if (!isAcceptableSignature(scheme, signature)) return false;
     const imported = this.#imported(scheme, publicKey);
     if (imported === undefined) return false;
-    await this.#waitForTurn();
+    await this.#waitForTurn(payer);
     try {
       const { digest: hash, key } = verifyOptions(scheme, imported);
       return await new Promise((resolve, reject) => {
@@ -86,23 +93,24 @@ export class ThreadPoolVerifier implements Verifier {
     return imported;
   }
 
-  async #waitForTurn(): Promise<void> {
+  async #waitForTurn(payer: string): Promise<void> {
     if (this.#running < this.#limits.parallel) {
       this.#running += 1;
       return;
     }
-    if (this.#waiting.length >= this.#limits.waiting) {
+    const room = this.#limits.waiting - this.#waiting.size;
+    if (this.#waiting.sizeOf(payer) >= room) {
       throw new ProtocolError(
         'temporarily_unavailable',
         'too many signatures to verify: try again later',
       );
     }
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    await new Promise<void>((resolve) => this.#waiting.add(payer, resolve));
   }
 
   /** Passes the turn to the next waiting verification, if any. */
   #endTurn(): void {
-    const next = this.#waiting.shift();
+    const next = this.#waiting.take();
     if (next === undefined) this.#running -= 1;
     else next();
   }

@@ -155,7 +155,8 @@ export class Dispatcher {
     } else if (definition.handlerChecksParams !== true) {
       checkParams(definition, params);
     }
-    const context = { ...this.#context, verifier: new MeteredVerifier(verifier, charge) };
+    const metered = new MeteredVerifier(verifier, `${payer.kind} ${payer.id}`, charge);
+    const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
       inSlices: (steps) => this.slices.run(steps),

@@ -2,19 +2,21 @@ import type { SignatureCheck } from '@posthouse/protocol/crypto';
 import type { Verifier } from '../context.ts';
 import type { Work } from './prices.ts';
 
-/** Reports the signatures that are verified for one call; those known from a cache cost nothing. */
+/** Verifies for one call and reports the signatures; those known from a cache cost nothing. */
 export class MeteredVerifier implements Verifier {
   readonly #inner: Verifier;
+  readonly #payer: string;
   readonly #report: (work: Work) => void;
 
-  constructor(inner: Verifier, report: (work: Work) => void) {
+  constructor(inner: Verifier, payer: string, report: (work: Work) => void) {
     this.#inner = inner;
+    this.#payer = payer;
     this.#report = report;
   }
 
   async verify(checks: readonly SignatureCheck[], what: string): Promise<void> {
     this.#report({ signatures: checks.length });
-    await this.#inner.verify(checks, what);
+    await this.#inner.verify(checks, what, this.#payer);
   }
 
   async verifyOnce(...[text, checks, what]: Parameters<Verifier['verifyOnce']>): Promise<void> {
@@ -23,6 +25,6 @@ export class MeteredVerifier implements Verifier {
       this.#report({ signatures: found.length });
       return found;
     };
-    await this.#inner.verifyOnce(text, counted, what);
+    await this.#inner.verifyOnce(text, counted, what, this.#payer);
   }
 }

@@ -101,7 +101,7 @@ test('what is remembered has a bound', async () => {
 });
 
 test('more than may wait are refused for now, and the rest is verified', async () => {
-  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 2 });
+  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 4 });
   const outcomes = await Promise.allSettled(
     Array.from({ length: 5 }, () => verifier.verify([check('ed25519')], 'x')),
   );
@@ -114,4 +114,20 @@ test('more than may wait are refused for now, and the rest is verified', async (
   ]);
   expect(outcomes[4]).toMatchObject({ reason: { code: 'temporarily_unavailable' } });
   await verifier.verify([check('ed25519')], 'x');
+});
+
+test('a payer with many delays another by one, and is refused before it', async () => {
+  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 8 });
+  const ended: string[] = [];
+  const verify = (payer: string) =>
+    verifier.verify([check('ed25519')], 'x', payer).then(
+      () => ended.push(payer),
+      () => ended.push(`${payer} refused`),
+    );
+  // One is under way, four wait, and the others find no room.
+  const many = Array.from({ length: 7 }, () => verify('many'));
+  const few = [verify('few'), verify('few')];
+  await Promise.all([...many, ...few]);
+  const refused = ['many refused', 'many refused'];
+  expect(ended).toEqual([...refused, 'many', 'many', 'few', 'many', 'few', 'many', 'many']);
 });

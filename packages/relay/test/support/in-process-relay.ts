@@ -239,14 +239,15 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   #verifier(): Verifier {
     const inner = new ThreadPoolVerifier();
     return {
-      verify: async (checks, what) => {
+      verify: async (...args) => {
         const { meanwhile } = this;
         this.meanwhile = undefined;
         await meanwhile?.();
-        await inner.verify(checks, what);
+        await inner.verify(...args);
       },
-      verifyOnce: async (text, checks, what) => {
-        await inner.verifyOnce(text, checks, what);
+      verifyOnce: async (...args) => {
+        const [, , what] = args;
+        await inner.verifyOnce(...args);
         if (!proofs.has(what)) return;
         const { afterProof } = this;
         this.afterProof = undefined;
