@@ -89,6 +89,7 @@ export async function endOldestSessions(
     endedAtOnce,
     left.count,
   );
+  if (rows.length > 0) await logSessionEnd(tx, set.account);
   return rows.map(({ token_hash: id }) => id);
 }
 

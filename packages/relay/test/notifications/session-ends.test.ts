@@ -8,7 +8,12 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
 import { readSessionEnds } from '../../src/sessions/session-ends-store.ts';
-import { capSessions, insertSession, revokeSessions } from '../../src/sessions/session-store.ts';
+import {
+  capSessions,
+  endOldestSessions,
+  insertSession,
+  revokeSessions,
+} from '../../src/sessions/session-store.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
 import type { StorageFaults } from '../../src/storage/types.ts';
@@ -95,6 +100,16 @@ describe('02 §10.3: without any notice', () => {
     expect(ann.dead).toBe(false);
     clock.advance(1);
     expect(ann.dead).toBe(true);
+  });
+
+  test('02 §18: a session that ended for newer ones ends here too', async () => {
+    const [ann, bob] = [await connected('ann'), await connected('bob')];
+    const none = { count: 0, except: undefined };
+    await storage.write('test', (tx) =>
+      endOldestSessions(tx, { kind: 'all', account: 'ann' }, none),
+    );
+    await readAgain();
+    expect([ann.dead, bob.dead]).toEqual([true, false]);
   });
 
   test('any number of sessions end in one reading', async () => {
