@@ -103,8 +103,8 @@ function pauseOf(
 }
 
 /**
- * Returns how many more deliveries of a lane may start. An eighth of the calls that a relay allows is
- * for queries, which wait for no delivery then. The last quarter of all slots is for lanes
+ * Returns how many more deliveries of a lane may start. An eighth of the calls that a relay allows, and
+ * at least one of two or more, is for queries, which wait for no delivery then. The last quarter of all slots is for lanes
  * with nothing under way, so that a few hanging relays do not delay the others.
  *
  * @param claimed deliveries of other lanes that are about to start
@@ -121,7 +121,7 @@ function freeSlots(
       ? limits.deliveryLookups
       : Math.min(
           limits.deliveriesPerRelay,
-          Math.ceil((relayClient.callsAtOnce(destination) * 7) / 8),
+          Math.max(1, Math.floor((relayClient.callsAtOnce(destination) * 7) / 8)),
         );
   const own = running.of(destination);
   const first = own === 0 ? Math.min(1, free) : 0;

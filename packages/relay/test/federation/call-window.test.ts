@@ -196,7 +196,7 @@ describe('07 §C2: the window', () => {
     relayCallsHold: 300,
   };
   const fill = async (window: CallWindow) =>
-    await Promise.all(Array.from({ length: window.size }, () => window.take(signal)));
+    await Promise.all(Array.from({ length: window.size }, () => window.take('query', signal)));
 
   test('is halved once by all resets of one time, and stays below what was too many', async () => {
     const clock = new ManualClock();
@@ -227,7 +227,7 @@ describe('07 §C2: the window', () => {
   test('does not grow while calls use less than half of it, and begins again after a failure', async () => {
     const window = new CallWindow({ clock: new ManualClock(), limits });
     for (let call = 0; call < 100; call += 1) {
-      using place = await window.take(signal);
+      using place = await window.take('query', signal);
       window.answered(place);
     }
     expect(window.size).toBe(32);
@@ -235,5 +235,23 @@ describe('07 §C2: the window', () => {
     expect(window.size).toBeGreaterThan(40);
     window.failed();
     expect(window.size).toBe(32);
+  });
+
+  test('gives a free place to queries before deliveries, and to one delivery in eight', async () => {
+    const window = new CallWindow({
+      clock: new ManualClock(),
+      limits: { ...limits, relayCallsFirst: 1 },
+    });
+    const order: string[] = [];
+    const first = await window.take('delivery', signal);
+    const call = async (kind: 'query' | 'delivery', name: string) => {
+      using _place = await window.take(kind, signal);
+      order.push(name);
+    };
+    const calls = [call('delivery', 'a'), call('delivery', 'b')];
+    calls.push(...Array.from({ length: 9 }, (_, index) => call('query', String(index))));
+    first[Symbol.dispose]();
+    await Promise.all(calls);
+    expect(order.join('')).toBe('0123456a78b');
   });
 });

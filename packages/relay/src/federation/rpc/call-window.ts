@@ -1,4 +1,3 @@
-import { Slots } from '@posthouse/peer';
 import type { Clock } from '../../context.ts';
 import type { RelayLimits } from '../../limits.ts';
 
@@ -6,6 +5,10 @@ interface CallWindowOptions {
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly limits: Pick<RelayLimits, 'relayCallsAtOnce' | 'relayCallsFirst' | 'relayCallsHold'>;
 }
+
+/** Queries that a client waits for take the next place; at the most so many before a delivery. */
+export type CallKind = 'query' | 'delivery';
+const queriesInARow = 7;
 
 /** The place of one call in the window; disposing of it gives it back. */
 export interface CallPlace extends Disposable {
@@ -28,7 +31,10 @@ export interface CallPlace extends Disposable {
 export class CallWindow {
   readonly #clock: CallWindowOptions['clock'];
   readonly #limits: CallWindowOptions['limits'];
-  readonly #slots: Slots;
+  readonly #waiting = { query: new Set<() => void>(), delivery: new Set<() => void>() };
+  #used = 0;
+  /** Queries that took a place since the last delivery that waited. */
+  #queries = 0;
   #size: number;
   /** Fewer than were too many when a stream was reset. */
   #known: number;
@@ -47,7 +53,6 @@ export class CallWindow {
     this.#limits = limits;
     this.#known = limits.relayCallsAtOnce;
     this.#size = Math.min(limits.relayCallsFirst, this.#known);
-    this.#slots = new Slots(this.#size);
   }
 
   /** Calls that may be under way at once. */
@@ -57,14 +62,29 @@ export class CallWindow {
 
   /** Calls under way or waiting. */
   get calls(): number {
-    return this.#slots.used + this.#slots.waiting;
+    return this.#used + this.#waiting.query.size + this.#waiting.delivery.size;
   }
 
-  /** Waits for a place. @throws the signal's reason when it aborts */
-  async take(signal: AbortSignal): Promise<CallPlace> {
-    const atOnce = await this.#slots.take(signal);
-    this.#begun += 1;
-    return { atOnce, number: this.#begun, [Symbol.dispose]: () => this.#slots.give() };
+  /** Waits for a place; queries do not wait for deliveries. @throws the signal's reason */
+  async take(kind: CallKind, signal: AbortSignal): Promise<CallPlace> {
+    signal.throwIfAborted();
+    const waiting = this.#waiting[kind];
+    const granted = Promise.withResolvers<CallPlace>();
+    const grant = () => {
+      signal.removeEventListener('abort', stop);
+      this.#used += 1;
+      this.#begun += 1;
+      const give = { [Symbol.dispose]: () => this.#give() };
+      granted.resolve({ atOnce: this.#used, number: this.#begun, ...give });
+    };
+    const stop = () => {
+      waiting.delete(grant);
+      granted.reject(signal.reason);
+    };
+    signal.addEventListener('abort', stop, { once: true });
+    waiting.add(grant);
+    this.#grant();
+    return await granted.promise;
   }
 
   /** Records that the relay answered a call. */
@@ -104,6 +124,25 @@ export class CallWindow {
   #resize(size: number): void {
     this.#size = size;
     this.#answers = 0;
-    this.#slots.resize(size);
+    this.#grant();
+  }
+
+  #give(): void {
+    this.#used -= 1;
+    this.#grant();
+  }
+
+  #grant(): void {
+    const { query, delivery } = this.#waiting;
+    while (this.#used < this.#size && query.size + delivery.size > 0) {
+      const isQuery = query.size > 0 && (delivery.size === 0 || this.#queries < queriesInARow);
+      this.#queries = isQuery && delivery.size > 0 ? this.#queries + 1 : 0;
+      const queue = isQuery ? query : delivery;
+      for (const grant of queue) {
+        queue.delete(grant);
+        grant();
+        break;
+      }
+    }
   }
 }

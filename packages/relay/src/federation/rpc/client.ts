@@ -19,7 +19,7 @@ import type { PeerFaults } from '../peer-faults.ts';
 import { rpcProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
 import { type TimeLimit, timeLimit } from '../time-limit.ts';
-import { type CallPlace, CallWindow } from './call-window.ts';
+import { type CallKind, type CallPlace, CallWindow } from './call-window.ts';
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics' | 'network'>;
 
@@ -47,6 +47,7 @@ interface Request {
 
 /** A request or notification. */
 interface Sending<T> {
+  readonly kind: CallKind;
   /** The result if it is certain that nothing was sent. */
   readonly unsent: T;
   /** The result if a stream was reset, and it is not sent again. */
@@ -85,6 +86,7 @@ export class RpcClient implements RelayClient {
     const id = this.#lastId;
     const bytes = utf8(encodeRequest(id, method, params));
     const answer = await this.#send<RelayAnswer>(relayId, {
+      kind: method === 'message.deliver' ? 'delivery' : 'query',
       unsent: { kind: 'unreachable' },
       unknown: { kind: 'unknown' },
       use: (use) => this.#exchange(use, { id, bytes }),
@@ -98,6 +100,7 @@ export class RpcClient implements RelayClient {
   async notify(relayId: string, name: RelayNotificationName, params: JsonObject): Promise<boolean> {
     const notification = utf8(encodeRelayNotification(name, params));
     return await this.#send(relayId, {
+      kind: 'delivery',
       unsent: false,
       unknown: false,
       use: async ({ stream, place }) => {
@@ -115,7 +118,7 @@ export class RpcClient implements RelayClient {
   }
 
   /** Sends within the window and the time limit of a call. */
-  async #send<T>(relayId: string, { unsent, unknown, use }: Sending<T>): Promise<T> {
+  async #send<T>(relayId: string, { kind, unsent, unknown, use }: Sending<T>): Promise<T> {
     const { clock, limits } = this.#context;
     const { health, stopping } = this.#parts;
     const window = this.#windowOf(relayId);
@@ -124,7 +127,7 @@ export class RpcClient implements RelayClient {
     for (let repeats = 0; ; repeats += 1) {
       const otherwise = repeats === 0 ? unsent : unknown;
       if (health.pausedUntil(relayId) !== undefined) return otherwise;
-      const place = await window.take(limit.signal).catch(() => undefined);
+      const place = await window.take(kind, limit.signal).catch(() => undefined);
       if (place === undefined) return otherwise;
       const opened = await this.#open(relayId, limit);
       if (opened === undefined) {
