@@ -168,7 +168,7 @@ export class Dispatcher {
     if (notices.length > 0) this.#context.bus.publish(notices);
     const answer = result === null ? null : new JsonText(encodeResult(result));
     charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
-    if (session !== undefined && notices.length === 0) await this.#confirmLate(session, asOf);
+    if (session !== undefined && isRead(definition)) await this.#confirmLate(session, asOf);
     return answer;
   }
 
@@ -198,7 +198,8 @@ export class Dispatcher {
 
   /**
    * Confirms the session of a call that took long, or during which this process was stopped: what was
-   * read is not answered to a device that was removed meanwhile. A write is answered as it was made.
+   * read is not answered to a device that was removed meanwhile. A write is answered as it was made,
+   * also one that found nothing to change.
    *
    * @throws ProtocolError `unauthorized`
    */
@@ -282,6 +283,11 @@ export class Dispatcher {
     connection.end(session);
     throw noSession();
   }
+}
+
+/** Whether a method writes nothing: it has a `GET`, or subscribes a connection. */
+function isRead({ http }: MethodDefinition): boolean {
+  return http.length === 0 || http.includes('GET');
 }
 
 /** Returns the session that a request carries, whether its method asks for one or not. */
