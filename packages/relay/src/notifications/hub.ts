@@ -11,7 +11,7 @@ export interface ListenersByKind {
   readonly channel: ChannelListeners;
 }
 
-/** The device connections of this process; passes notices of the bus on to them. */
+/** The connections of this process that are bound to a session; passes notices of the bus on to them. */
 export class Hub implements Disposable {
   readonly listeners: ListenersByKind;
   readonly #byAccount = new Map<string, Set<Listener>>();

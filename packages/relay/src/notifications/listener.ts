@@ -1,13 +1,14 @@
 import type { SubscriptionKind } from '../dispatch/call.ts';
-import type { DeviceSession } from '../sessions/session.ts';
+import type { Session } from '../sessions/session.ts';
 import type { Hint } from './hint.ts';
 
-/** A connection that is bound to a device session. */
+/** A connection that is bound to a session. */
 export interface Listener {
   readonly account: string;
+  /** Empty for an account session: no hint and no removal of a device concerns it. */
   readonly deviceId: string;
   /** The current session; a renewal replaces it. */
-  readonly session: Pick<DeviceSession, 'id' | 'expiresAt'>;
+  readonly session: Pick<Session, 'id' | 'expiresAt'>;
   /** Sends a hint, or drops it if the session is no longer valid (02 §12.3). */
   hint(hint: Hint): void;
   /** Ends the session: no pushes, no subscriptions, a dead binding (02 §10.3, §10.5). */

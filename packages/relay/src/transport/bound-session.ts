@@ -36,8 +36,8 @@ export class BoundSession implements Listener {
         listeners: hub.listeners[kind],
       });
     this.#subscriptions = { group: subscriptions('group'), channel: subscriptions('channel') };
-    // Revocations must reach it from now on; hints only after enable().
-    if (session.mode === 'device') hub.add(this);
+    // The end of the session must reach it from now on; hints only after enable().
+    hub.add(this);
   }
 
   get session(): Session {
@@ -53,6 +53,7 @@ export class BoundSession implements Listener {
     return this.#session.account;
   }
 
+  /** @see Listener */
   get deviceId(): string {
     return this.#session.mode === 'device' ? this.#session.deviceId : '';
   }

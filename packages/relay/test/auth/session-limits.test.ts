@@ -105,6 +105,22 @@ describe('02 §18: a connection whose session ended for newer ones', () => {
     expect(await sync()).toHaveProperty('error.code', -32001);
   });
 
+  test('is not bound to an account session any more', async () => {
+    const other = await relay.socket();
+    await relay.bindAccount(other, ann);
+    const publish = async () => await other.call('device.state.publish', await ann.state());
+    const open = async (count: number) => {
+      for (let number = 0; number < count; number += 1) {
+        relay.clock.advance(60);
+        await relay.logInAccount(ann);
+      }
+    };
+    await open(3);
+    expect(await publish()).toHaveProperty('result');
+    await open(1);
+    expect(await publish()).toHaveProperty('error.code', -32001);
+  });
+
   test('stays bound if it is the one that is renewed: the next oldest ends', async () => {
     const opened = await open(3);
     expect(await relay.bindDevice(socket, ann.device())).toHaveProperty('result.token');
