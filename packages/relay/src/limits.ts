@@ -241,7 +241,10 @@ export const RelayLimits = Type.Object({
     16,
     'Requests of one HTTP connection that are under way or wait for the answer before theirs.',
   ),
-  waitingRequestCharge: limit(4_096, 'Bytes that such a waiting request counts.'),
+  waitingRequestCharge: limit(
+    4_096,
+    'Bytes that such a waiting request counts, and one under way on a WebSocket at least.',
+  ),
   frameCharge: limit(64, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
   chunkCharge: limit(
     256,

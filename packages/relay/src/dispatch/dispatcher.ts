@@ -139,8 +139,9 @@ export class Dispatcher {
 
   async #call(request: DecodedRequest): Promise<JsonText | null> {
     const payer = payerOf(request);
-    await this.#turns.take(`${payer.kind} ${payer.id}`);
+    // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
+    await this.#turns.take(`${payer.kind} ${payer.id}`);
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
     this.#checkAvailable();

@@ -1,5 +1,6 @@
 import { nextTick } from 'node:process';
 import type { Clock } from '../context.ts';
+import { Rotation } from './rotation.ts';
 
 /** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
 const budget = 4;
@@ -12,8 +13,7 @@ const callsPerTurn = 8;
  */
 export class FairTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** By owner, in the order of their turns. */
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting = new Rotation<() => void>();
   /** When the first call of this turn of the event loop began. */
   #beganAt: number | undefined;
   #begun = 0;
@@ -26,17 +26,14 @@ export class FairTurns {
   /** Resolves when the owner may begin a call. */
   take(owner: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const queue = this.#waiting.get(owner);
-    if (queue === undefined) this.#waiting.set(owner, [resolve]);
-    else queue.push(resolve);
+    this.#waiting.add(owner, resolve);
     if (!this.#isWorking) this.#beginNext();
     return promise;
   }
 
   /** Begins the next call if this turn of the event loop has time for it. */
   #beginNext(): void {
-    const [first] = this.#waiting;
-    if (first === undefined) return;
+    if (this.#waiting.isEmpty) return;
     const now = this.#clock.monotonic();
     if (this.#beganAt === undefined) {
       this.#beganAt = now;
@@ -46,13 +43,9 @@ export class FairTurns {
         if (!this.#isWorking) this.#beginNext();
       });
     } else if (now - this.#beganAt >= budget || this.#begun >= callsPerTurn) return;
-    const [owner, queue] = first;
-    this.#waiting.delete(owner);
-    const begin = queue.shift();
-    if (queue.length > 0) this.#waiting.set(owner, queue);
     this.#isWorking = true;
     this.#begun += 1;
-    begin?.();
+    this.#waiting.take()?.();
     // After all microtasks: the call has ended then, or waits for something.
     queueMicrotask(() =>
       nextTick(() => {

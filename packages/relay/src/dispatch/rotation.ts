@@ -1,34 +1,14 @@
-/** A queue of which the first item is taken in constant time. */
-class Queue<T> {
-  #items: (T | undefined)[] = [];
-  #taken = 0;
-
-  get size(): number {
-    return this.#items.length - this.#taken;
-  }
-
-  push(item: T): void {
-    this.#items.push(item);
-  }
-
-  shift(): T | undefined {
-    const item = this.#items[this.#taken];
-    if (this.size === 0) return undefined;
-    this.#items[this.#taken] = undefined;
-    this.#taken += 1;
-    if (2 * this.#taken >= this.#items.length) {
-      this.#items = this.#items.slice(this.#taken);
-      this.#taken = 0;
-    }
-    return item;
-  }
-}
+import { Queue } from './queue.ts';
 
 /** What waits, in rotation of its owners: an owner with many items delays another by one. */
 export class Rotation<T> {
   /** In the order of their turns. */
   readonly #owners = new Queue<string>();
   readonly #items = new Map<string, Queue<T>>();
+
+  get isEmpty(): boolean {
+    return this.#items.size === 0;
+  }
 
   /** Adds an item after the others of its owner. */
   add(owner: string, item: T): void {

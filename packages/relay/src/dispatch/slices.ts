@@ -1,3 +1,5 @@
+import { Queue } from './queue.ts';
+
 /** Texts of so many UTF-16 units and more are parsed in slices; shorter ones at once. */
 export const largeText = 65_536;
 
@@ -9,7 +11,7 @@ export type Steps<T> = Generator<undefined, T, undefined>;
  * in turn, however many there are. One value for all callers of a process.
  */
 export class Slices {
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting = new Queue<() => void>();
   #isScheduled = false;
 
   /** Runs work to its end; throws what it throws. */
@@ -34,7 +36,7 @@ export class Slices {
     setImmediate(() => {
       this.#isScheduled = false;
       this.#waiting.shift()?.();
-      if (this.#waiting.length > 0) this.#schedule();
+      if (this.#waiting.size > 0) this.#schedule();
     });
   }
 }

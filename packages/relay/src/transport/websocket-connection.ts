@@ -212,7 +212,8 @@ export class WebSocketConnection {
       return;
     }
     const hold = this.#incoming.holdRequest();
-    if (!hold.add(bytes.length + parsedBytes(bytes))) {
+    const { waitingRequestCharge } = this.#parts.context.limits;
+    if (!hold.add(Math.max(waitingRequestCharge, bytes.length + parsedBytes(bytes)))) {
       refuse(encodeFailure(id, tooManyBytes(this.#parts.context)));
       return;
     }

@@ -1,6 +1,7 @@
 /** Texts of 64 KiB and more are read in slices, with the answers that smaller ones get. */
 import { expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
+import { parsedBytes } from '../../src/transport/parsed-bytes.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
@@ -82,4 +83,19 @@ test('02 §18: a large text without an allowance is refused before it is read', 
   const { id, error } = await socket.send(broken(3));
   expect([id, error?.code]).toEqual([3, -32030]);
   expect(error?.data).toHaveProperty('retry_after');
+});
+
+test('02 §18: a request under way counts 4 KiB at least', async () => {
+  const params = `{"account":"${ann.account}",${members(50_000)}}`;
+  const large = `{"jsonrpc":"2.0","id":1,"method":"auth.challenge","params":${params}}`;
+  const bytes = large.length + parsedBytes(Buffer.from(large));
+  await using strict = await ServedRelay.start({
+    limits: { receivedBytesPerAddress: bytes + 4_000 },
+  });
+  using socket = await strict.socket();
+  socket.socket.send(large);
+  expect(await socket.send('{"jsonrpc":"2.0","id":2,"method":"relay.info"}')).toMatchObject({
+    ...{ id: 2, error: { code: -32030 } },
+  });
+  expect(await socket.answer(1)).toHaveProperty('result.nonce');
 });
