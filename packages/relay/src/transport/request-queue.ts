@@ -1,5 +1,5 @@
-import { isMethodName, type MethodDefinition, methods } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { answerBytes } from './answer-bytes.ts';
 import type { ByteHold } from './byte-ledger.ts';
 
 export interface RequestQueueParts {
@@ -65,9 +65,6 @@ export class RequestQueue implements Disposable {
 
   #expectedBytes({ method }: QueuedRequest): number {
     const { limits } = this.#parts.context;
-    const definition: MethodDefinition | undefined = isMethodName(method)
-      ? methods[method]
-      : undefined;
-    return limits.messageCharge + (definition?.page === undefined ? 0 : limits.pageBytes);
+    return limits.messageCharge + answerBytes(limits, method);
   }
 }

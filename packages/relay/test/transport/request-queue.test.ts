@@ -43,6 +43,20 @@ test('small requests start at once, pages while the half of the buffer has room 
   expect(started.length).toBe(34);
 });
 
+test('answers that are no page count what each method answers at the most', () => {
+  const started = (method: string) => {
+    const made = queue(4_194_304);
+    made.add(method, 64);
+    return made.started.length;
+  };
+  // A device state has up to 128 KiB, an invitation what a write may have.
+  expect(started('device.state.resolve')).toBe(15);
+  expect(started('group.invite.resolve')).toBe(1);
+  for (const method of ['profile.resolve', 'account.route.resolve', 'group.subscribe', 'unknown']) {
+    expect(started(method)).toBe(64);
+  }
+});
+
 test('the next page starts when the peer has taken one, or the answer is small', async () => {
   const { requests, peer, started, add, answer } = queue(4_194_304);
   add('channel.read', 8);
