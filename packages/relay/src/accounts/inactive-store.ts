@@ -78,35 +78,32 @@ interface Batch {
 
 /** Reads devices whose certificate expired and that are not marked yet. */
 export async function readExpiredDevices(tx: Reader, batch: Batch): Promise<ExpiringDevice[]> {
-  return await readBatch(
-    tx,
-    { where: 'noted = 0 AND expires_at <= ?', values: [batch.now] },
-    batch,
+  return await tx.all<ExpiringDevice & Row>(
+    `SELECT account, device_id AS "deviceId", expires_at AS "expiresAt" FROM devices
+      WHERE noted = 0 AND expires_at <= ? AND (expires_at, account, device_id) > (?, ?, ?)
+      ORDER BY expires_at, account, device_id LIMIT ?`,
+    batch.now,
+    ...following(batch),
+    batch.limit,
   );
 }
 
 /** Reads devices that were marked when the clock was ahead: their certificate has not expired. */
 export async function readValidAgain(tx: Reader, batch: Batch): Promise<ExpiringDevice[]> {
-  const { now } = batch;
-  const where = 'noted = 1 AND expires_at > ? AND not_before <= ?';
-  return await readBatch(tx, { where, values: [now, now] }, batch);
-}
-
-async function readBatch(
-  tx: Reader,
-  { where, values }: { readonly where: string; readonly values: readonly number[] },
-  { after, limit }: Batch,
-): Promise<ExpiringDevice[]> {
   return await tx.all<ExpiringDevice & Row>(
     `SELECT account, device_id AS "deviceId", expires_at AS "expiresAt" FROM devices
-      WHERE ${where} AND (expires_at, account, device_id) > (?, ?, ?)
+      WHERE noted = 1 AND expires_at > ? AND not_before <= ?
+        AND (expires_at, account, device_id) > (?, ?, ?)
       ORDER BY expires_at, account, device_id LIMIT ?`,
-    ...values,
-    after?.expiresAt ?? Number.MIN_SAFE_INTEGER,
-    after?.account ?? '',
-    after?.deviceId ?? '',
-    limit,
+    batch.now,
+    batch.now,
+    ...following(batch),
+    batch.limit,
   );
+}
+
+function following({ after }: Batch): [number, string, string] {
+  return [after?.expiresAt ?? Number.MIN_SAFE_INTEGER, after?.account ?? '', after?.deviceId ?? ''];
 }
 
 /** Marks a device as inactive unless its certificate was renewed meanwhile. */
