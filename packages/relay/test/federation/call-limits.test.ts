@@ -30,6 +30,48 @@ test('07 §C2: calls to one relay that are under way or wait are limited; one mo
   expect(await Promise.race([...all, Promise.resolve(pending)])).toBe(pending);
 });
 
+test('07 §C2: the 30 seconds of a relay begin with a place; waiting for one is no failure', async () => {
+  const clock = new ManualClock();
+  const limits = { ...defaultLimits, relayCallsFirst: 1, relayCallsAtOnce: 1 };
+  const opened: AbortSignal[] = [];
+  const openStream = (_relay: string, _protocol: string, signal: AbortSignal) => {
+    opened.push(signal);
+    return new Promise((_, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason)),
+    );
+  };
+  const failed = vi.fn();
+  const stopping = new AbortController().signal;
+  const log = { debug: () => {} };
+  const client = new RpcClient(
+    { clock, limits, log, metrics: new Metrics(), network } as never,
+    {
+      connections: { openStream },
+      health: { pausedUntil: () => undefined, failed },
+      stopping,
+    } as never,
+  );
+  const call = () => client.call(relayId, 'profile.resolve', {});
+  const first = call();
+  await vi.waitFor(() => expect(opened).toHaveLength(1));
+  clock.advance(20);
+  const second = call();
+  const late = call();
+  clock.advance(10);
+  expect(await first).toEqual({ kind: 'unreachable' });
+  await vi.waitFor(() => expect(opened).toHaveLength(2));
+  expect(failed).toHaveBeenCalledTimes(1);
+  // The last one has waited for 30 seconds, the second has had 20.
+  clock.advance(20);
+  expect(await late).toEqual({ kind: 'unreachable' });
+  expect(opened[1]?.aborted).toBe(false);
+  expect(failed).toHaveBeenCalledTimes(1);
+  clock.advance(10);
+  expect(await second).toEqual({ kind: 'unreachable' });
+  expect(failed).toHaveBeenCalledTimes(2);
+  expect(opened).toHaveLength(2);
+});
+
 test('07 §C2: a stream whose peer does not end its side is reset after ten seconds', async () => {
   const clock = new ManualClock();
   const read = Promise.withResolvers<never>();

@@ -37,6 +37,8 @@ interface Use extends OpenedStream {
   readonly place: CallPlace;
   /** Whether it is sent again if the relay resets the stream because there are too many. */
   readonly mayRepeat: boolean;
+  /** Whether another connection was lost before, so that this one has less than the whole time. */
+  readonly isInstead: boolean;
 }
 
 interface Request {
@@ -117,25 +119,29 @@ export class RpcClient implements RelayClient {
     });
   }
 
-  /** Sends within the window and the time limit of a call. */
+  /**
+   * Sends within the window. What waits for a place here says nothing about the other relay, which
+   * has its whole time once there is one; no place is taken after as long again.
+   */
   async #send<T>(relayId: string, { kind, unsent, unknown, use }: Sending<T>): Promise<T> {
     const { clock, limits } = this.#context;
     const { health, stopping } = this.#parts;
     const window = this.#windowOf(relayId);
     if (stopping.aborted || window.calls >= limits.relayCalls) return unsent;
-    using limit = timeLimit(clock, limits.relayCallTimeout, stopping);
+    using waiting = timeLimit(clock, limits.relayCallTimeout, stopping);
     for (let repeats = 0; ; repeats += 1) {
       const otherwise = repeats === 0 ? unsent : unknown;
       if (health.pausedUntil(relayId) !== undefined) return otherwise;
-      const place = await window.take(kind, limit.signal).catch(() => undefined);
+      const place = await window.take(kind, waiting.signal).catch(() => undefined);
       if (place === undefined) return otherwise;
+      using limit = timeLimit(clock, limits.relayCallTimeout, stopping);
       const opened = await this.#open(relayId, limit);
       if (opened === undefined) {
         place[Symbol.dispose]();
         return otherwise;
       }
       const mayRepeat = repeats < limits.relayCallRepeats;
-      const result = await use({ ...opened, limit, place, mayRepeat });
+      const result = await use({ ...opened, limit, place, mayRepeat, isInstead: false });
       if (result !== repeat) return result;
     }
   }
@@ -179,7 +185,7 @@ export class RpcClient implements RelayClient {
       stream.reset();
       const next = await this.#afterError(error, use);
       if (next !== repeat && 'stream' in next) {
-        return await this.#exchange({ ...use, ...next }, request);
+        return await this.#exchange({ ...use, ...next, isInstead: true }, request);
       }
       place[Symbol.dispose]();
       return next;
@@ -193,7 +199,7 @@ export class RpcClient implements RelayClient {
   /** Returns another stream to send the request on, or what follows without one. */
   async #afterError(
     error: unknown,
-    { connection, limit, place, mayRepeat }: Use,
+    { connection, limit, place, mayRepeat, isInstead }: Use,
   ): Promise<OpenedStream | RelayAnswer | typeof repeat> {
     const { connections, faults, health, stopping } = this.#parts;
     const { relayId } = connection.peer;
@@ -214,6 +220,7 @@ export class RpcClient implements RelayClient {
       if (mayRepeat) return repeat;
     }
     window.failed();
+    if (limit.isOver && isInstead) return { kind: 'unknown' };
     if (limit.isOver) connections.retire(connection);
     // Another process of that relay may answer the next call in time.
     if (limit.isOver && connections.isConnected(relayId)) return { kind: 'unknown' };
