@@ -137,6 +137,7 @@ describe('layers', () => {
         sessionsPerMinute: 10_000,
         sessionsOfDevice: 10_000,
         sessionsOfAccount: 100_000,
+        subscriptionsPerAccount: 250_000,
         connectionsPerAddress: 20_000,
         routeLookupRate: 10_000,
         routeLookupBurst: 100_000,
