@@ -74,7 +74,7 @@ export class Dispatcher {
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });
-    this.#turns = new FairTurns();
+    this.#turns = new FairTurns(context.clock);
   }
 
   /**
@@ -141,9 +141,9 @@ export class Dispatcher {
     const payer = payerOf(request);
     // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
-    const { method, definition, handler } = this.#find(request.method);
-    await this.#turns.take(`${payer.kind} ${payer.id}`, definition.page !== undefined);
+    await this.#turns.take(`${payer.kind} ${payer.id}`);
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
+    const { method, definition, handler } = this.#find(request.method);
     this.#checkAvailable();
     const text = await request.params();
     const asOf = this.#sessionsAsOf();

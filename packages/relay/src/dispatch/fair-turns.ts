@@ -1,48 +1,57 @@
+import { nextTick } from 'node:process';
+import type { Clock } from '../context.ts';
 import { Rotation } from './rotation.ts';
 
-/** Calls begun in one turn of the event loop; one that makes a page counts as all of them. */
-const callsPerTurn = 64;
-
-interface Waiting {
-  readonly isPage: boolean;
-  readonly begin: () => void;
-}
+/** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
+const budget = 4;
+/** Calls begun in one turn at most: each takes some of a later turn too. */
+const callsPerTurn = 8;
 
 /**
- * Begins calls in rotation of those who pay for them, so many in each turn of the event loop: so a
- * turn stays short, and an account with many calls delays those of another by a few. While there is
- * room, calls begin at once, and their writes share a transaction.
+ * Begins calls in rotation of those who pay for them, a few in each turn of the event loop: so a turn
+ * stays short, and an account with many calls delays those of another by a few.
  */
 export class FairTurns {
-  readonly #waiting = new Rotation<Waiting>();
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #waiting = new Rotation<() => void>();
+  /** When the first call of this turn of the event loop began. */
+  #beganAt: number | undefined;
   #begun = 0;
-  #isScheduled = false;
+  #isWorking = false;
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
 
   /** Resolves when the owner may begin a call. */
-  async take(owner: string, isPage: boolean): Promise<void> {
-    if (this.#waiting.isEmpty && this.#begun < callsPerTurn) return this.#count(isPage);
+  take(owner: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.add(owner, { isPage, begin: resolve });
-    await promise;
+    this.#waiting.add(owner, resolve);
+    if (!this.#isWorking) this.#beginNext();
+    return promise;
   }
 
-  #count(isPage: boolean): void {
-    this.#begun += isPage ? callsPerTurn : 1;
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#begun = 0;
-      this.#beginNext();
-    });
-  }
-
+  /** Begins the next call if this turn of the event loop has time for it. */
   #beginNext(): void {
-    while (this.#begun < callsPerTurn) {
-      const next = this.#waiting.take();
-      if (next === undefined) return;
-      this.#count(next.isPage);
-      next.begin();
-    }
+    if (this.#waiting.isEmpty) return;
+    const now = this.#clock.monotonic();
+    if (this.#beganAt === undefined) {
+      this.#beganAt = now;
+      this.#begun = 0;
+      setImmediate(() => {
+        this.#beganAt = undefined;
+        if (!this.#isWorking) this.#beginNext();
+      });
+    } else if (now - this.#beganAt >= budget || this.#begun >= callsPerTurn) return;
+    this.#isWorking = true;
+    this.#begun += 1;
+    this.#waiting.take()?.();
+    // After all microtasks: the call has ended then, or waits for something.
+    queueMicrotask(() =>
+      nextTick(() => {
+        this.#isWorking = false;
+        this.#beginNext();
+      }),
+    );
   }
 }

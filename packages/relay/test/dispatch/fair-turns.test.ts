@@ -1,33 +1,49 @@
 import { expect, test } from 'vitest';
 import { FairTurns } from '../../src/dispatch/fair-turns.ts';
 
-/** Calls of the owners in the order in which they ask; and how many began until each turn ended. */
-async function begun(owners: readonly string[], isPage: boolean) {
-  const turns = new FairTurns();
+/** Calls of so many milliseconds each, for the owners in the order in which they ask. */
+function working(milliseconds: number, owners: readonly string[]) {
+  let now = 0;
+  const turns = new FairTurns({ monotonic: () => now });
   const order: string[] = [];
   const done = owners.map(async (owner) => {
-    await turns.take(owner, isPage);
+    await turns.take(owner);
+    await Promise.resolve();
+    now += milliseconds;
     order.push(owner);
   });
-  const counts: number[] = [];
-  while (order.length < owners.length) {
-    await Promise.resolve();
-    await new Promise<void>((go) => process.nextTick(go));
-    if (order.length !== counts.at(-1)) counts.push(order.length);
-    await new Promise<void>((go) => setImmediate(go));
-  }
-  await Promise.all(done);
-  return { order, counts };
+  return { order, done: Promise.all(done) };
 }
 
-test('calls that make a page have a turn of the event loop each, in rotation of the owners', async () => {
-  const { order, counts } = await begun(['ann', 'ann', 'ann', 'ann', 'bob', 'eve'], true);
-  expect(counts[0]).toBe(1);
+const turn = () => new Promise<void>((go) => setImmediate(go));
+
+test('large calls have a turn of the event loop each, in rotation of the owners', async () => {
+  const { order, done } = working(5, ['ann', 'ann', 'ann', 'ann', 'bob', 'eve']);
+  await new Promise<void>((go) => process.nextTick(go));
+  const counts = [order.length];
+  while (order.length < 6) {
+    await turn();
+    counts.push(order.length);
+  }
+  await done;
+  expect(counts).toEqual([1, 2, 3, 4, 5, 6]);
   expect(order).toEqual(['ann', 'ann', 'bob', 'eve', 'ann', 'ann']);
 });
 
-test('64 other calls begin at once, the next ones in rotation', async () => {
-  const { order, counts } = await begun([...Array(200).fill('ann'), 'bob'], false);
-  expect(counts[0]).toBe(64);
-  expect(order.indexOf('bob')).toBe(65);
+test('calls of 1 ms share a turn too, until it has had 4 ms', async () => {
+  const { order, done } = working(1, Array(8).fill('ann'));
+  await turn();
+  expect(order.length).toBe(8);
+  await done;
+});
+
+test('eight short calls share a turn', async () => {
+  const { order, done } = working(0, Array(24).fill('ann'));
+  const counts: number[] = [];
+  while (order.length < 24) {
+    await turn();
+    counts.push(order.length);
+  }
+  await done;
+  expect(counts).toEqual([16, 24]);
 });
