@@ -1,28 +1,4 @@
-/** A queue of which the first item is taken in constant time. */
-class Queue<T> {
-  #items: (T | undefined)[] = [];
-  #taken = 0;
-
-  get size(): number {
-    return this.#items.length - this.#taken;
-  }
-
-  push(item: T): void {
-    this.#items.push(item);
-  }
-
-  shift(): T | undefined {
-    const item = this.#items[this.#taken];
-    if (this.size === 0) return undefined;
-    this.#items[this.#taken] = undefined;
-    this.#taken += 1;
-    if (2 * this.#taken >= this.#items.length) {
-      this.#items = this.#items.slice(this.#taken);
-      this.#taken = 0;
-    }
-    return item;
-  }
-}
+import { Queue } from './queue.ts';
 
 /** What waits, in rotation of its owners: an owner with many items delays another by one. */
 export class Rotation<T> {
@@ -30,6 +6,10 @@ export class Rotation<T> {
   readonly #owners = new Queue<string>();
   readonly #items = new Map<string, Queue<T>>();
   #size = 0;
+
+  get isEmpty(): boolean {
+    return this.#size === 0;
+  }
 
   /** Items of all owners. */
   get size(): number {

@@ -1,6 +1,6 @@
 import { nextTick } from 'node:process';
 import type { Clock } from '../context.ts';
-import { Rotation } from './rotation.ts';
+import { Rotation } from '../rotation.ts';
 
 /** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
 const budget = 4;

@@ -1,4 +1,4 @@
-import { Rotation } from './rotation.ts';
+import { Rotation } from '../rotation.ts';
 import type { Slices, Steps } from './slices.ts';
 
 /** Texts that are read at once: what is read of a text takes more memory than the text. */

@@ -1,4 +1,4 @@
-import { Queue } from './queue.ts';
+import { Queue } from '../queue.ts';
 
 /** Texts of so many UTF-16 units and more are parsed in slices; shorter ones at once. */
 export const largeText = 65_536;
