@@ -141,9 +141,9 @@ export class Dispatcher {
     const payer = payerOf(request);
     // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
-    await this.#turns.take(`${payer.kind} ${payer.id}`);
-    const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     const { method, definition, handler } = this.#find(request.method);
+    await this.#turns.take(`${payer.kind} ${payer.id}`, definition.page !== undefined);
+    const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     this.#checkAvailable();
     const text = await request.params();
     const asOf = this.#sessionsAsOf();

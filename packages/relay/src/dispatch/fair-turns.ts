@@ -4,8 +4,17 @@ import { Rotation } from '../rotation.ts';
 
 /** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
 const budget = 4;
-/** Calls begun in one turn at most: each takes some of a later turn too. */
-const callsPerTurn = 8;
+/**
+ * Calls begun in one turn at most, of which each takes some of a later turn too. More of them share a
+ * transaction's flush; one that makes a page counts as eight.
+ */
+const callsPerTurn = 64;
+const callsOfPage = 8;
+
+interface Waiting {
+  readonly calls: number;
+  readonly begin: () => void;
+}
 
 /**
  * Begins calls in rotation of those who pay for them, a few in each turn of the event loop: so a turn
@@ -13,7 +22,7 @@ const callsPerTurn = 8;
  */
 export class FairTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #waiting = new Rotation<() => void>();
+  readonly #waiting = new Rotation<Waiting>();
   /** When the first call of this turn of the event loop began. */
   #beganAt: number | undefined;
   #begun = 0;
@@ -24,9 +33,9 @@ export class FairTurns {
   }
 
   /** Resolves when the owner may begin a call. */
-  take(owner: string): Promise<void> {
+  take(owner: string, isPage = false): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.add(owner, resolve);
+    this.#waiting.add(owner, { calls: isPage ? callsOfPage : 1, begin: resolve });
     if (!this.#isWorking) this.#beginNext();
     return promise;
   }
@@ -44,8 +53,9 @@ export class FairTurns {
       });
     } else if (now - this.#beganAt >= budget || this.#begun >= callsPerTurn) return;
     this.#isWorking = true;
-    this.#begun += 1;
-    this.#waiting.take()?.();
+    const next = this.#waiting.take();
+    this.#begun += next?.calls ?? 0;
+    next?.begin();
     // After all microtasks: the call has ended then, or waits for something.
     queueMicrotask(() =>
       nextTick(() => {

@@ -2,12 +2,12 @@ import { expect, test } from 'vitest';
 import { FairTurns } from '../../src/dispatch/fair-turns.ts';
 
 /** Calls of so many milliseconds each, for the owners in the order in which they ask. */
-function working(milliseconds: number, owners: readonly string[]) {
+function working(milliseconds: number, owners: readonly string[], isPage = false) {
   let now = 0;
   const turns = new FairTurns({ monotonic: () => now });
   const order: string[] = [];
   const done = owners.map(async (owner) => {
-    await turns.take(owner);
+    await turns.take(owner, isPage);
     await Promise.resolve();
     now += milliseconds;
     order.push(owner);
@@ -37,13 +37,21 @@ test('calls of 1 ms share a turn too, until it has had 4 ms', async () => {
   await done;
 });
 
-test('eight short calls share a turn', async () => {
-  const { order, done } = working(0, Array(24).fill('ann'));
-  const counts: number[] = [];
-  while (order.length < 24) {
+/** How many of so many short calls had begun when each turn of the event loop ended. */
+async function counts(calls: number, isPage: boolean): Promise<number[]> {
+  const { order } = working(0, Array(calls).fill('ann'), isPage);
+  const begun: number[] = [];
+  while (order.length < calls) {
     await turn();
-    counts.push(order.length);
+    begun.push(order.length);
   }
-  await done;
-  expect(counts).toEqual([16, 24]);
+  return begun;
+}
+
+test('64 short calls share a turn', async () => {
+  expect(await counts(192, false)).toEqual([128, 192]);
+});
+
+test('eight calls that make a page share a turn', async () => {
+  expect(await counts(24, true)).toEqual([16, 24]);
 });
