@@ -6,12 +6,12 @@
  * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
  * the share of a core that the relay uses; its resident memory before, at its peak and 15 seconds
  * after the attack. Then the medians of all runs. Attackers run in a process of their own, on
- * loopback, for a bounded time; if allowed, on the second core and before other programs.
+ * loopback, for a bounded time; if allowed, on the second core, and all before other programs.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { setPriority, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -115,19 +115,15 @@ class Peak implements Disposable {
 }
 
 /**
- * Pins a process to one core, before other programs of the machine; where `taskset` and `chrt` exist
- * and are allowed. Without them, the figures say less.
+ * Pins a process to one core, and lets it go before other programs of the machine; where that is
+ * allowed. Otherwise the figures say less. Not with a real-time priority: the kernel's own work,
+ * of which the network is a part, would wait for it.
  */
 function pin(pid: number, core: number): void {
-  const commands: readonly [string, readonly string[]][] = [
-    ['taskset', ['-a', '-cp', String(core), String(pid)]],
-    ['chrt', ['-a', '--rr', '-p', '10', String(pid)]],
-  ];
-  for (const [command, options] of commands) {
-    try {
-      execFileSync(command, options, { stdio: 'ignore' });
-    } catch {}
-  }
+  try {
+    execFileSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), -20);
+  } catch {}
 }
 
 /** Runs a row's attacker while `work` runs. */
