@@ -10,4 +10,12 @@ export interface KeptSeed {
 
 export const keptSeeds: readonly KeptSeed[] = [
   { seed: 5, relays: 1, minutes: 0.3, found: 'nothing: shows that a seed replays exactly' },
+  {
+    ...{ seed: 5001, relays: 1, minutes: 2.9 },
+    found: 'the harness took a device for removed before its removal was acknowledged',
+  },
+  {
+    ...{ seed: 5002, relays: 2, minutes: 0.75 },
+    found: 'a former home that hears of the move away after the state: the move begins again',
+  },
 ];

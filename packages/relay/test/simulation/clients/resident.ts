@@ -1,4 +1,5 @@
 /** A person with an account in a simulation, and the agents that call with the person's keys. */
+import { ProtocolError } from '@posthouse/protocol';
 import { Person } from '../../fixtures/person.ts';
 import type { SimulatedRelay } from '../relay/simulated-relay.ts';
 import { Agent, type AgentParts } from './agent.ts';
@@ -22,6 +23,8 @@ export class Resident {
   /** Whether it is uncertain at which relay the account is at home. */
   isMoving = false;
   #hasMoved = false;
+  /** Every relay at which the account was at home. */
+  readonly #homes: Set<Home>;
   readonly #byName = new Map<string, Agent>();
   readonly #parts: AgentParts;
   #last: Promise<unknown> = Promise.resolve();
@@ -29,6 +32,7 @@ export class Resident {
   constructor(name: string, home: Home, parts: AgentParts) {
     this.name = name;
     this.home = home;
+    this.#homes = new Set([home]);
     this.person = new Person(home, name);
     this.#parts = parts;
     this.account = new Agent({ person: this.person, name }, parts);
@@ -37,6 +41,11 @@ export class Resident {
   /** The agents of the devices in force. */
   get agents(): Agent[] {
     return [...this.devices].map((device) => this.agent(device));
+  }
+
+  /** The agents of the devices that a relay may take for devices in force: no removal is acknowledged. */
+  get unremovedAgents(): Agent[] {
+    return [...this.#byName].filter(([name]) => !this.removed.has(name)).map(([, agent]) => agent);
   }
 
   agent(device: string): Agent {
@@ -76,7 +85,17 @@ export class Resident {
     for (const device of [...this.person.devices.keys()]) {
       if (!this.devices.has(device)) this.person.devices.delete(device);
     }
-    await this.person.moveTo(next);
+    const wasHome = this.#homes.has(next);
+    try {
+      await this.person.moveTo(next);
+    } catch (error) {
+      const hasLearned = error instanceof ProtocolError && error.code === 'state_conflict';
+      if (!wasHome || !hasLearned) throw error;
+      // A former home that had not heard that the account left takes the state as the home relay. If
+      // it hears of it before the route comes, that state is none it may use: a client begins again.
+      await this.person.moveTo(next);
+    }
+    this.#homes.add(next);
     this.home = next;
     this.isMoving = false;
   }
