@@ -4,23 +4,21 @@
  *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3]
  *
  * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
- * the share of a core that the relay uses; its resident memory before, at its peak and 15 seconds
- * after the attack. Then the medians of all runs. Attackers run in a process of their own, on
- * loopback, for a bounded time; if allowed, on the second core, and all before other programs.
+ * the share of a core that the relay's processes use; their resident memory before, at its peak and
+ * 15 seconds after the attack. Then the medians of all runs. Attackers run in a process of their own,
+ * on loopback, for a bounded time; if allowed, on the second core, and all before other programs.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { setPriority, tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { grantedMessage, loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
-import { defaultLimits } from '../packages/relay/src/limits.ts';
-import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
 import type { AttackTarget } from './abuse/attack.ts';
+import { type AttackedRelay, NotHere, oneProcess } from './abuse/relays.ts';
 import { attacks } from './abuse/rows.ts';
-import { writeConfig } from './support.ts';
 
 const { values } = parseArgs({
   options: {
@@ -45,11 +43,11 @@ interface Measured extends Latency {
   readonly share: number;
 }
 
-async function withShare(pid: number, work: () => Promise<Latency>): Promise<Measured> {
-  const [started, used] = [performance.now(), cpuTime(pid)];
+async function withShare(pids: Pids, work: () => Promise<Latency>): Promise<Measured> {
+  const [started, used] = [performance.now(), sum(pids, cpuTime)];
   const latency = await work();
   const seconds = (performance.now() - started) / 1_000;
-  return { ...latency, share: (cpuTime(pid) - used) / seconds };
+  return { ...latency, share: (sum(pids, cpuTime) - used) / seconds };
 }
 
 /** Calls at most a hundred times in a second, as a busy client does; at least for `seconds`. */
@@ -75,6 +73,12 @@ function quantiles(latencies: number[]): Pick<Latency, 'p50' | 'p99'> {
   const sorted = latencies.sort((a, b) => a - b);
   const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
   return { p50: at(0.5), p99: at(0.99) };
+}
+
+type Pids = AttackedRelay['pids'];
+
+function sum(pids: Pids, figure: (pid: number) => number): number {
+  return pids.reduce((total, pid) => total + figure(pid), 0);
 }
 
 /** Resident memory of a process, MiB; NaN if it is gone. */
@@ -103,9 +107,9 @@ class Peak implements Disposable {
   highest = 0;
   readonly #timer: NodeJS.Timeout;
 
-  constructor(pid: number) {
+  constructor(pids: Pids) {
     this.#timer = setInterval(() => {
-      this.highest = Math.max(this.highest, memory(pid) || 0);
+      this.highest = Math.max(this.highest, sum(pids, memory) || 0);
     }, 50);
   }
 
@@ -165,15 +169,10 @@ async function fillTimeline(context: TestContext, of: TestAccount): Promise<stri
 
 async function measureRow(name: string): Promise<void> {
   await using parts = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
-  parts.defer(() => rmSync(folder, { recursive: true, force: true }));
-  // The bench's own accounts come from one address too.
-  const accountsPerAddress = 2 * defaultLimits.accountsPerAddress;
-  const config = writeConfig(folder, { limits: { ...defaultLimits, accountsPerAddress } });
-  const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
-  pin(relay.pid, 0);
+  const { base, folder, pids, befall } = await (attacks[name]?.relay ?? oneProcess)(parts);
+  for (const pid of pids) pin(pid, 0);
   const kit = {
-    relay: relay.base,
+    relay: base,
     registry: join(folder, 'registry.json'),
     ca: join(folder, 'tls', 'ca.pem'),
   };
@@ -183,18 +182,19 @@ async function measureRow(name: string): Promise<void> {
   const attacker = await context.testAccount();
   const page = await fillTimeline(context, attacker);
   const { token } = await context.authenticateDevice(context.https(), attacker.device);
-  const known = { https: relay.base, ca: target.ca ?? '', token, page, kit };
+  const known = { https: base, ca: target.ca ?? '', token, page, kit, folder };
   await measure(victim, 0);
   const results: Result[] = [];
   for (let run = 0; run < Number(values.runs); run += 1) {
-    const quiet = await withShare(relay.pid, () => measure(victim, 0));
-    const before = memory(relay.pid);
-    using peak = new Peak(relay.pid);
-    const under = await during(name, known, () =>
-      withShare(relay.pid, () => measure(victim, Number(values.seconds))),
-    );
+    const quiet = await withShare(pids, () => measure(victim, 0));
+    const before = sum(pids, memory);
+    using peak = new Peak(pids);
+    const under = await during(name, known, async () => {
+      await using _fault = await befall?.();
+      return await withShare(pids, () => measure(victim, Number(values.seconds)));
+    });
     await setTimeout(settleSeconds * 1_000);
-    const after = memory(relay.pid);
+    const after = sum(pids, memory);
     results.push({ quiet, under, before, peak: peak.highest, after });
     print(`${name} ${run + 1}`, results.slice(-1));
     if (Number.isNaN(after)) break;
@@ -243,5 +243,10 @@ function percent(share: number): string {
 pin(process.pid, 0);
 for (const name of values.rows.split(',')) {
   console.log(`\n${attacks[name]?.title ?? name}`);
-  await measureRow(name);
+  try {
+    await measureRow(name);
+  } catch (error) {
+    if (!(error instanceof NotHere)) throw error;
+    console.log(`${name}: not measured: ${error.message}`);
+  }
 }

@@ -7,6 +7,7 @@ import {
   type TargetOptions,
   TestContext,
 } from '@posthouse/conformance';
+import type { MakeRelay } from './relays.ts';
 
 /** What an attacker knows. */
 export interface AttackTarget {
@@ -20,6 +21,8 @@ export interface AttackTarget {
   readonly page: string;
   /** Finds the relay, for accounts of the attacker's own. */
   readonly kit: TargetOptions;
+  /** The relay's data folder, for what an operator does. */
+  readonly folder: string;
 }
 
 /** One row: an attack that runs in a process of its own until the signal is aborted. */
@@ -28,6 +31,8 @@ export interface Attack {
   readonly title: string;
   /** Whether it calls `begun` when it has made its accounts: what comes before is not measured. */
   readonly hasPreparation?: true;
+  /** Makes the relay; by default one process on SQLite. */
+  readonly relay?: MakeRelay;
   run(target: AttackTarget, signal: AbortSignal, begun: () => void): Promise<void>;
 }
 

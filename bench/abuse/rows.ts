@@ -1,6 +1,7 @@
 import type { Attack } from './attack.ts';
 import { churn } from './churn.ts';
 import { forgedProxy } from './forged-proxy.ts';
+import { moveOnFullDisk } from './full-disk.ts';
 import { halfOpen } from './half-open.ts';
 import { hotAccounts } from './hot-accounts.ts';
 import { hotGroups } from './hot-groups.ts';
@@ -16,6 +17,7 @@ import { slowloris } from './slowloris.ts';
 import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
 import { unfinishedMessages } from './unfinished-messages.ts';
+import { natsCut } from './without-bus.ts';
 import { wrongSignatures } from './wrong-signatures.ts';
 
 /** Every row, by the name that `--rows` takes. */
@@ -42,4 +44,6 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'outsider-ban': outsiderBan,
   'unknown-members': unknownMembers,
   'refused-for-rate': refusedForRate,
+  'nats-cut': natsCut,
+  'move-full-disk': moveOnFullDisk,
 };
