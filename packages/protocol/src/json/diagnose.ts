@@ -3,7 +3,7 @@ import { rpcErrors } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { parseJsonInSteps, stepLength } from './parse.ts';
 import { rootMembersInSteps } from './scan.ts';
-import { isJsonObject, type JsonValue } from './types.ts';
+import { isJsonObject, type JsonObject } from './types.ts';
 
 /** How to answer a JSON-RPC text that the strict parser refused. */
 export interface EnvelopeFault {
@@ -31,8 +31,8 @@ export function isRpcId(value: unknown): value is string | number {
  * - -32602 if the envelope is a request and every fault lies inside `params`;
  * - -32600 for everything else: a fault of the envelope weighs more than one of its `params`.
  *
- * Only the code and the `id` come out. The root is taken apart without recursion and each member
- * read strictly by itself, so that no value of a faulty text ever reaches a caller.
+ * Only the code and the `id` come out: the text is scanned without recursion, then its `id` and all
+ * members but `params` are read strictly, so that no value of a faulty text ever reaches a caller.
  *
  * @example
  * diagnoseEnvelope('{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1.0}}');
@@ -61,38 +61,32 @@ export function* diagnoseEnvelopeInSteps(
 ): Generator<undefined, EnvelopeFault, undefined> {
   const parseError = { rpc: rpcErrors.parse_error, id: null };
   if (!text.isWellFormed()) return parseError;
-  const members = yield* rootMembersInSteps(text, length);
+  const members = yield* rootMembersInSteps(text, { names: ['id', 'params'], length });
   if (members === undefined) return parseError;
-  const found = new Map<string, JsonValue | undefined>();
-  let envelopeFault = false;
-  for (const { name, source } of members) {
-    if (found.has(name)) {
-      found.set(name, undefined);
-      envelopeFault = true;
-    } else if (!envelopeFault || name === 'id') {
-      // Once the code is decided only the id matters: do not parse the other members.
-      const value = yield* strictMember(source, length);
-      found.set(name, value);
-      if (value === undefined && name !== 'params') envelopeFault = true;
-    }
-  }
-  const id = found.get('id');
-  const request =
-    isRpcId(id) && found.get('jsonrpc') === '2.0' && typeof found.get('method') === 'string';
-  return {
-    rpc: envelopeFault || !request ? rpcErrors.invalid_request : -32602,
-    id: isRpcId(id) ? id : null,
-  };
+  const [id, secondId] = members.filter(({ name }) => name === 'id');
+  const [params, secondParams] = members.filter(({ name }) => name === 'params');
+  const source = id === undefined ? '' : text.slice(id.start, id.end);
+  const read = secondId === undefined ? yield* strictObject(`{${source}}`, length) : undefined;
+  if (!isRpcId(read?.id)) return { rpc: rpcErrors.invalid_request, id: null };
+  if (secondParams !== undefined) return { rpc: rpcErrors.invalid_request, id: read.id };
+  // The faults of params do not matter, those of all other members do.
+  const others =
+    params === undefined
+      ? text
+      : `${text.slice(0, params.start)}"params":0${text.slice(params.end)}`;
+  const envelope = yield* strictObject(others, length);
+  const isRequest = envelope?.jsonrpc === '2.0' && typeof envelope.method === 'string';
+  return { rpc: isRequest ? -32602 : rpcErrors.invalid_request, id: read.id };
 }
 
-/** Returns the value of one member read strictly, at the depth it has in the envelope. */
-function* strictMember(
-  source: string,
+/** Returns the object that a text is, if it is one under all rules. */
+function* strictObject(
+  text: string,
   length: number,
-): Generator<undefined, JsonValue | undefined, undefined> {
+): Generator<undefined, JsonObject | undefined, undefined> {
   try {
-    const envelope = yield* parseJsonInSteps(`{${source}}`, { length });
-    return isJsonObject(envelope) ? Object.values(envelope)[0] : undefined;
+    const value = yield* parseJsonInSteps(text, { length });
+    return isJsonObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

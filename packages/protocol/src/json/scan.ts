@@ -1,31 +1,40 @@
-/** Finds the members of a JSON text's root without reading their values. */
+/** Finds members of a JSON text's root without reading values. */
 
 /** A member of the root object. */
 export interface RootMember {
   /** Name with its escapes resolved. */
   readonly name: string;
-  /** `"name":value` as in the text. */
-  readonly source: string;
+  /** Where `"name":value` begins in the text. */
+  readonly start: number;
+  readonly end: number;
 }
 
 const plainRun = /[^"\\\u0000-\u001f]*/y;
 const escaped = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y;
 const number = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 const word = /true|false|null/y;
-const space = /[ \t\n\r]*/y;
+
+/** What comes next in the text; `end`: nothing, or what is no JSON. */
+type Expected = 'value' | 'name' | 'rest of a string' | 'mark' | 'end';
+
+export interface RootScanOptions {
+  /** Names of the members to find. */
+  readonly names: readonly string[];
+  /** UTF-16 units of one step. */
+  readonly length: number;
+}
 
 /**
  * Reads a text as RFC 8259 does, without the narrower rules of the protocol, in steps.
  *
- * @param length UTF-16 units of one step
- * @returns the members of the root object, repeated names included, none for any other root;
+ * @returns the members of the root object that have one of the names, repeated ones included;
  *   `undefined` if the text is not one JSON value
  */
 export function* rootMembersInSteps(
   text: string,
-  length: number,
+  { names, length }: RootScanOptions,
 ): Generator<undefined, RootMember[] | undefined, undefined> {
-  const scanner = new Scanner(text);
+  const scanner = new Scanner(text, names);
   for (let end = length; !scanner.run(end); end += length) yield;
   return scanner.isJson ? scanner.members : undefined;
 }
@@ -34,28 +43,43 @@ class Scanner {
   readonly members: RootMember[] = [];
   isJson = false;
   readonly #text: string;
+  readonly #names: ReadonlySet<string>;
+  /** Length of the longest name to find if all of it is escaped. */
+  readonly #longestName: number;
   #at = 0;
   /** For each open array or object, whether it is an object. */
   readonly #open: boolean[] = [];
-  #isNameNext = false;
-  #isInString = false;
+  #expected: Expected = 'value';
+  /** Whether the string that is read is a name. */
+  #isName = false;
   /** Begin and end of the name of the current member of the root. */
   #name = { start: 0, end: 0 };
 
-  constructor(text: string) {
+  constructor(text: string, names: readonly string[]) {
     this.#text = text;
-    this.#skip(space);
+    this.#names = new Set(names);
+    this.#longestName = 2 + 6 * Math.max(...names.map((name) => name.length));
+    this.#space();
   }
 
   /** Reads up to about an offset; returns whether the end, or a fault, was found. */
   run(end: number): boolean {
     while (this.#at < end || this.#at >= this.#text.length) {
-      const isRead = this.#isInString ? this.#string(end) : this.#begin(end);
-      if (isRead === undefined) return false;
-      if (!isRead) return true;
-      if (this.isJson) return true;
+      if (this.#expected === 'rest of a string') {
+        if (!this.#string(end)) return false;
+      } else if (this.#expected === 'mark') this.#mark();
+      else this.#begin(this.#expected === 'name');
+      if (this.#expected === 'end') return true;
     }
     return false;
+  }
+
+  #space(): void {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at);
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return;
+      this.#at += 1;
+    }
   }
 
   #skip(pattern: RegExp): boolean {
@@ -65,83 +89,84 @@ class Scanner {
     return true;
   }
 
-  /** Reads a value or name, or its begin; `undefined`: it paused, `false`: no JSON. */
-  #begin(end: number): boolean | undefined {
+  /** Reads a number or word, or the begin of another value or a name. */
+  #begin(isName: boolean): void {
     const mark = this.#text[this.#at];
     if (mark === '"') {
-      if (this.#isNameNext && this.#open.length === 1) this.#name.start = this.#at;
+      if (isName && this.#open.length === 1) this.#name.start = this.#at;
       this.#at += 1;
-      this.#isInString = true;
-      return this.#string(end);
-    }
-    if (this.#isNameNext) return false;
-    if (mark === '{' || mark === '[') return this.#openContainer(mark === '{');
-    const isRead = this.#skip(word) || this.#skip(number);
-    return isRead && this.#endValue();
+      this.#isName = isName;
+      this.#expected = 'rest of a string';
+    } else if (isName) this.#expected = 'end';
+    else if (mark === '{' || mark === '[') this.#openContainer(mark === '{');
+    else this.#expected = this.#skip(word) || this.#skip(number) ? 'mark' : 'end';
   }
 
-  #openContainer(isObject: boolean): boolean {
+  #openContainer(isObject: boolean): void {
     this.#at += 1;
-    this.#skip(space);
-    this.#open.push(isObject);
+    this.#space();
     if (this.#text[this.#at] === (isObject ? '}' : ']')) {
       this.#at += 1;
-      this.#open.pop();
-      return this.#endValue();
+      this.#expected = 'mark';
+      return;
     }
-    this.#isNameNext = isObject;
-    return true;
+    this.#open.push(isObject);
+    this.#expected = isObject ? 'name' : 'value';
   }
 
-  #string(end: number): boolean | undefined {
+  /** Reads the rest of a string; returns `false` if it paused. */
+  #string(end: number): boolean {
     for (;;) {
       this.#skip(plainRun);
-      const mark = this.#text[this.#at];
-      if (mark === '"') break;
-      if (!this.#skip(escaped)) return false;
-      if (this.#at >= end) return undefined;
+      if (this.#text[this.#at] === '"') break;
+      if (!this.#skip(escaped)) {
+        this.#expected = 'end';
+        return true;
+      }
+      if (this.#at >= end) return false;
     }
     this.#at += 1;
-    this.#isInString = false;
-    return this.#isNameNext ? this.#endName() : this.#endValue();
-  }
-
-  #endName(): boolean {
-    if (this.#open.length === 1) this.#name.end = this.#at;
-    this.#skip(space);
-    if (this.#text[this.#at] !== ':') return false;
-    this.#at += 1;
-    this.#skip(space);
-    this.#isNameNext = false;
+    if (this.#isName) this.#endName();
+    else this.#expected = 'mark';
     return true;
   }
 
-  /** Ends a value and all that ends with it, up to the next value or name. */
-  #endValue(): boolean {
-    for (;;) {
-      const valueEnd = this.#at;
-      this.#skip(space);
-      const isObject = this.#open.at(-1);
-      if (isObject === undefined) {
-        this.isJson = this.#at >= this.#text.length;
-        return this.isJson;
-      }
-      const mark = this.#text[this.#at];
-      if (mark !== ',' && mark !== (isObject ? '}' : ']')) return false;
-      if (isObject && this.#open.length === 1) this.#addMember(valueEnd);
-      this.#at += 1;
-      if (mark === ',') {
-        this.#skip(space);
-        this.#isNameNext = isObject;
-        return true;
-      }
-      this.#open.pop();
+  #endName(): void {
+    if (this.#open.length === 1) this.#name.end = this.#at;
+    this.#space();
+    const isNamed = this.#text[this.#at] === ':';
+    this.#at += 1;
+    this.#space();
+    this.#expected = isNamed ? 'value' : 'end';
+  }
+
+  /** Reads what follows a value: the mark that ends its array or object, or begins the next value. */
+  #mark(): void {
+    const valueEnd = this.#at;
+    this.#space();
+    const isObject = this.#open.at(-1);
+    const mark = this.#text[this.#at];
+    if (isObject === undefined) this.isJson = mark === undefined;
+    const isEnd = mark === (isObject === true ? '}' : ']');
+    if (isObject === undefined || (mark !== ',' && !isEnd)) {
+      this.#expected = 'end';
+      return;
     }
+    if (isObject && this.#open.length === 1) this.#addMember(valueEnd);
+    this.#at += 1;
+    if (isEnd) {
+      this.#open.pop();
+      return;
+    }
+    this.#space();
+    this.#expected = isObject ? 'name' : 'value';
   }
 
   #addMember(end: number): void {
     const { start, end: nameEnd } = this.#name;
-    const name = JSON.parse(this.#text.slice(start, nameEnd)) as string;
-    this.members.push({ name, source: this.#text.slice(start, end) });
+    if (nameEnd - start > this.#longestName) return;
+    const source = this.#text.slice(start, nameEnd);
+    const name = source.includes('\\') ? (JSON.parse(source) as string) : source.slice(1, -1);
+    if (this.#names.has(name)) this.members.push({ name, start, end });
   }
 }

@@ -132,11 +132,16 @@ describe('01 §19: an envelope diagnosed in steps', () => {
     );
   });
 
-  test('has a step for each 16,384 characters', () => {
-    const params = `[${'[0.5],'.repeat(50_000)}1]`;
-    const text = `{"jsonrpc":"2.0","id":7,"method":"a.b","params":${params}}`;
+  const members = Array.from({ length: 20_000 }, (_, index) => `"m${index}":0`).join(',');
+  const request = (params: string) => `{"jsonrpc":"2.0","id":7,"method":"a.b","params":${params}}`;
+  test.each([
+    ['faulty params', request(`[${'[0.5],'.repeat(50_000)}1]`), { rpc: -32602, id: 7 }, 1],
+    ['deep params', request(`${'['.repeat(1e5)}${']'.repeat(1e5)}`), { rpc: -32602, id: 7 }, 1],
+    // Scanned, then read.
+    ['many members', `{"id":7,${members},"last":0.5}`, { rpc: -32600, id: 7 }, 2],
+  ])('has a step for each 16,384 characters of %s', (_, text, fault, readings) => {
     const { count, result } = take(diagnoseEnvelopeInSteps(text));
-    expect(result).toEqual({ rpc: -32602, id: 7 });
-    expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 16_384));
+    expect(result).toEqual(fault);
+    expect(count).toBeGreaterThanOrEqual(readings * Math.floor(text.length / 16_384));
   });
 });
