@@ -59,9 +59,9 @@ export type Answer =
 
 export class Dispatcher {
   /** Runs the long work of all calls. */
-  readonly slices = new Slices();
+  readonly #slices = new Slices();
   /** Reads the large texts of all calls. */
-  readonly largeReads = new LargeReads(this.slices);
+  readonly largeReads = new LargeReads(this.#slices);
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
@@ -142,7 +142,8 @@ export class Dispatcher {
     // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
     const { method, definition, handler } = this.#find(request.method);
-    await this.#turns.take(`${payer.kind} ${payer.id}`, definition.page !== undefined);
+    const owner = `${payer.kind} ${payer.id}`;
+    await this.#turns.take(owner, definition.page !== undefined);
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     this.#checkAvailable();
     const text = await request.params();
@@ -152,15 +153,15 @@ export class Dispatcher {
     charge({ items: countItems(params) });
     const { network, verifier } = this.#context;
     if (factsOf(params) !== undefined) {
-      await this.slices.run(checkLargeParams(network, definition, params));
+      await this.#slices.run(owner, checkLargeParams(network, definition, params));
     } else if (definition.handlerChecksParams !== true) {
       checkParams(definition, params);
     }
-    const metered = new MeteredVerifier(verifier, `${payer.kind} ${payer.id}`, charge);
+    const metered = new MeteredVerifier(verifier, owner, charge);
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
-      inSlices: (steps) => this.slices.run(steps),
+      inSlices: (steps) => this.#slices.run(owner, steps),
       origin: request.origin,
       address: request.address,
       form: request.query === undefined ? 'object' : 'query',

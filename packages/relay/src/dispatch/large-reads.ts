@@ -17,14 +17,14 @@ export class LargeReads {
   /**
    * Reads a text when it is its turn; throws what it throws.
    *
-   * @param owner whose turn it takes
+   * @param owner whose turns it takes, to begin and for each step
    * @param begin called when the turn has come
    */
   async run<T>(owner: string, begin: () => Steps<T>): Promise<T> {
     if (this.#underWay < readAtOnce) this.#underWay += 1;
     else await new Promise<void>((resolve) => this.#waiting.add(owner, resolve));
     try {
-      return await this.#slices.run(begin());
+      return await this.#slices.run(owner, begin());
     } finally {
       // The next one takes the place.
       const next = this.#waiting.take();

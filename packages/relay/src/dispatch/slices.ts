@@ -1,4 +1,4 @@
-import { Queue } from '../queue.ts';
+import { Rotation } from '../rotation.ts';
 
 /** Texts of so many UTF-16 units and more are parsed in slices; shorter ones at once. */
 export const largeText = 65_536;
@@ -8,24 +8,25 @@ export type Steps<T> = Generator<undefined, T, undefined>;
 
 /**
  * Runs long work on the event loop without holding it: in each turn of the loop one step of one work,
- * in turn, however many there are. One value for all callers of a process.
+ * in rotation of those who pay for it, however many works there are. One value for all callers of a
+ * process.
  */
 export class Slices {
-  readonly #waiting = new Queue<() => void>();
+  readonly #waiting = new Rotation<() => void>();
   #isScheduled = false;
 
-  /** Runs work to its end; throws what it throws. */
-  async run<T>(steps: Steps<T>): Promise<T> {
+  /** Runs work of an owner to its end; throws what it throws. */
+  async run<T>(owner: string, steps: Steps<T>): Promise<T> {
     for (;;) {
-      await this.#turn();
+      await this.#turn(owner);
       const step = steps.next();
       if (step.done === true) return step.value;
     }
   }
 
-  #turn(): Promise<void> {
+  #turn(owner: string): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.push(resolve);
+    this.#waiting.add(owner, resolve);
     this.#schedule();
     return promise;
   }
@@ -35,8 +36,8 @@ export class Slices {
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
-      this.#waiting.shift()?.();
-      if (this.#waiting.size > 0) this.#schedule();
+      this.#waiting.take()?.();
+      if (!this.#waiting.isEmpty) this.#schedule();
     });
   }
 }

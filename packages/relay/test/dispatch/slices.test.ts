@@ -24,16 +24,27 @@ function turns(log: string[]): () => void {
   };
 }
 
-test('one step runs in each turn of the event loop, of all works in turn', async () => {
+test('02 §18: one step runs in each turn of the event loop, of all works in turn', async () => {
   const log: string[] = [];
   const slices = new Slices();
   const stop = turns(log);
-  const works = [slices.run(counting('a', 3, log)), slices.run(counting('b', 2, log))];
+  const works = [
+    slices.run('ann', counting('a', 3, log)),
+    slices.run('ann', counting('b', 2, log)),
+  ];
   expect(await Promise.all(works)).toEqual(['a', 'b']);
   stop();
   expect(log.filter((entry) => entry !== 'turn')).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
   const between = log.join(' ').split(/[ab][0-9]/);
   for (const turnsBetween of between.slice(1, -1)) expect(turnsBetween).toContain('turn');
+});
+
+test('02 §18: an account with many works delays the steps of another by one each', async () => {
+  const log: string[] = [];
+  const slices = new Slices();
+  const run = (owner: string, name: string) => slices.run(owner, counting(name, 2, log));
+  await Promise.all([run('ann', 'a'), run('ann', 'b'), run('ann', 'c'), run('bob', 'd')]);
+  expect(log).toEqual(['a1', 'd1', 'b1', 'd2', 'c1', 'a2', 'b2', 'c2']);
 });
 
 test('an error ends its work and no other', async () => {
@@ -43,7 +54,7 @@ test('an error ends its work and no other', async () => {
     throw new Error('broken');
   }
   const log: string[] = [];
-  const works = [slices.run(failing()), slices.run(counting('a', 2, log))];
+  const works = [slices.run('ann', failing()), slices.run('ann', counting('a', 2, log))];
   expect(await Promise.allSettled(works)).toMatchObject([
     { reason: new Error('broken') },
     { value: 'a' },
