@@ -321,6 +321,7 @@ export const RelayLimits = Type.Object({
     16,
     'Look-ups of tokens under way at once that one address causes after it used up its calls.',
   ),
+  tokenLookupWait: timer(5_000, 'Milliseconds that further such look-ups wait for a place.'),
   accountRate: limit(1_000, 'Units of calls of one account in a second, sustained (02 §18).'),
   accountBurst: limit(10_000, 'Units of calls of one account at once; its debt is never larger.'),
   addressRate: limit(
