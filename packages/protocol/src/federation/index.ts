@@ -58,6 +58,7 @@ export {
   type RelayResponse,
   type RelayResultOf,
   readRelayResponse,
+  readRelayResponseInSteps,
   relayMethods,
   relayNotifications,
 } from './rpc.ts';

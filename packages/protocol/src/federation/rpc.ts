@@ -2,7 +2,7 @@
 import { errorCodeOfRpc } from '../errors.ts';
 import { AccountDeviceState } from '../identity/index.ts';
 import { isRpcId } from '../json/diagnose.ts';
-import { parseJson } from '../json/parse.ts';
+import { parseJson, parseJsonInSteps } from '../json/parse.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/types.ts';
 import { limits } from '../limits.ts';
 import { DeliverRequest, DeliveryStatus } from '../messages/index.ts';
@@ -139,6 +139,33 @@ export function readRelayResponse(text: string, id: string | number): RelayRespo
   } catch {
     return invalid('not one JSON value');
   }
+  return readResponse(value, id);
+}
+
+/**
+ * Reads a large response as {@link readRelayResponse} does, in steps: after each, the caller may do
+ * other work.
+ *
+ * @example
+ * const steps = readRelayResponseInSteps('{"jsonrpc":"2.0","id":1,"result":null}', 1);
+ * let step = steps.next();
+ * while (step.done !== true) step = steps.next();
+ * console.log(step.value); // { kind: 'result', value: null }
+ */
+export function* readRelayResponseInSteps(
+  text: string,
+  id: string | number,
+): Generator<undefined, RelayResponse, undefined> {
+  let value: JsonValue;
+  try {
+    value = yield* parseJsonInSteps(text);
+  } catch {
+    return invalid('not one JSON value');
+  }
+  return readResponse(value, id);
+}
+
+function readResponse(value: JsonValue, id: string | number): RelayResponse {
   if (!isJsonObject(value) || value.jsonrpc !== '2.0') return invalid('not a JSON-RPC response');
   if (!isRpcId(value.id) || value.id !== id) return invalid('id of another request');
   const hasResult = Object.hasOwn(value, 'result');
