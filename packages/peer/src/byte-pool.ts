@@ -7,12 +7,19 @@ interface Waiter {
   readonly grant: () => void;
 }
 
-/** Bytes that several pools hold together. */
+/**
+ * Bytes that are held for all peers together. A program adds what it holds for them itself to `used`;
+ * above the capacity, streams that bring more are reset.
+ *
+ * @example
+ * const held = new ByteTotal(defaultPeerLimits.heldBytesOfAll);
+ * held.used += 1_000_000;
+ */
 export class ByteTotal {
   readonly capacity: number;
   used = 0;
 
-  /** @param capacity bytes up to which {@link BytePool.tryAdd} takes more */
+  /** @param capacity bytes up to which more are taken */
   constructor(capacity: number) {
     this.capacity = capacity;
   }

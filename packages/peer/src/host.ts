@@ -43,6 +43,8 @@ export interface PeerHostOptions<P> {
   /** Protocols that peers may use; identify and ping are added. */
   readonly protocols: ReadonlyMap<string, PeerProtocol<P>>;
   readonly limits: PeerLimits;
+  /** Counts the bytes held for all peers; by default one of `heldBytesOfAll` for this host alone. */
+  readonly held?: ByteTotal;
   /** Name and version of the software, for identify. */
   readonly agent: string;
   /** Whether an IP address may be dialled, also one that DNS returned. */
@@ -109,7 +111,7 @@ export class PeerHost<P> implements AsyncDisposable {
     this.#protocols = withStandardProtocols(protocols, standard);
     const streams = [...this.#protocols.values()].reduce((sum, one) => sum + one.streams, 0);
     checkHeldBytes(limits, streams);
-    this.#held = new ByteTotal(limits.heldBytesOfAll);
+    this.#held = options.held ?? new ByteTotal(limits.heldBytesOfAll);
     this.#addresses = new AddressLimits(limits, this.#clock);
   }
 
