@@ -2,8 +2,11 @@ import { limit, period, timer } from './limit-kinds.ts';
 
 /** The limits of what passes between this relay and other relays (chapter 07). */
 export const peerLimits = {
-  relayRate: limit(200, 'Requests of one other relay in a second, sustained (07 §C9).'),
-  relayBurst: limit(1_000, 'Requests of one other relay at once.'),
+  relayRate: limit(2_000, 'Units of requests of one other relay in a second, sustained (07 §C9).'),
+  relayBurst: limit(
+    20_000,
+    'Units of requests of one other relay at once; its debt is never larger.',
+  ),
   relayAccountRate: limit(
     20,
     'Requests of one other relay about one account in a second, sustained.',
@@ -28,6 +31,10 @@ export const peerLimits = {
     48,
     'Requests of one other relay under way at once, or whose answers (at most 128 KiB) it does not read.',
   ),
+  relayTextBytes: limit(
+    16_777_216,
+    'Bytes that requests of one other relay take once they are read; answers as many. More wait.',
+  ),
   relayStreams: limit(128, 'Streams of relay RPC that one other relay has open on a connection.'),
   dhtStreams: limit(32, 'Streams of the relay DHT that one other relay has open on a connection.'),
   relayCalls: limit(1_000, 'Calls to one other relay under way or waiting for a stream.'),
@@ -50,7 +57,7 @@ export const peerLimits = {
   peerLinger: timer(10_000, 'Milliseconds another relay has to end a stream after its answer.'),
   peerBytes: limit(
     268_435_456,
-    'Bytes held for all other relays together: requests, and answers that they do not read.',
+    'Bytes held for all other relays together: requests, what is read of them and of answers, and answers that they do not read.',
     33_554_432,
   ),
   peersConnected: limit(64, 'Other relays that this one keeps a connection with.'),

@@ -16,6 +16,7 @@ import { withName } from './config/with-name.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
 import { defaultVerifierLimits, ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
+import { LargeReads } from './dispatch/large-reads.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
@@ -173,7 +174,7 @@ async function startParts(
   parts: AsyncDisposableStack,
 ): Promise<RunningParts> {
   const created = await createContext(config, options, parts);
-  const { context, sessions, identity, jobs, federation } = created;
+  const { context, sessions, identity, jobs, federation, largeReads } = created;
   const { network, clock } = context;
   const addresses = publicAddresses(network, config);
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
@@ -181,7 +182,7 @@ async function startParts(
   await prepareDatabase(config, context);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  await serve(config, { context, sessions, modules, addresses, tls, parts });
+  await serve(config, { context, sessions, modules, addresses, tls, largeReads, parts });
   await useRegistry(config, context, addresses.https[0] as string);
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
@@ -211,6 +212,7 @@ interface CreatedContext {
   /** Not listening yet. */
   readonly federation: Federation;
   readonly registry: KeptRegistry;
+  readonly largeReads: LargeReads;
 }
 
 async function createContext(
@@ -271,7 +273,10 @@ async function createContext(
     metrics,
     log,
   };
-  return { context: relayContext, sessions, identity, jobs, federation, registry };
+  return {
+    ...{ context: relayContext, sessions, identity, jobs, federation, registry },
+    largeReads: new LargeReads(),
+  };
 }
 
 /** Combines the modules that the configuration enables. */
@@ -296,7 +301,7 @@ async function prepareDatabase(
 /** Listens for other relays, unless the operator wants the relay to be alone; returns the port. */
 async function joinFederation(
   config: RelayConfig,
-  { context, identity, federation, registry }: CreatedContext,
+  { context, identity, federation, registry, largeReads }: CreatedContext,
   {
     descriptor,
     modules,
@@ -320,6 +325,7 @@ async function joinFederation(
     peer: identity.peer,
     descriptor: () => descriptor.current(),
     handlers: modules.relayHandlers,
+    largeReads,
   });
   addresses.setPeerPort(port);
   return port;
@@ -334,6 +340,7 @@ async function serve(
     modules,
     addresses,
     tls,
+    largeReads,
     parts,
   }: {
     readonly context: RelayContext;
@@ -341,6 +348,7 @@ async function serve(
     readonly modules: ModuleSet;
     readonly addresses: PublicAddresses;
     readonly tls: TlsFiles | undefined;
+    readonly largeReads: LargeReads;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
@@ -357,7 +365,7 @@ async function serve(
     context,
     hub,
     addresses,
-    dispatcher: new Dispatcher(context, modules.handlers),
+    dispatcher: new Dispatcher(context, modules.handlers, largeReads),
     clients,
     bytes: new ByteAccounts(context),
     open: new ConnectionTable({ context, clients }),

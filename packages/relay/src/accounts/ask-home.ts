@@ -17,6 +17,7 @@ import {
 } from '@posthouse/protocol/federation';
 import {
   canonicalJson,
+  factsOf,
   JsonError,
   type JsonObject,
   type JsonValue,
@@ -179,7 +180,7 @@ async function accept<N extends RelayMethodName, T>(
   { value, relayId }: { readonly value: JsonValue; readonly relayId: string },
 ): Promise<T> {
   try {
-    checkNoNull(value);
+    if (factsOf(value)?.hasNull !== false) checkNoNull(value);
     checkSchema(relayMethods[question.method].result, value);
     const text = canonicalJson(value);
     // Forwarded, it must fit a WebSocket message.

@@ -24,7 +24,7 @@ import { MeteredVerifier } from './metered-verifier.ts';
 import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
-import { Slices } from './slices.ts';
+import type { Slices } from './slices.ts';
 import { TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
@@ -58,19 +58,25 @@ export type Answer =
   | { readonly ok: false; readonly error: ProtocolError };
 
 export class Dispatcher {
-  /** Runs the long work of all calls. */
-  readonly #slices = new Slices();
   /** Reads the large texts of all calls. */
-  readonly largeReads = new LargeReads(this.#slices);
+  readonly largeReads: LargeReads;
+  /** Runs the long work of all calls. */
+  readonly #slices: Slices;
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
   readonly #turns: FairTurns;
 
-  constructor(context: RelayContext, handlers: Handlers) {
+  constructor(
+    context: RelayContext,
+    handlers: Handlers,
+    largeReads: LargeReads = new LargeReads(),
+  ) {
     this.#context = context;
     this.#handlers = handlers;
+    this.largeReads = largeReads;
+    this.#slices = largeReads.slices;
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });

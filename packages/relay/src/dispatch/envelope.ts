@@ -44,6 +44,8 @@ export interface RpcNotification {
 export interface RefusedRequest {
   readonly kind: 'refused';
   readonly answer: string;
+  /** Whether the text is no JSON at all. */
+  readonly isSyntax?: boolean;
 }
 
 /** Decodes one WebSocket message; an invalid one, or one without `id`, yields exactly one error answer. */
@@ -66,14 +68,7 @@ export function* readEnvelopeInSteps(bytes: Uint8Array): Steps<RpcRequest | Refu
   } catch {
     return refused(rpcErrors.parse_error, null);
   }
-  let value: JsonValue;
-  try {
-    value = yield* parseJsonInSteps(text);
-  } catch {
-    const { rpc, id } = yield* diagnoseEnvelopeInSteps(text);
-    return refused(rpc, id);
-  }
-  const envelope = isJsonObject(value) ? readRequest(value) : notObject();
+  const envelope = yield* readRelayEnvelopeInSteps(text);
   return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
 }
 
@@ -100,6 +95,20 @@ export function readRelayEnvelope(text: string): RpcRequest | RpcNotification | 
   return isJsonObject(value) ? readRequest(value) : notObject();
 }
 
+/** Decodes a large text as {@link readRelayEnvelope} does, in steps. */
+export function* readRelayEnvelopeInSteps(
+  text: string,
+): Steps<RpcRequest | RpcNotification | RefusedRequest> {
+  let value: JsonValue;
+  try {
+    value = yield* parseJsonInSteps(text);
+  } catch {
+    const { rpc, id } = yield* diagnoseEnvelopeInSteps(text);
+    return refused(rpc, id);
+  }
+  return isJsonObject(value) ? readRequest(value) : notObject();
+}
+
 function readRequest(value: JsonObject): RpcRequest | RpcNotification | RefusedRequest {
   const { jsonrpc, id, method, params = {} } = value;
   if (id !== undefined && !isRpcId(id)) return refused(rpcErrors.invalid_request, null);
@@ -121,7 +130,8 @@ const reasons: Readonly<Record<number, string>> = {
 };
 
 function refused(code: number, id: RpcId | null): RefusedRequest {
-  return { kind: 'refused', answer: encodeRefusal(id, code, reasons[code] ?? 'refused') };
+  const answer = encodeRefusal(id, code, reasons[code] ?? 'refused');
+  return { kind: 'refused', answer, isSyntax: code === rpcErrors.parse_error };
 }
 
 /** Encodes an error answer of the JSON-RPC level (02 §4.2). */

@@ -1,17 +1,21 @@
 import { Rotation } from '../rotation.ts';
-import type { Slices, Steps } from './slices.ts';
+import { Slices, type Steps } from './slices.ts';
 
 /** Texts that are read at once: what is read of a text takes more memory than the text. */
 const readAtOnce = 2;
 
-/** Reads the large texts of a process, a few at once; the others wait as bytes, in rotation. */
+/**
+ * Reads the large texts of a process, of clients and of other relays, a few at once; the others wait
+ * as bytes, in rotation.
+ */
 export class LargeReads {
-  readonly #slices: Slices;
+  /** Runs other long work of calls too. */
+  readonly slices: Slices;
   readonly #waiting = new Rotation<() => void>();
   #underWay = 0;
 
-  constructor(slices: Slices) {
-    this.#slices = slices;
+  constructor(slices: Slices = new Slices()) {
+    this.slices = slices;
   }
 
   /**
@@ -24,7 +28,7 @@ export class LargeReads {
     if (this.#underWay < readAtOnce) this.#underWay += 1;
     else await new Promise<void>((resolve) => this.#waiting.add(owner, resolve));
     try {
-      return await this.#slices.run(owner, begin());
+      return await this.slices.run(owner, begin());
     } finally {
       // The next one takes the place.
       const next = this.#waiting.take();

@@ -53,7 +53,7 @@ export function checkParams(
  */
 export function* checkLargeParams(
   network: Network,
-  definition: MethodDefinition,
+  definition: ParamsDefinition & Partial<MethodDefinition>,
   params: JsonValue,
 ): Steps<void> {
   if (definition.handlerChecksParams !== true) checkParams(definition, params);

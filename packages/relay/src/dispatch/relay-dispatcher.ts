@@ -1,5 +1,5 @@
 /**
- * The one way from a frame of relay RPC to its answer: envelope, catalogue, quota, parameters,
+ * The one way from a frame of relay RPC to its answer: quota, envelope, catalogue, parameters,
  * handler, error (07 §C2, §C3, §C9). The connection was authenticated before (07 §B4).
  */
 import { ProtocolError } from '@posthouse/protocol';
@@ -10,42 +10,70 @@ import {
   relayNotifications,
 } from '@posthouse/protocol/federation';
 import {
-  decodeUtf8,
+  factsOf,
   isJsonObject,
+  JsonError,
   type JsonObject,
   type JsonValue,
 } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import { relayServed } from '../observability/peer-events.ts';
-import { encodeFailure, encodeSuccess, readRelayEnvelope } from './envelope.ts';
-import type { ResultValue } from './handler.ts';
-import { checkParams } from './params.ts';
-import { RateLimiter, takeFrom } from './rate-limiter.ts';
+import { encodeResult } from './encode.ts';
+import {
+  encodeFailure,
+  encodeSuccess,
+  guessId,
+  type RefusedRequest,
+  type RpcNotification,
+  type RpcRequest,
+  readRelayEnvelope,
+  readRelayEnvelopeInSteps,
+} from './envelope.ts';
+import { JsonText } from './json-text.ts';
+import { MeteredVerifier } from './metered-verifier.ts';
+import { checkLargeParams, checkParams } from './params.ts';
+import { countItems, priceOf, type Work } from './prices.ts';
+import { RateLimiter, takeFrom, tooManyCalls } from './rate-limiter.ts';
 import { refusalOf } from './refusal.ts';
 import type { AnyRelayHandler, PeerRelay, RelayHandlers } from './relay-handler.ts';
+import type { RelayTexts } from './relay-texts.ts';
+import { largeText } from './slices.ts';
 
 /** What is sent for a frame. */
 export type RelayReply =
   /** JSON text of one response. */
-  | { readonly kind: 'answer'; readonly text: string }
+  | {
+      readonly kind: 'answer';
+      readonly text: string;
+      /** The frame was no JSON: a fault of the relay. */
+      readonly isFault?: boolean;
+    }
   /** The frame held a notification: the stream is closed without an answer. */
   | { readonly kind: 'none' }
   /** The frame is no UTF-8: the stream is reset (07 §C2). */
-  | { readonly kind: 'reset' };
+  | { readonly kind: 'reset' }
+  /** The frame was not read, and has no `id` to answer to: the stream is reset (07 §C2). */
+  | { readonly kind: 'unread' };
+
+/** How a request or notification is decoded. */
+const reading = { atOnce: readRelayEnvelope, inSteps: readRelayEnvelopeInSteps };
 
 export class RelayDispatcher {
   readonly #context: RelayContext;
   readonly #handlers: RelayHandlers;
+  readonly #texts: RelayTexts;
   readonly #relays: RateLimiter;
   readonly #accounts: RateLimiter;
 
-  constructor(context: RelayContext, handlers: RelayHandlers) {
+  /** @param texts reads the requests */
+  constructor(context: RelayContext, handlers: RelayHandlers, texts: RelayTexts) {
     const { clock } = context;
     const { limits } = context;
     const keys = limits.rememberedCallers;
     this.#context = context;
     this.#handlers = handlers;
+    this.#texts = texts;
     this.#relays = new RateLimiter({
       rate: limits.relayRate,
       burst: limits.relayBurst,
@@ -57,24 +85,48 @@ export class RelayDispatcher {
     });
   }
 
-  /** Answers a frame; never throws. What the handler wrote is durable when this resolves. */
-  async answer(frame: Uint8Array, peer: PeerRelay): Promise<RelayReply> {
-    let text: string;
+  /**
+   * Answers a frame. What the handler wrote is durable when this resolves.
+   *
+   * @throws the signal's reason if it aborts before the frame was read
+   */
+  async answer(frame: Uint8Array, peer: PeerRelay, signal?: AbortSignal): Promise<RelayReply> {
+    const { relayId } = peer;
+    const wait = this.#relays.charge(relayId, 1 + priceOf({ bytes: frame.length }));
+    // A smaller frame is read, so that the answer has its `id`.
+    if (wait > 0 && frame.length >= largeText) return this.#refuse(frame, tooManyCalls(wait));
     try {
-      text = decodeUtf8(frame);
-    } catch {
-      return { kind: 'reset' };
+      using _room = await this.#texts.takeRoom(relayId, frame, signal);
+      const options = { ...reading, ...(signal !== undefined && { signal }) };
+      const envelope = await this.#texts.read(relayId, frame, options);
+      return await this.#answer(envelope, { peer, wait });
+    } catch (error) {
+      if (error instanceof JsonError) return { kind: 'reset' };
+      if (error instanceof ProtocolError) return this.#refuse(frame, error);
+      throw error;
     }
-    const envelope = readRelayEnvelope(text);
+  }
+
+  /** Refuses a frame that was not read. */
+  #refuse(frame: Uint8Array, error: ProtocolError): RelayReply {
+    relayServed(this.#context, { method: 'unknown', code: error.code });
+    const id = guessId(frame);
+    return id === null ? { kind: 'unread' } : { kind: 'answer', text: encodeFailure(id, error) };
+  }
+
+  async #answer(
+    envelope: RpcRequest | RpcNotification | RefusedRequest,
+    options: CallOptions,
+  ): Promise<RelayReply> {
     switch (envelope.kind) {
       case 'refused':
-        return { kind: 'answer', text: envelope.answer };
+        return { kind: 'answer', text: envelope.answer, isFault: envelope.isSyntax === true };
       case 'notification':
-        if (isNotification(envelope.method)) await this.#timed(peer, envelope);
+        if (isNotification(envelope.method)) await this.#timed(envelope, options);
         return { kind: 'none' };
       case 'request': {
         const { id } = envelope;
-        const outcome = await this.#timed(peer, envelope);
+        const outcome = await this.#timed(envelope, options);
         if (outcome instanceof ProtocolError) {
           return { kind: 'answer', text: encodeFailure(id, outcome) };
         }
@@ -83,10 +135,10 @@ export class RelayDispatcher {
     }
   }
 
-  async #timed(peer: PeerRelay, request: ReceivedRequest): Promise<Answered> {
+  async #timed(request: ReceivedRequest, options: CallOptions): Promise<Answered> {
     const { clock } = this.#context;
     const started = clock.monotonic();
-    const answered = await this.#call(peer, request).catch((error: unknown) =>
+    const answered = await this.#call(request, options).catch((error: unknown) =>
       refusalOf(this.#context, request.method, error),
     );
     // The name of an unknown method is the peer's text, and no label.
@@ -100,19 +152,28 @@ export class RelayDispatcher {
     return answered;
   }
 
-  async #call(peer: PeerRelay, request: ReceivedRequest): Promise<Answered> {
-    takeFrom(this.#relays, peer.relayId);
+  async #call(request: ReceivedRequest, { peer, wait }: CallOptions): Promise<Answered> {
+    if (wait > 0) throw tooManyCalls(wait);
     const found = this.#find(request);
     if (found === undefined) {
       throw new ProtocolError('method_not_found', 'this relay has no such method');
     }
     const { name, definition, handler } = found;
+    const { relayId } = peer;
+    const { network, verifier, bus } = this.#context;
+    const charge = (work: Work) => void this.#relays.spend(relayId, priceOf(work));
     const { params } = request;
-    checkParams(definition, params);
-    takeFrom(this.#accounts, `${peer.relayId} ${targetOf(params)}`);
-    const { result, notices } = await handler(this.#context, { method: name, params, peer });
-    if (notices !== undefined && notices.length > 0) this.#context.bus.publish(notices);
-    return { result };
+    charge({ items: countItems(params) });
+    if (factsOf(params) === undefined) checkParams(definition, params);
+    else await this.#texts.inSteps(relayId, checkLargeParams(network, definition, params));
+    takeFrom(this.#accounts, `${relayId} ${targetOf(params as JsonObject)}`);
+    const metered = new MeteredVerifier(verifier, `relay ${relayId}`, charge);
+    const context = { ...this.#context, verifier: metered };
+    const { result, notices = [] } = await handler(context, { method: name, params, peer });
+    if (notices.length > 0) bus.publish(notices);
+    const answer = result === null ? null : new JsonText(encodeResult(result));
+    charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
+    return { result: answer };
   }
 
   #find({ kind, method }: ReceivedRequest) {
@@ -131,7 +192,13 @@ interface ReceivedRequest {
   readonly params: JsonValue;
 }
 
-type Answered = { readonly result: ResultValue } | ProtocolError;
+interface CallOptions {
+  readonly peer: PeerRelay;
+  /** Seconds until the relay has a unit, if its request is refused; else 0. */
+  readonly wait: number;
+}
+
+type Answered = { readonly result: JsonText | null } | ProtocolError;
 
 function isMethod(name: string): name is RelayMethodName {
   return Object.hasOwn(relayMethods, name);

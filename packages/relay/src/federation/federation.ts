@@ -1,5 +1,6 @@
 /** Composes the parts of the federation: admission, connections, relay RPC and the relay DHT. */
 import {
+  ByteTotal,
   defaultPeerLimits,
   PeerError,
   PeerHost,
@@ -12,8 +13,10 @@ import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { withName } from '../config/with-name.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
+import type { LargeReads } from '../dispatch/large-reads.ts';
 import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
 import type { RelayHandlers } from '../dispatch/relay-handler.ts';
+import { RelayTexts } from '../dispatch/relay-texts.ts';
 import { wakeDestination } from '../messages/index.ts';
 import {
   peerConnectionRefused,
@@ -46,6 +49,8 @@ export interface FederationOptions {
   /** Text of the own current descriptor; asked after {@link Federation.start} only. */
   readonly descriptor: () => Promise<string>;
   readonly handlers: RelayHandlers;
+  /** Reads large texts, of clients too. */
+  readonly largeReads: LargeReads;
 }
 
 /**
@@ -93,7 +98,7 @@ export class Federation implements AsyncDisposable {
    * @throws Error if the port is taken, or `federation.ca` cannot be read
    */
   async listen(context: RelayContext, options: FederationOptions): Promise<number> {
-    const { config, registry, handlers } = options;
+    const { config, registry, handlers, largeReads } = options;
     const { limits, clock } = context;
     const admission = this.#parts.use(await openAdmission(context, { config, registry }));
     const { eligibility, faults, filter } = admission;
@@ -111,7 +116,9 @@ export class Federation implements AsyncDisposable {
     const process = hex(context.random(8));
     this.#parts.defer(() => forgetConnections(context, process));
     this.#parts.use(shareDrops(context, eligibility));
-    const dispatcher = new RelayDispatcher(context, handlers);
+    const held = new ByteTotal(limits.peerBytes);
+    const reading = { limits, largeReads, held };
+    const dispatcher = new RelayDispatcher(context, handlers, new RelayTexts(reading));
     const rpc = new RpcServer(context, { dispatcher, faults });
     const dht = new DhtServer(context, { eligibility, faults });
     const relays = () => eligibility.candidates();
@@ -135,6 +142,7 @@ export class Federation implements AsyncDisposable {
           ],
         ]),
         limits: peerLimits(limits),
+        held,
         agent: 'posthouse',
         mayDial: (address) => filter.isAllowed(address),
         clock,
@@ -156,7 +164,9 @@ export class Federation implements AsyncDisposable {
       }),
     );
     connections.use(host);
-    this.#client = new RpcClient(context, { connections, health, faults, stopping });
+    // Others than those of requests: a request under way may wait for an answer.
+    const texts = new RelayTexts(reading);
+    this.#client = new RpcClient(context, { connections, health, faults, stopping, texts });
     this.#routes = routes;
     this.#jobs = [
       ...admission.jobs,

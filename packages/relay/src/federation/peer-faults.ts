@@ -4,7 +4,7 @@ import { peerMisbehaved } from '../observability/peer-events.ts';
 
 /** What another relay did against the protocol. A label of metrics: a closed set. */
 export type PeerFault =
-  /** A frame that cannot be read, a second request or response, or no UTF-8. */
+  /** A frame that cannot be read, a second request or response, or no UTF-8 or JSON. */
   | 'frame'
   /** A DHT message or record that fails a check (07 §B6, §B10). */
   | 'dht_message'

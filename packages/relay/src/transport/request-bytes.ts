@@ -2,11 +2,11 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
-import { parsedBytes } from './parsed-bytes.ts';
 
 export interface RequestBytesParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;

@@ -16,6 +16,7 @@ import {
   readEnvelope,
   readEnvelopeInSteps,
 } from '../dispatch/envelope.ts';
+import { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { largeText } from '../dispatch/slices.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
@@ -26,7 +27,6 @@ import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
 import { Liveness } from './liveness.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
-import { parsedBytes } from './parsed-bytes.ts';
 import { RequestQueue } from './request-queue.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */

@@ -1,4 +1,7 @@
+import { utf8 } from '@posthouse/protocol';
 import { expect, test, vi } from 'vitest';
+import { LargeReads } from '../../src/dispatch/large-reads.ts';
+import { RelayTexts } from '../../src/dispatch/relay-texts.ts';
 import { finishStream } from '../../src/federation/finish-stream.ts';
 import { RpcClient } from '../../src/federation/rpc/client.ts';
 import { defaultLimits } from '../../src/limits.ts';
@@ -70,6 +73,53 @@ test('07 §C2: the 30 seconds of a relay begin with a place; waiting for one is 
   expect(await second).toEqual({ kind: 'unreachable' });
   expect(failed).toHaveBeenCalledTimes(2);
   expect(opened).toHaveLength(2);
+});
+
+test('07 §C2: a large answer is read in steps; one with too many values is not read', async () => {
+  const limits = { ...defaultLimits, peerLinger: 1 };
+  const faults: string[] = [];
+  const answers = [
+    { texts: Array(6_000).fill('x'.repeat(50)) },
+    { lists: Array(100_000).fill([1]) },
+  ].map((result, index) => utf8(JSON.stringify({ jsonrpc: '2.0', id: index + 1, result })));
+  const openStream = async () => {
+    const frames = answers.splice(0, 1);
+    const stream = {
+      writeFrame: async () => {},
+      readFrame: async () => frames.shift(),
+      end: () => {},
+      reset: () => {},
+    };
+    return { stream, connection: { isOpen: true, peer: { relayId } } };
+  };
+  const client = new RpcClient(
+    {
+      clock: new ManualClock(),
+      limits,
+      log: { debug: () => {} },
+      metrics: new Metrics(),
+      network,
+    } as never,
+    {
+      connections: { openStream },
+      health: { pausedUntil: () => undefined, succeeded: () => {} },
+      faults: { add: (_: string, fault: string) => faults.push(fault) },
+      stopping: new AbortController().signal,
+      texts: new RelayTexts({ limits, largeReads: new LargeReads() }),
+    } as never,
+  );
+  let turns = 0;
+  let turn = setImmediate(function count() {
+    turns += 1;
+    turn = setImmediate(count);
+  });
+  expect(await client.call(relayId, 'profile.resolve', {})).toMatchObject({ kind: 'result' });
+  clearImmediate(turn);
+  expect(turns).toBeGreaterThan(6_000 / 400);
+  expect(faults).toEqual([]);
+  const invalid = await client.call(relayId, 'profile.resolve', {});
+  expect(invalid).toEqual({ kind: 'invalid', why: 'too many values in one text' });
+  expect(faults).toEqual(['response']);
 });
 
 test('07 §C2: a stream whose peer does not end its side is reset after ten seconds', async () => {

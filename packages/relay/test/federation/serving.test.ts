@@ -96,6 +96,14 @@ describe('07 §C2: a stream of relay RPC', () => {
     await vi.waitFor(() => expect(faults('frame')).toBe(1), patience);
   });
 
+  test('with no JSON gets its answer, and is counted', async () => {
+    const stream = await foreign.openRpc();
+    await stream.writeFrame(utf8('{'));
+    const answer = JSON.parse(Buffer.from((await stream.readFrame()) ?? []).toString());
+    expect(answer).toMatchObject({ id: null, error: { code: -32700 } });
+    expect(faults('frame')).toBe(1);
+  });
+
   test('is one of 64; all are answered', async () => {
     const streams = await Promise.all(Array.from({ length: 64 }, () => foreign.openRpc()));
     await Promise.all(

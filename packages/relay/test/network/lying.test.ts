@@ -16,7 +16,7 @@ import { fateOf, send, statusOf, until, untilInTime } from './relay-network.ts';
 const relay = servedRelay({
   limits: {
     ...unlimitedHandshakes,
-    ...{ peerFaults: 1_000, relayRate: 20, relayBurst: 50, deliveryRetryMost: 5 },
+    ...{ peerFaults: 1_000, relayRate: 50, relayBurst: 50, deliveryRetryMost: 5 },
     ...{
       relayStreamRate: 20,
       relayStreamBurst: 80,

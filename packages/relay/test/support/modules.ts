@@ -9,9 +9,11 @@ import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
+import { LargeReads } from '../../src/dispatch/large-reads.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
 import { RelayQueryLimiter } from '../../src/dispatch/relay-query-limiter.ts';
+import { RelayTexts } from '../../src/dispatch/relay-texts.ts';
 import { noRelayClient, noRoutes } from '../../src/federation/no-federation.ts';
 import { groups } from '../../src/groups/index.ts';
 import { JobBackoff } from '../../src/jobs/retry-backoff.ts';
@@ -110,6 +112,10 @@ export function openModules(
   return {
     context,
     dispatcher: new Dispatcher(context, handlers),
-    relayDispatcher: new RelayDispatcher(context, relayHandlers),
+    relayDispatcher: new RelayDispatcher(
+      context,
+      relayHandlers,
+      new RelayTexts({ limits: parts.limits, largeReads: new LargeReads() }),
+    ),
   };
 }

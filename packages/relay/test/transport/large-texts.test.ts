@@ -1,7 +1,7 @@
 /** Texts of 64 KiB and more are read in slices, with the answers that smaller ones get. */
 import { expect, test } from 'vitest';
+import { parsedBytes } from '../../src/dispatch/parsed-bytes.ts';
 import { defaultLimits } from '../../src/limits.ts';
-import { parsedBytes } from '../../src/transport/parsed-bytes.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 

@@ -1,17 +1,20 @@
 import { PeerError, type PeerStream } from '@posthouse/peer';
-import { utf8 } from '@posthouse/protocol';
+import { ProtocolError, utf8 } from '@posthouse/protocol';
 import {
   encodeRelayNotification,
   FrameError,
   type RelayMethodName,
   type RelayNotificationName,
   readRelayResponse,
+  readRelayResponseInSteps,
 } from '@posthouse/protocol/federation';
-import { decodeUtf8, type JsonObject } from '@posthouse/protocol/json';
+import { JsonError, type JsonObject, prepareCanonicalJson } from '@posthouse/protocol/json';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayAnswer, RelayClient, RelayContext } from '../../context.ts';
 import { encodeRequest } from '../../dispatch/envelope.ts';
 import type { ResultValue } from '../../dispatch/json-text.ts';
+import type { RelayTexts } from '../../dispatch/relay-texts.ts';
+import type { Steps } from '../../dispatch/slices.ts';
 import { relayCalled, relayCallReset } from '../../observability/peer-events.ts';
 import { type OpenedStream, type PeerConnections, wordsOf } from '../connections.ts';
 import { finishStream } from '../finish-stream.ts';
@@ -27,6 +30,8 @@ export interface RpcClientParts {
   readonly connections: PeerConnections;
   readonly health: RelayHealth;
   readonly faults: PeerFaults;
+  /** Reads the answers. */
+  readonly texts: RelayTexts;
   /** Aborts when the relay stops. */
   readonly stopping: AbortSignal;
 }
@@ -190,10 +195,14 @@ export class RpcClient implements RelayClient {
       place[Symbol.dispose]();
       return next;
     }
-    this.#finish(stream, place);
     this.#windowOf(relayId).answered(place);
     this.#parts.health.succeeded(relayId);
-    return this.#read(relayId, frame, request.id);
+    try {
+      // The stream is open meanwhile: the wire counts the frame, and the window the call.
+      return await this.#read(relayId, frame, request.id);
+    } finally {
+      this.#finish(stream, place);
+    }
   }
 
   /** Returns another stream to send the request on, or what follows without one. */
@@ -228,18 +237,49 @@ export class RpcClient implements RelayClient {
     return { kind: 'unknown' };
   }
 
-  #read(relayId: string, frame: Uint8Array, id: number): RelayAnswer {
-    let text: string;
-    try {
-      text = decodeUtf8(frame);
-    } catch {
-      this.#parts.faults.add(relayId, 'response');
-      return { kind: 'invalid', why: 'not UTF-8' };
-    }
-    const answer = readRelayResponse(text, id);
-    if (answer.kind === 'invalid') this.#parts.faults.add(relayId, 'response');
+  async #read(relayId: string, frame: Uint8Array, id: number): Promise<RelayAnswer> {
+    const { faults, stopping, texts } = this.#parts;
+    const answer = await readAnswer(texts, { relayId, frame, id, signal: stopping });
+    if (answer.kind === 'invalid') faults.add(relayId, 'response');
     return answer;
   }
+}
+
+/** Reads an answer, a large one in steps. */
+async function readAnswer(
+  texts: RelayTexts,
+  {
+    relayId,
+    frame,
+    id,
+    signal,
+  }: {
+    readonly relayId: string;
+    readonly frame: Uint8Array;
+    readonly id: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<RelayAnswer> {
+  try {
+    using _room = await texts.takeRoom(relayId, frame, signal);
+    return await texts.read<RelayAnswer>(relayId, frame, {
+      atOnce: (text) => readRelayResponse(text, id),
+      inSteps: (text) => readLargeAnswer(text, id),
+      signal,
+    });
+  } catch (error) {
+    if (signal.aborted) return { kind: 'unknown' };
+    if (error instanceof JsonError) return { kind: 'invalid', why: 'not UTF-8' };
+    if (error instanceof ProtocolError) return { kind: 'invalid', why: error.message };
+    throw error;
+  }
+}
+
+/** Formats the result too, for the caller that verifies it. */
+function* readLargeAnswer(text: string, id: number): Steps<RelayAnswer> {
+  const answer = yield* readRelayResponseInSteps(text, id);
+  if (answer.kind === 'result') yield* prepareCanonicalJson(answer.value);
+  return answer;
 }
 
 function isReset(error: unknown): boolean {

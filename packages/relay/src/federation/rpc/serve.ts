@@ -52,10 +52,13 @@ export class RpcServer {
       // The wire counts the request until its stream is closed, but no answer that waits here to be
       // written.
       using _slot = await this.#slots.take(relayId, stream.signal);
-      const reply = await this.#dispatcher.answer(frame, peer);
+      const reply = await this.#dispatcher.answer(frame, peer, stream.signal);
       if (reply.kind === 'reset') throw new FrameError('invalid');
+      if (reply.kind === 'unread') return stream.reset();
       stream.signal.throwIfAborted();
-      if (reply.kind === 'answer') await stream.writeFrame(utf8(reply.text));
+      if (reply.kind !== 'answer') return;
+      if (reply.isFault === true) this.#faults.add(relayId, 'frame');
+      await stream.writeFrame(utf8(reply.text));
     } catch (error) {
       if (!(error instanceof FrameError)) throw error;
       this.#faults.add(relayId, 'frame');
