@@ -13,24 +13,33 @@ export interface ArrivalDeadlineParts {
 /**
  * Bounds how long a message or body may stay unfinished (02 §18): one period for strangers; for
  * senders with a session, whose connections may be slow, as long as enough of it arrives in each
- * period, and for a time in all.
+ * period. Pauses do not count for a period, but for the time in all, which no sender exceeds.
  */
 export class ArrivalDeadline implements Disposable {
   readonly #parts: ArrivalDeadlineParts;
+  /** Of the time in all, from the first start. */
+  #whole: Disposable | undefined;
+  /** Of the current period; absent in a pause. */
   #timer: Disposable | undefined;
+  /** Milliseconds that are left of the current period when it starts, or goes on. */
+  #left: number;
+  #startedAt = 0;
   /** Bytes of the current period. */
   #bytes = 0;
-  /** Milliseconds of the periods that ended. */
-  #spent = 0;
+  #isDisposed = false;
 
   constructor(parts: ArrivalDeadlineParts) {
     this.#parts = parts;
+    this.#left = parts.period;
   }
 
   /** Begins, or goes on after a pause. */
   start(): void {
-    if (this.#timer !== undefined) return;
-    this.#timer = this.#parts.context.clock.after(this.#parts.period, () => this.#check());
+    if (this.#timer !== undefined || this.#isDisposed) return;
+    const { clock, limits } = this.#parts.context;
+    this.#whole ??= clock.after(limits.slowMessageTimeout, () => this.#expire());
+    this.#startedAt = clock.monotonic();
+    this.#timer = clock.after(this.#left, () => this.#check());
   }
 
   /** Counts bytes that arrived. */
@@ -38,30 +47,47 @@ export class ArrivalDeadline implements Disposable {
     this.#bytes += bytes;
   }
 
-  /** Stops the time: the sender cannot go on. The period begins anew after it. */
+  /** Stops the time of the period: the sender cannot go on. */
   pause(): void {
-    this.#timer?.[Symbol.dispose]();
+    if (this.#timer === undefined) return;
+    this.#timer[Symbol.dispose]();
     this.#timer = undefined;
+    const spent = this.#parts.context.clock.monotonic() - this.#startedAt;
+    this.#left = Math.max(0, this.#left - spent);
   }
 
-  /** Ends it: everything has arrived, or will not be read. */
-  [Symbol.dispose](): void {
+  /** Ends the time: everything has arrived. The next start begins anew. */
+  reset(): void {
     this.pause();
+    this.#whole?.[Symbol.dispose]();
+    this.#whole = undefined;
+    this.#beginPeriod();
+  }
+
+  /** Ends the time for good: nothing more will be read. */
+  [Symbol.dispose](): void {
+    this.reset();
+    this.#isDisposed = true;
+  }
+
+  #beginPeriod(): void {
+    this.#left = this.#parts.period;
     this.#bytes = 0;
-    this.#spent = 0;
   }
 
   #check(): void {
-    const { context, period, hasSession, expired } = this.#parts;
-    const { slowMessageBytes, slowMessageTimeout } = context.limits;
+    const { context, hasSession } = this.#parts;
     this.#timer = undefined;
-    this.#spent += period;
-    const isInTime = this.#bytes >= slowMessageBytes && this.#spent < slowMessageTimeout;
-    if (!hasSession() || !isInTime) {
-      expired();
+    if (!hasSession() || this.#bytes < context.limits.slowMessageBytes) {
+      this.#expire();
       return;
     }
-    this.#bytes = 0;
+    this.#beginPeriod();
     this.start();
+  }
+
+  #expire(): void {
+    this.reset();
+    this.#parts.expired();
   }
 }

@@ -113,7 +113,7 @@ export class IncomingBytes implements Disposable {
   }
 
   #finish(): void {
-    this.#deadline[Symbol.dispose]();
+    this.#deadline.reset();
     this.#unfinished[Symbol.dispose]();
   }
 

@@ -35,8 +35,7 @@ export class ManualClock implements Clock {
     this.#milliseconds += seconds * 1_000;
     this.#elapsed += Math.max(0, seconds) * 1_000;
     for (const timer of [...this.#timers].sort((a, b) => a.at - b.at)) {
-      if (timer.at > this.#elapsed) continue;
-      this.#timers.delete(timer);
+      if (timer.at > this.#elapsed || !this.#timers.delete(timer)) continue;
       timer.work();
     }
   }

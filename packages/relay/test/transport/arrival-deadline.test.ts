@@ -50,17 +50,45 @@ test('and not for ever', () => {
   expect(expired).toHaveBeenCalledOnce();
 });
 
-test('the time stands still in a pause, and begins anew for the next message', () => {
-  clock.advance(9);
+test('the time of a period stands still in a pause, and begins anew for the next message', () => {
+  clock.advance(6);
   deadline.pause();
-  clock.advance(100);
+  clock.advance(40);
   deadline.start();
-  clock.advance(9);
-  deadline[Symbol.dispose]();
+  clock.advance(3);
+  expect(expired).not.toHaveBeenCalled();
+  deadline.reset();
   clock.advance(100);
   deadline.start();
   clock.advance(9);
   expect(expired).not.toHaveBeenCalled();
   clock.advance(1);
   expect(expired).toHaveBeenCalledOnce();
+});
+
+test('02 §18: with a session, pauses do not hold off the time in all', () => {
+  for (let pause = 0; pause < 6; pause += 1) {
+    expect(expired).not.toHaveBeenCalled();
+    clock.advance(1);
+    deadline.pause();
+    clock.advance(9);
+    deadline.start();
+  }
+  expect(expired).toHaveBeenCalledOnce();
+});
+
+test('02 §18: without a session, a pause does not lengthen the period', () => {
+  hasSession = false;
+  clock.advance(9);
+  deadline.pause();
+  deadline.start();
+  clock.advance(1);
+  expect(expired).toHaveBeenCalledOnce();
+});
+
+test('after its end, it does not begin again', () => {
+  deadline[Symbol.dispose]();
+  deadline.start();
+  clock.advance(1_000);
+  expect(expired).not.toHaveBeenCalled();
 });
