@@ -84,7 +84,7 @@ export const RelayLimits = Type.Object({
   groupsOfAccount: limit(10_000, 'Groups one account owns here when it creates another (02 §5).'),
   groupInviteTtl: period(
     2_592_000,
-    'Longest life of an invitation, seconds; published as max_group_invite_ttl (05 §4.6).',
+    'Seconds an invitation lasts at most; published as max_group_invite_ttl (05 §4.6).',
   ),
   groupSubscriptions: limit(
     500,
