@@ -7,7 +7,7 @@ const relay = inProcessRelay();
 const id = `0x${'a'.repeat(40)}`;
 const entry = (status: RelayEntry['status']): RelayEntry => ({
   relay_id: id,
-  endpoint: 'https://relay.example/svc/v1',
+  endpoint: `https://${status}.example/svc/v1`,
   status,
   updated_at: 1,
 });
@@ -16,7 +16,10 @@ const store = (status: RelayEntry['status'], seenAt: number) =>
   relay.context.storage.write('relays', (tx) => storeRecords(tx, [entry(status)], seenAt));
 const records = async () => {
   const found = await relay.context.storage.read((tx) => readRecords(tx, 0));
-  return found.map(({ entry: { status }, seenAt }) => [status, seenAt]);
+  return found.map(({ entry: { status, endpoint }, seenAt }) => {
+    expect(endpoint).toBe(entry(status).endpoint);
+    return [status, seenAt];
+  });
 };
 
 test('07 §B5: a process that read the registry earlier replaces no later reading', async () => {
