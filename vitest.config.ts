@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
@@ -35,7 +36,7 @@ const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
   'packages/relay/test/{about,auth,hostile,transport}/**',
-  'packages/relay/test/commands/{block,clock,peers,peers-network,withhold}.test.ts',
+  'packages/relay/test/commands/{block,clock,peers,peers-network,reports,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/{call-window,eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/delivery-cost.test.ts',
@@ -73,6 +74,22 @@ const perEngine = {
 const { TEST_SEED: asked = '4711' } = process.env;
 const testSeed = asked === 'random' ? String(Date.now() % 0x7fffffff) : asked;
 
+/** Short files that take long: what they run is elsewhere. */
+const longest = /\/(?:kit|crash|model|races)\.test\.ts$/;
+
+/**
+ * Begins with the longest files of each project. Without the times of earlier runs, vitest begins
+ * with the largest ones, and one worker would wait for the other at the end.
+ */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const projects = [...Map.groupBy(sorted, ({ project }) => project.name).values()];
+    const isLong = ({ moduleId }: TestSpecification) => longest.test(moduleId);
+    return projects.flatMap((of) => of.toSorted((a, b) => Number(isLong(b)) - Number(isLong(a))));
+  }
+}
+
 // Half of what it takes to start a relay of its own process, or a command, is to compile them.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('node_modules/.cache/compiled', import.meta.url),
@@ -87,6 +104,7 @@ export default defineConfig(({ mode }) => ({
     isolate: false,
     // A test waits for relays, disks and servers half of the time: one worker more than is usual.
     maxWorkers: availableParallelism(),
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,

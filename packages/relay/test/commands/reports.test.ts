@@ -1,31 +1,15 @@
-/** `posthouse reports` as an operator runs it, with or without a running relay. */
+/** What `posthouse reports` prints while a relay runs, and which arguments it refuses. */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { relayMigrations } from '../../src/modules.ts';
-import { migrate } from '../../src/storage/migrations.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { KillableRelay } from '../fixtures/killable-relay.ts';
 import type { Person } from '../fixtures/person.ts';
-import { killAll, posthouse } from '../support/command.ts';
-import { dump, engine, RelayData } from '../support/engine.ts';
-
-interface Ended {
-  readonly code: number | string | null;
-  readonly output: string;
-  readonly errors: string;
-}
+import { killAll } from '../support/command.ts';
+import { RelayData } from '../support/engine.ts';
+import { runReports } from './reports-command.ts';
 
 /** Milliseconds for a test that runs many commands on a busy machine. */
 const patience = 180_000;
-
-async function run(
-  args: readonly string[],
-  environment: Record<string, string> = {},
-): Promise<Ended> {
-  const { ended, output } = posthouse(['reports', ...args], environment);
-  const code = await ended;
-  return { code, output: output.text, errors: output.errors };
-}
 
 describe('while a relay runs', () => {
   let data: RelayData;
@@ -52,7 +36,8 @@ describe('while a relay runs', () => {
   });
 
   /** The command with the configuration of the relay. */
-  const reports = (...args: string[]) => run([...args, '--config', join(data.path, 'config.json')]);
+  const reports = (...args: string[]) =>
+    runReports([...args, '--config', join(data.path, 'config.json')]);
   const report = async (by: Person, target: number, reason = 'spam') => {
     const params = { channel_id: channel.channelId, target_sequence: target, reason };
     await ground.call('channel.post.report', params, { session: by.session() });
@@ -219,170 +204,35 @@ describe('while a relay runs', () => {
     },
     patience,
   );
-
-  test(
-    'dismissing does not disturb a running relay or its process lock',
-    async () => {
-      const posts: number[] = [];
-      for (let count = 0; count < 6; count += 1) posts.push(await channel.post());
-      for (const post of posts) for (const person of [ben, cem]) await report(person, post);
-      const commands = posts.map((post) => reports('dismiss', channel.channelId, String(post)));
-      let isOver = false;
-      const over = Promise.all(commands).finally(() => {
-        isOver = true;
-      });
-      let written = 0;
-      while (!isOver) {
-        await channel.post();
-        written += 1;
-      }
-      expect((await over).map(({ code, errors }) => [code, errors])).toEqual(
-        posts.map(() => [0, '']),
-      );
-      expect(written).toBeGreaterThan(0);
-      expect(await channel.post()).toBe(posts.length + written + 1);
-      const second = posthouse(['serve', '--config', join(data.path, 'config.json')]);
-      expect(await second.ended).toBe(1);
-    },
-    patience,
-  );
-
-  test(
-    'a relay that is killed or stopped makes no difference, nor does starting it again',
-    async () => {
-      const posts = [await channel.post({ body: text('hello') }), await channel.post()];
-      const [first, second] = posts as [number, number];
-      for (const post of posts) await report(ben, post);
-      const seen = async () => [
-        await printed(...ofChannel()),
-        await printed('show', channel.channelId, String(first)),
-      ];
-      const running = await seen();
-      await ground.killAfter({ answers: 0, turns: 0 });
-      expect(await seen()).toEqual(running);
-      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
-      await ground.revive();
-      expect(await listed()).toMatchObject([{ sequence: first }]);
-      await report(cem, second);
-      await ground.stop();
-      const stopped = await listed();
-      expect(stopped).toHaveLength(2);
-      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
-      await ground.revive();
-      expect(await listed()).toMatchObject([{ sequence: first }]);
-      expect(await channel.post()).toBe(second + 1);
-    },
-    patience,
-  );
 });
 
-describe('without a relay that fits', () => {
-  let data: RelayData;
-  beforeEach(async () => {
-    data = await RelayData.empty();
-  });
-  afterEach(async () => {
-    killAll();
-    await data[Symbol.asyncDispose]();
-  });
-
-  const refusal = async (...args: string[]) => {
-    const { code, output, errors } = await run(['--data', data.path, ...args], data.environment);
-    expect([code, output]).toEqual([1, '']);
-    return errors;
-  };
-  const furnish = async (migrations = relayMigrations, sql: readonly string[] = []) => {
-    await using storage = await data.open();
-    await migrate(storage, migrations, 1_750_000_000);
-    await storage.write('relay', async (tx) => {
-      for (const statement of sql) await tx.run(statement);
+test(
+  'wrong arguments, and a wrong configuration, end with 2',
+  async () => {
+    const some = `chan_${'A'.repeat(22)}`;
+    const wrong = [
+      ['show', 'chan_x', '1'],
+      ['show', some, '0'],
+      ['dismiss', some, '1', '--limit', '1'],
+      ['--limit', '0'],
+      ['nonsense'],
+    ];
+    const config = { POSTHOUSE_STORAGE_ENGINE: 'none' };
+    const [help, configured, ...ended] = await Promise.all([
+      runReports(['--help']),
+      runReports([], config),
+      ...wrong.map((args) => runReports(args)),
+    ]);
+    expect(ended.map(({ code, output }) => [code, output])).toEqual(wrong.map(() => [2, '']));
+    for (const { errors } of ended) expect(errors).toMatch(/^error: /);
+    expect(configured).toMatchObject({
+      code: 2,
+      errors: expect.stringMatching(/^the configuration is invalid:\nstorage.engine: /),
     });
-    return await dump(storage);
-  };
-  const state = async () => {
-    await using storage = await data.open();
-    return await dump(storage);
-  };
-
-  test('a database that no relay has used: that is said, and nothing is made', async () => {
-    expect(await refusal()).toBe(
-      engine === 'sqlite'
-        ? `there is no relay.sqlite in ${data.path}: check the setting \`data\`\n`
-        : 'no relay has used the database yet: start the relay on it once\n',
-    );
-    expect(await state()).toEqual({});
-  });
-
-  test('one of an older version is not migrated', async () => {
-    const before = await furnish(relayMigrations.filter(({ id }) => id < 500));
-    expect(await refusal()).toMatch(
-      /^the database is older than this command: it lacks migration 501 \(channels\)\. Start /,
-    );
-    expect(await state()).toEqual(before);
-  });
-
-  test('one of a newer version is not touched', async () => {
-    const later = { id: 9_999, name: 'later', statements: ['CREATE TABLE later (a BIGINT)'] };
-    const before = await furnish([...relayMigrations, later]);
-    expect(await refusal('dismiss', `chan_${'A'.repeat(22)}`, '1')).toBe(
-      'the database is newer than this relay: it has migration 9999 (later). ' +
-        'Run the version of the relay that made it, or a later one\n',
-    );
-    expect(await state()).toEqual(before);
-  });
-
-  test('one that a move has a hand on is not either', async () => {
-    const mark = `INSERT INTO relay_move (slot, state, move_id, other)
-      VALUES (1, 'moved', 'id', 'sqlite:/elsewhere')`;
-    await furnish(relayMigrations, [mark]);
-    expect(await refusal()).toContain('the database was moved to sqlite:/elsewhere');
-  });
-
-  test('one without reports, of a relay that hosts no channels', async () => {
-    await furnish();
-    const environment = { ...data.environment, POSTHOUSE_HOST_CHANNELS: 'false' };
-    expect(await run(['--data', data.path], environment)).toEqual({
-      ...{ code: 0, output: '', errors: 'no reports: host.channels is off\n' },
+    expect(help).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('Exit status: 0 done'),
     });
-  });
-
-  if (engine === 'postgres') {
-    test('a server that is not there is told of without the password', async () => {
-      const url = 'postgres://relay:hunter2@127.0.0.1:1/relay';
-      const environment = { ...data.environment, POSTHOUSE_STORAGE_URL: url };
-      expect(await run(['--data', data.path], environment)).toEqual({
-        code: 1,
-        output: '',
-        errors: 'cannot use PostgreSQL at 127.0.0.1:1/relay: connect ECONNREFUSED 127.0.0.1:1\n',
-      });
-    });
-  }
-
-  test(
-    'wrong arguments, and a wrong configuration, end with 2',
-    async () => {
-      const some = `chan_${'A'.repeat(22)}`;
-      const wrong = [
-        ['show', 'chan_x', '1'],
-        ['show', some, '0'],
-        ['dismiss', some, '1', '--limit', '1'],
-        ['--limit', '0'],
-        ['nonsense'],
-      ];
-      for (const args of wrong) {
-        const { code, output, errors } = await run(args);
-        expect([args, code, output]).toEqual([args, 2, '']);
-        expect(errors).toMatch(/^error: /);
-      }
-      expect(await run([], { POSTHOUSE_STORAGE_ENGINE: 'none' })).toMatchObject({
-        code: 2,
-        errors: expect.stringMatching(/^the configuration is invalid:\nstorage.engine: /),
-      });
-      expect(await run(['--help'])).toMatchObject({
-        code: 0,
-        output: expect.stringContaining('Exit status: 0 done'),
-      });
-    },
-    patience,
-  );
-});
+  },
+  patience,
+);
