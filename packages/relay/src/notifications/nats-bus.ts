@@ -49,6 +49,8 @@ interface NatsBusOptions {
   readonly observer: BusObserver;
   /** Milliseconds without a word of another process, which then counts as dead. */
   readonly silence?: number;
+  /** Milliseconds that {@link NatsBus.start} waits for the server. */
+  readonly startWait?: number;
 }
 
 /**
@@ -80,7 +82,7 @@ export class NatsBus implements Bus, AsyncDisposable {
   /** Resolves when the server is reached, or after a timeout; connecting is then retried for ever. */
   static async start(options: NatsBusOptions): Promise<NatsBus> {
     const bus = new NatsBus(options);
-    await within(timeouts.start, bus.#started.promise);
+    await within(options.startWait ?? timeouts.start, bus.#started.promise);
     return bus;
   }
 
