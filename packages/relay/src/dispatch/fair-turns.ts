@@ -2,8 +2,8 @@ import { nextTick } from 'node:process';
 import type { Clock } from '../context.ts';
 import { Rotation } from '../rotation.ts';
 
-/** Milliseconds of a turn of the event loop in which more calls are begun: about one large page. */
-const budget = 4;
+/** Milliseconds of a turn of the event loop in which more calls are begun. */
+const budget = 1;
 /**
  * Calls begun in one turn at most, of which each takes some of a later turn too. More of them share a
  * transaction's flush; one that makes a page counts as eight.

@@ -30,8 +30,8 @@ test('large calls have a turn of the event loop each, in rotation of the owners'
   expect(order).toEqual(['ann', 'ann', 'bob', 'eve', 'ann', 'ann']);
 });
 
-test('calls of 1 ms share a turn too, until it has had 4 ms', async () => {
-  const { order, done } = working(1, Array(8).fill('ann'));
+test('calls of 0.25 ms share a turn too, until it has had 1 ms', async () => {
+  const { order, done } = working(0.25, Array(8).fill('ann'));
   await turn();
   expect(order.length).toBe(8);
   await done;

@@ -1,7 +1,7 @@
 import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   openSqlite,
   openSqliteAlongside,
@@ -31,6 +31,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
+  vi.restoreAllMocks();
   await storage[Symbol.asyncDispose]();
   folder[Symbol.dispose]();
 });
@@ -118,6 +119,7 @@ describe('writes', () => {
   });
 
   test('statements at once pause together', async () => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
     let statements = 0;
     faults.beforeStatement = () => {
       statements += 1;
@@ -135,6 +137,34 @@ describe('writes', () => {
     expect(await nextTurn.promise).toBe(400);
     await written;
     expect(statements).toBe(600);
+  });
+
+  test.each([
+    ['a write', (items: string[]) => [items]],
+    ['short writes', (items: string[]) => items.map((item) => [item])],
+  ])('%s of several milliseconds: other work runs after each', async (_, parts) => {
+    // Each statement takes 0.4 ms.
+    let now = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => now);
+    let statements = 0;
+    faults.beforeStatement = () => {
+      statements += 1;
+      now += 0.4;
+    };
+    const items = ['1', '2', '3', '4', '5', '6'];
+    const write = async (tx: Writer, part: readonly string[]) => {
+      for (const item of part) await insert(item)(tx);
+    };
+    const seen = new Set<number>();
+    const look = () => {
+      seen.add(statements);
+      turn = setImmediate(look);
+    };
+    let turn = setImmediate(look);
+    await Promise.all(parts(items).map((part) => storage.write('a', (tx) => write(tx, part))));
+    clearImmediate(turn);
+    expect(seen).toEqual(new Set([0, 3, 6]));
+    expect(await names()).toEqual(items);
   });
 
   test('after SQLite undid a write by itself, none of its statements is stored alone', async () => {

@@ -1,7 +1,9 @@
 import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 
-/** Statements after which other work of the event loop runs; rows count a tenth: about 5 ms. */
+/** Milliseconds after which other work of the event loop runs. */
+export const turnMilliseconds = 1;
+/** Statements after which it runs in any case; rows count a tenth. */
 const statementsPerTurn = 400;
 
 /**
@@ -13,6 +15,8 @@ export class SqliteTransaction implements Writer {
   readonly #faults: StorageFaults;
   #failure: unknown;
   #statements = 0;
+  /** When it began to work in this turn, on the clock of `performance.now`. */
+  #began = performance.now();
   /** Resolves in the next turn, while the transaction waits for it. */
   #pause: Promise<void> | undefined;
 
@@ -56,14 +60,16 @@ export class SqliteTransaction implements Writer {
     this.#connection = undefined;
   }
 
-  /** Counts statements; after so many, all that follow wait for the next turn. */
+  /** Counts statements and time; at the end of its turn, all that follow wait for the next one. */
   #count(statements: number): void {
     this.#statements += statements;
-    if (this.#statements < statementsPerTurn) return;
+    const isOver = performance.now() - this.#began >= turnMilliseconds;
+    if (!isOver && this.#statements < statementsPerTurn) return;
     this.#statements = 0;
     this.#pause = new Promise((resolve) => {
       setImmediate(() => {
         this.#pause = undefined;
+        this.#began = performance.now();
         resolve();
       });
     });

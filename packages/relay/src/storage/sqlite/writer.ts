@@ -4,9 +4,9 @@ import type { SqliteConnection } from './connection.ts';
 import { failureKind, type Outage } from './failures.ts';
 import type { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
-import { SqliteTransaction } from './transaction.ts';
+import { SqliteTransaction, turnMilliseconds } from './transaction.ts';
 
-/** Limits of one batch: number of writes, and milliseconds on the thread before it commits. */
+/** Limits of one batch: number of writes, and milliseconds before it commits. */
 const batchSize = 256;
 const batchMilliseconds = 20;
 /** Limit of waiting writes. More would only be answered too late. */
@@ -71,7 +71,7 @@ export class SqliteWriter {
   async #drain(): Promise<void> {
     while (this.#waiting.length > 0) {
       // Every write of this turn of the event loop joins the batch.
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       await this.#batch();
     }
     this.#running = undefined;
@@ -85,11 +85,15 @@ export class SqliteWriter {
       await whileLocked(() => this.#connection.run('BEGIN IMMEDIATE', []), this.#lockTimeout);
       this.#faults.reach?.('begun');
       const started = performance.now();
+      let turn = started;
       while (batch.length < batchSize && performance.now() - started < batchMilliseconds) {
         const next = this.#waiting.shift();
         if (next === undefined) break;
         batch.push(next);
         answers.push(await this.#savepoint(next));
+        if (performance.now() - turn < turnMilliseconds) continue;
+        await nextTurn();
+        turn = performance.now();
       }
       this.#faults.beforeCommit?.();
       this.#generation?.count(this.#connection);
@@ -146,6 +150,11 @@ export class SqliteWriter {
     }
     return answer;
   }
+}
+
+/** Resolves in the next turn of the event loop. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
