@@ -84,16 +84,9 @@ export class SqliteWriter {
     try {
       await whileLocked(() => this.#connection.run('BEGIN IMMEDIATE', []), this.#lockTimeout);
       this.#faults.reach?.('begun');
-      const started = performance.now();
-      let turn = started;
-      while (batch.length < batchSize && performance.now() - started < batchMilliseconds) {
-        const next = this.#waiting.shift();
-        if (next === undefined) break;
+      for await (const next of this.#arriving()) {
         batch.push(next);
         answers.push(await this.#savepoint(next));
-        if (performance.now() - turn < turnMilliseconds) continue;
-        await nextTurn();
-        turn = performance.now();
       }
       this.#faults.beforeCommit?.();
       this.#generation?.count(this.#connection);
@@ -108,6 +101,30 @@ export class SqliteWriter {
     this.#outage.end();
     this.#faults.reach?.('answer');
     for (const answer of answers) answer();
+  }
+
+  /**
+   * Takes the writes of a batch, also those that arrive meanwhile, until a turn of the event loop has
+   * brought none: then as many as there are share its flush. Other work runs after each millisecond.
+   */
+  async *#arriving(): AsyncGenerator<Waiting, void> {
+    const started = performance.now();
+    let turn = started;
+    let hasWaited = false;
+    for (let taken = 0; taken < batchSize; ) {
+      const now = performance.now();
+      if (now - started >= batchMilliseconds) return;
+      const isEmpty = this.#waiting.length === 0;
+      if (isEmpty && hasWaited) return;
+      hasWaited = isEmpty;
+      if (isEmpty || now - turn >= turnMilliseconds) {
+        await nextTurn();
+        turn = performance.now();
+      } else {
+        taken += 1;
+        yield this.#waiting.shift() as Waiting;
+      }
+    }
   }
 
   /** Rolls the batch back and rejects all its writes. */
