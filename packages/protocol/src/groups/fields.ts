@@ -84,7 +84,7 @@ export function checkAccounts(network: Network, accounts: readonly string[], pat
 const checkedLists = new WeakMap<object, Network>();
 
 /** Accounts that one step checks. */
-const stepAccounts = 500;
+const stepAccounts = 50;
 
 /**
  * Checks the accounts of a large list in steps, so that {@link checkAccounts} and

@@ -185,7 +185,7 @@ export function* checkGroupParamsInSteps(
 const checkedBoxes = new WeakMap<object, Network>();
 
 /** Boxes that one step checks. */
-const stepBoxes = 500;
+const stepBoxes = 50;
 
 function* checkBoxesInSteps(
   network: Network,

@@ -4,9 +4,9 @@ import { type PreparedMember, preparedMembers, preparedTexts } from './prepared.
 import { isJsonObject, type JsonObject, type JsonValue } from './types.ts';
 
 /** UTF-16 units of text that one step makes, about. */
-const stepLength = 16_384;
+const stepLength = 4_096;
 /** Names that one step sorts, or merges. */
-const stepNames = 4_096;
+const stepNames = 512;
 
 /**
  * Formats a large value that `parseJsonInSteps` parsed, in steps: after each, the caller may do other

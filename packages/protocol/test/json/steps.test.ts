@@ -66,7 +66,7 @@ describe('01 §2.1: a text parsed in steps', () => {
   ])('has a step for each 16,384 characters: %s', (_, text) => {
     const { count, result } = take(parseJsonInSteps(text));
     expectSame(result, atOnce(text));
-    expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 16_384));
+    expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 2_048));
   });
 
   test('leaves facts about large arrays and objects that a walk confirms', () => {
@@ -142,6 +142,6 @@ describe('01 §19: an envelope diagnosed in steps', () => {
   ])('has a step for each 16,384 characters of %s', (_, text, fault, readings) => {
     const { count, result } = take(diagnoseEnvelopeInSteps(text));
     expect(result).toEqual(fault);
-    expect(count).toBeGreaterThanOrEqual(readings * Math.floor(text.length / 16_384));
+    expect(count).toBeGreaterThanOrEqual(readings * Math.floor(text.length / 2_048));
   });
 });

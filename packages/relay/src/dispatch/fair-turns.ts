@@ -1,9 +1,8 @@
 import { nextTick } from 'node:process';
 import type { Clock } from '../context.ts';
+import { turnMilliseconds } from '../event-loop.ts';
 import { Rotation } from '../rotation.ts';
 
-/** Milliseconds of a turn of the event loop in which more calls are begun. */
-const budget = 1;
 /**
  * Calls begun in one turn at most, of which each takes some of a later turn too. More of them share a
  * transaction's flush; one that makes a page counts as eight.
@@ -51,7 +50,7 @@ export class FairTurns {
         this.#beganAt = undefined;
         if (!this.#isWorking) this.#beginNext();
       });
-    } else if (now - this.#beganAt >= budget || this.#begun >= callsPerTurn) return;
+    } else if (now - this.#beganAt >= turnMilliseconds || this.#begun >= callsPerTurn) return;
     this.#isWorking = true;
     const next = this.#waiting.take();
     this.#begun += next?.calls ?? 0;

@@ -1,3 +1,4 @@
+import { turnMilliseconds } from '../event-loop.ts';
 import { Rotation } from '../rotation.ts';
 
 /** Texts of so many UTF-16 units and more are parsed in slices; shorter ones at once. */
@@ -7,8 +8,8 @@ export const largeText = 65_536;
 export type Steps<T> = Generator<undefined, T, undefined>;
 
 /**
- * Runs long work on the event loop without holding it: in each turn of the loop one step of one work,
- * in rotation of those who pay for it, however many works there are. One value for all callers of a
+ * Runs long work on the event loop without holding it: in each turn of the loop a millisecond of steps,
+ * in rotation of those who pay for the works, however many there are. One value for all callers of a
  * process.
  */
 export class Slices {
@@ -16,28 +17,33 @@ export class Slices {
   #isScheduled = false;
 
   /** Runs work of an owner to its end; throws what it throws. */
-  async run<T>(owner: string, steps: Steps<T>): Promise<T> {
-    for (;;) {
-      await this.#turn(owner);
-      const step = steps.next();
-      if (step.done === true) return step.value;
-    }
-  }
-
-  #turn(owner: string): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#waiting.add(owner, resolve);
-    this.#schedule();
+  run<T>(owner: string, steps: Steps<T>): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const step = () => {
+      try {
+        const { done, value } = steps.next();
+        if (done === true) resolve(value);
+        else this.#add(owner, step);
+      } catch (error) {
+        reject(error);
+      }
+    };
+    this.#add(owner, step);
     return promise;
   }
 
-  #schedule(): void {
+  #add(owner: string, step: () => void): void {
+    this.#waiting.add(owner, step);
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#waiting.take()?.();
-      if (!this.#waiting.isEmpty) this.#schedule();
-    });
+    setImmediate(() => this.#work());
+  }
+
+  #work(): void {
+    const began = performance.now();
+    do this.#waiting.take()?.();
+    while (!this.#waiting.isEmpty && performance.now() - began < turnMilliseconds);
+    this.#isScheduled = !this.#waiting.isEmpty;
+    if (this.#isScheduled) setImmediate(() => this.#work());
   }
 }

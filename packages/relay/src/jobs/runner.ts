@@ -1,4 +1,5 @@
 import type { Job, Jobs, OnWake, RelayContext } from '../context.ts';
+import { nextTurn } from '../event-loop.ts';
 import { jobFailed } from '../observability/events.ts';
 import type { ClockGuard } from './clock-guard.ts';
 import { delayAfter } from './retry-backoff.ts';
@@ -110,7 +111,7 @@ class JobLoop {
     const { signal } = this.#stopping;
     while (this.#isWoken && !signal.aborted) {
       // Calls come first: the event loop reads its sockets before a job runs.
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       this.#isWoken = false;
       this.#timer?.[Symbol.dispose]();
       const wait = await this.#once(signal);

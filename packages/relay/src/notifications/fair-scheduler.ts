@@ -65,8 +65,3 @@ export async function pauseAfter(
   const took = clock.monotonic() - began;
   if (took >= minimumPause) await new Promise<void>((resolve) => clock.after(took, resolve));
 }
-
-/** Resolves in the next turn of the event loop. */
-export function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}

@@ -1,8 +1,9 @@
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
+import { nextTurn } from '../event-loop.ts';
 import { type GroupReaders, readGroupReaders } from '../groups/index.ts';
 import { readEnds } from '../sessions/session-store.ts';
-import { FairScheduler, nextTurn, pauseAfter } from './fair-scheduler.ts';
+import { FairScheduler, pauseAfter } from './fair-scheduler.ts';
 import { type GroupList, groupListHint, groupTimelineHint, type Hint } from './hint.ts';
 import type { Listener } from './listener.ts';
 import { applySessionEnd, RecheckQueue, recheckBatchSize } from './recheck-queue.ts';

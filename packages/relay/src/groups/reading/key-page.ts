@@ -111,8 +111,8 @@ function isCurrent({ authority, messages }: StoredInterval): boolean {
   return authority && messages.to === undefined;
 }
 
-/** Sealing takes about 150 microseconds each: other work runs after so many. */
-const sealBatchSize = 4;
+/** Sealing takes about 150 microseconds each: other work may run after so many. */
+const sealBatchSize = 2;
 
 /** Seals the relay secrets to the device (05 §3.7), in steps. */
 export function* sealKeys(

@@ -1,9 +1,8 @@
+import { turnMilliseconds } from '../../event-loop.ts';
 import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 
-/** Milliseconds after which other work of the event loop runs. */
-export const turnMilliseconds = 1;
-/** Statements after which it runs in any case; rows count a tenth. */
+/** Statements of a turn of the event loop at most; rows count a tenth. */
 const statementsPerTurn = 400;
 
 /**

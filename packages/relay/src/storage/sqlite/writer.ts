@@ -1,10 +1,11 @@
+import { nextTurn, turnMilliseconds } from '../../event-loop.ts';
 import type { StorageFaults, Writer } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import type { SqliteConnection } from './connection.ts';
 import { failureKind, type Outage } from './failures.ts';
 import type { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
-import { SqliteTransaction, turnMilliseconds } from './transaction.ts';
+import { SqliteTransaction } from './transaction.ts';
 
 /** Limits of one batch: number of writes, and milliseconds before it commits. */
 const batchSize = 256;
@@ -167,11 +168,6 @@ export class SqliteWriter {
     }
     return answer;
   }
-}
-
-/** Resolves in the next turn of the event loop. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
