@@ -48,6 +48,10 @@ export const peerLimits = {
     5,
     'Times that a call is sent again after another relay reset its stream while others were under way.',
   ),
+  relayCallPause: timer(
+    100,
+    'Milliseconds before a call is sent again for the second time; twice as long each time after.',
+  ),
   relayCallTimeout: timer(30_000, 'Milliseconds another relay has to answer (07 §C2).'),
   peerAddresses: limit(8, 'Addresses of one other relay that are dialled.'),
   peerDials: limit(2, 'Addresses of one other relay dialled at once.'),

@@ -1,3 +1,4 @@
+import { PeerError } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import { expect, test, vi } from 'vitest';
 import { LargeReads } from '../../src/dispatch/large-reads.ts';
@@ -120,6 +121,54 @@ test('07 §C2: a large answer is read in steps; one with too many values is not 
   const invalid = await client.call(relayId, 'profile.resolve', {});
   expect(invalid).toEqual({ kind: 'invalid', why: 'too many values in one text' });
   expect(faults).toEqual(['response']);
+});
+
+test('07 §C2: a call is sent again at once, then with pauses that double', async () => {
+  const clock = new ManualClock();
+  let sent = 0;
+  const writeFrame = async () => {
+    sent += 1;
+  };
+  const use = { writeFrame, end: () => {}, reset: () => {} };
+  // Calls that are under way, so that the reset one is never alone.
+  const held = Array.from({ length: 8 }, () => Promise.withResolvers<never>());
+  const streams: object[] = held.map(({ promise }) => ({ ...use, readFrame: () => promise }));
+  const resetOne = { ...use, readFrame: () => Promise.reject(new PeerError('reset', 'reset')) };
+  const openStream = async () => ({
+    stream: streams.pop() ?? resetOne,
+    connection: { isOpen: true, peer: { relayId } },
+  });
+  const log = { debug: () => {} };
+  const client = new RpcClient(
+    { clock, limits: defaultLimits, log, metrics: new Metrics(), network } as never,
+    {
+      connections: { openStream, openInstead: async () => undefined },
+      health: { pausedUntil: () => undefined, failed: () => {} },
+      stopping: new AbortController().signal,
+    } as never,
+  );
+  const under = held.map(() => client.call(relayId, 'profile.resolve', {}));
+  await vi.waitFor(() => expect(sent).toBe(8));
+  const after = vi.spyOn(clock, 'after');
+  const pauses = () => after.mock.calls.map(([time]) => time).filter((time) => time < 30_000);
+  /** Ends calls until the window has room, and the call is sent again. */
+  const untilSent = async (count: number) => {
+    while (sent < count) {
+      held.pop()?.reject(new Error('lost'));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const call = client.call(relayId, 'profile.resolve', {});
+  await vi.waitFor(() => expect(sent).toBe(9));
+  await untilSent(10);
+  await vi.waitFor(() => expect(pauses()).toEqual([100]));
+  clock.advance(0.1);
+  await untilSent(11);
+  await vi.waitFor(() => expect(pauses()).toEqual([100, 200]));
+  for (const { reject } of held) reject(new Error('lost'));
+  await Promise.all(under);
+  clock.advance(0.2);
+  expect(await call).toEqual({ kind: 'unknown' });
 });
 
 test('07 §C2: a stream whose peer does not end its side is reset after ten seconds', async () => {

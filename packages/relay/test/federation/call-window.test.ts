@@ -156,6 +156,8 @@ describe('07 §C2: a relay that resets streams', () => {
     const calls = Array.from({ length: 40 }, () =>
       relayClient.call(liar.relayId, 'profile.resolve', { account: 'none' }),
     );
+    await vi.waitFor(() => expect(relayClient.pausedUntil(liar.relayId)).toBeDefined(), patience);
+    relay.clock.advance(1);
     const kinds = new Set((await Promise.all(calls)).map(({ kind }) => kind));
     expect([...kinds].sort()).toEqual(['unknown', 'unreachable']);
     expect(relayClient.pausedUntil(liar.relayId)).toBeDefined();

@@ -48,7 +48,14 @@ let server: PeerHost<EligiblePeer>;
 let client: PeerHost<EligiblePeer>;
 let port: number;
 
+const rpcLimits = {
+  ...defaultLimits,
+  ...{ relayRequestsAtOnce: 8, relayBytes: 300_000, relayBytesBurst: 400_000 },
+};
+let clock: ManualClock;
+
 beforeEach(async () => {
+  clock = new ManualClock();
   dispatched = [];
   framesRead = 0;
   faults = [];
@@ -60,10 +67,7 @@ beforeEach(async () => {
       return reply(text);
     },
   };
-  const context = {
-    clock: new ManualClock(),
-    limits: { ...defaultLimits, relayRequestsAtOnce: 8 },
-  };
+  const context = { clock, limits: rpcLimits };
   const counted = {
     add: (relayId: string, fault: string) => void faults.push(`${relayId} ${fault}`),
   };
@@ -152,6 +156,21 @@ test('07 §C2: a second request while the first is under way resets the stream, 
 });
 
 describe('07 §C9: requests of one relay', () => {
+  test('above its bytes are reset and cost none: sending them again delays nothing', async () => {
+    reply = async (text) => ({ kind: 'answer', text });
+    const connection = await dial(client);
+    for (let count = 0; count < 4; count += 1) {
+      await (await send(connection, 'x'.repeat(100_000))).readFrame();
+    }
+    for (let time = 0; time < 3; time += 1) {
+      const again = await send(connection, 'x'.repeat(200_000));
+      await expect(again.readFrame()).rejects.toThrow(/reset/);
+    }
+    clock.advance(1);
+    const large = await send(connection, 'x'.repeat(400_000));
+    expect(await readText(large)).toHaveLength(400_000);
+  });
+
   test('8 are under way at once; the others wait in their order, and other relays do not', async () => {
     const replies = heldReplies();
     const requests = names(64);

@@ -107,6 +107,17 @@ describe('07 §C6, §C7: as home relay of an account, it answers with', () => {
     expect(await Promise.all(codes)).toEqual(['bad_gateway', 'bad_gateway']);
   });
 
+  test('a large text of which little is the answer: ok; one of very many values: bad_gateway', async () => {
+    const padding = Array(5_000).fill('x'.repeat(90));
+    liar.lies['profile.resolve'] = () => ({ result: profileOf(liam), padding });
+    expect(await codeOf('profile.resolve')).toBe('ok');
+    const lists = Array(200_000).fill([1]);
+    liar.lies['profile.resolve'] = () => ({ result: profileOf(liam), lists });
+    expect(await codeOf('profile.resolve')).toBe('bad_gateway');
+    const { metrics } = relay.server.context;
+    expect(metrics.value('peer_faults', { fault: 'response' })).toBe(1);
+  });
+
   test('the id of another request, or a malformed retry_after: bad_gateway', async () => {
     const result = profileOf(liam);
     liar.lies['profile.resolve'] = (_, { id }) => ({ id: Number(id) + 1, result });
@@ -449,6 +460,9 @@ describe('07 §C8: as source of a message', () => {
     const params = { account: ann.account, padding: 'x'.repeat(1_000_000) };
     const notFound = { error: { code: -32_010 } };
     expect(await liar.ask('profile.resolve', params)).toMatchObject(notFound);
+    // It costs 245 units: the second one is refused before it is read. Its bytes make a debt.
+    const limited = { id: 1, error: { code: -32_030 } };
+    expect(await liar.ask('profile.resolve', params)).toMatchObject(limited);
     expect(await liar.ask('profile.resolve', params)).toBeUndefined();
     relay.clock.advance(2);
     expect(await liar.ask('profile.resolve', params)).toMatchObject(notFound);

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { PeerError, type PeerStream } from '@posthouse/peer';
 import { ProtocolError, utf8 } from '@posthouse/protocol';
 import {
@@ -148,7 +149,17 @@ export class RpcClient implements RelayClient {
       const mayRepeat = repeats < limits.relayCallRepeats;
       const result = await use({ ...opened, limit, place, mayRepeat, isInstead: false });
       if (result !== repeat) return result;
+      // The window is smaller now; a second reset may be for a quota, which needs time.
+      if (repeats > 0) await this.#pause(relayId, repeats, waiting.signal);
     }
+  }
+
+  /** Waits before a call is sent again, twice as long each time, unless the relay failed. */
+  async #pause(relayId: string, times: number, signal: AbortSignal): Promise<void> {
+    const { clock, limits } = this.#context;
+    if (this.#parts.health.pausedUntil(relayId) !== undefined) return;
+    using pause = timeLimit(clock, limits.relayCallPause * 2 ** (times - 1), signal);
+    if (!pause.signal.aborted) await once(pause.signal, 'abort');
   }
 
   /** Opens a stream, unless the relay has failed, perhaps while a place in the window was awaited. */

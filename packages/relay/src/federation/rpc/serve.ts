@@ -48,7 +48,8 @@ export class RpcServer {
       // A stream without a request: the peer tries whether this relay has the protocol.
       if (frame === undefined) return;
       stream.expectEnd();
-      if (this.#bytes.spend(relayId, frame.length) > 0) return stream.reset();
+      // What is reset costs nearly nothing, so that sending it again delays nothing else.
+      if (this.#bytes.charge(relayId, frame.length) > 0) return stream.reset();
       // The wire counts the request until its stream is closed, but no answer that waits here to be
       // written.
       using _slot = await this.#slots.take(relayId, stream.signal);
