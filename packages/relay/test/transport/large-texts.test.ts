@@ -58,6 +58,7 @@ test('02 §18: a large request that is being read is one under way', async () =>
 });
 
 test('02 §18: what is read of a text counts, before it is read', async () => {
+  expect(parsedBytes(Buffer.from('{"a":[1,2]}'))).toBe(11 + 80 + 48 + 160 + 32);
   const { receivedBytesPerAddress } = defaultLimits;
   await using strict = await ServedRelay.start({ limits: { receivedBytesPerAddress } });
   using socket = await strict.socket();

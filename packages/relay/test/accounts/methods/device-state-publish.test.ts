@@ -163,6 +163,8 @@ describe('03 §4.2: pre-storage at a relay that is not the home relay', () => {
     await expect(stage('one more', first)).rejects.toMatchObject({ data: { retry_after: 10 } });
     relay.clock.advance(10);
     expect(await stage('one more', first)).toHaveProperty('status', 'staged');
+    // The one that has ended, and is not deleted yet, gives no further room.
+    await expect(stage('a third', first)).rejects.toMatchObject({ data: { retry_after: 10 } });
     await relay.runJob('accounts.staged');
     const addresses = (await relay.rows('staged_states')).map(({ address }) => address);
     expect(addresses.filter((address) => address === first)).toHaveLength(20);
