@@ -7,8 +7,13 @@ import { inProcessRelay } from '../support/in-process-relay.ts';
 const relay = inProcessRelay();
 const other = `0x${'1'.repeat(40)}`;
 let health: RelayHealth;
+/** Its pauses are not shortened by chance. */
+let exact: RelayHealth;
 /** How often the relay was said to be back. */
 let back: number;
+const onBack = async () => {
+  back += 1;
+};
 
 beforeEach(async () => {
   const entry: RelayEntry = {
@@ -17,9 +22,8 @@ beforeEach(async () => {
   };
   await relay.context.storage.write('relays', (tx) => storeRecords(tx, [entry], 1));
   back = 0;
-  health = new RelayHealth(relay.context, async () => {
-    back += 1;
-  });
+  health = new RelayHealth(relay.context, onBack);
+  exact = new RelayHealth({ ...relay.context, random: () => Uint8Array.of(0) }, onBack);
 });
 
 describe('07 §C9: the health of another relay', () => {
@@ -43,12 +47,81 @@ describe('07 §C9: the health of another relay', () => {
     expect(back).toBe(1);
     relay.clock.advance(1);
     expect(back).toBe(2);
+    relay.clock.advance(10 * peerRetryFirst);
+    expect(back).toBe(2);
+    flap();
+    expect(back).toBe(3);
     flap();
     health.failed(other, 'reset');
     relay.clock.advance(peerRetryFirst);
-    expect(back).toBe(2);
-    health.succeeded(other);
     expect(back).toBe(3);
+    health.succeeded(other);
+    expect(back).toBe(4);
+  });
+
+  test('pauses double up to the longest; what fails in a pause, or is due, changes nothing', async () => {
+    const { peerRetryFirst, peerRetryMost } = relay.context.limits;
+    const first = relay.clock.now();
+    for (let round = 0; round < 10; round += 1) {
+      for (const error of ['refused', 'again']) exact.failed(other, error);
+      const longest = Math.min(peerRetryFirst * 2 ** round, peerRetryMost);
+      const retry = relay.clock.now() + longest;
+      expect(exact.pausedUntil(other)).toBe(retry);
+      expect(exact.nextRetry()).toBe(retry);
+      relay.clock.advance(longest);
+    }
+    expect(exact.pausedUntil(other)).toBeUndefined();
+    await exact[Symbol.asyncDispose]();
+    const stored = { failures: 10, failing_since: first, last_error: 'refused' };
+    expect(await relay.rows('relays')).toMatchObject([stored]);
+    exact.forgetUnlisted(new Set([other]));
+    relay.clock.advance(1e9);
+    exact.forgetUnlisted(new Set([other]));
+    expect(exact.isFailing(other)).toBe(true);
+    exact.failed(`0x${'2'.repeat(40)}`, 'refused');
+    expect(exact.nextRetry()).toBeLessThan(relay.clock.now());
+  });
+
+  test('a pause is shortened by up to a half, so that relays do not all try at once', () => {
+    const { peerRetryFirst } = relay.context.limits;
+    const short = new RelayHealth({ ...relay.context, random: () => Uint8Array.of(255) }, onBack);
+    short.failed(other, 'refused');
+    const pause = (short.pausedUntil(other) as number) - relay.clock.now();
+    expect(pause).toBe(Math.round(peerRetryFirst * (1 - 255 / 512)));
+  });
+
+  test('a relay that did not fail makes nothing due; its answers are stored now and then', async () => {
+    const start = relay.clock.now();
+    const stored = [];
+    for (const seconds of [0, 299, 1]) {
+      relay.clock.advance(seconds);
+      health.succeeded(other);
+      await health[Symbol.asyncDispose]();
+      stored.push((await relay.rows('relays'))[0]?.last_ok);
+    }
+    expect(stored).toEqual([start, start, start + 300]);
+    expect(back).toBe(0);
+  });
+
+  test('of another process, an earlier retry is adopted and a later one is not', async () => {
+    health.failed(other, 'refused');
+    await health[Symbol.asyncDispose]();
+    await exact.restore();
+    const retry = exact.pausedUntil(other);
+    expect(retry).toBe(health.pausedUntil(other));
+    relay.clock.advance((retry as number) - relay.clock.now());
+    exact.failed(other, 'refused');
+    await exact[Symbol.asyncDispose]();
+    await health.adopt();
+    expect(health.pausedUntil(other)).toBeUndefined();
+    // This process fails too, later; the other one reaches the relay.
+    health.failed(other, 'refused');
+    await health[Symbol.asyncDispose]();
+    exact.succeeded(other);
+    await exact[Symbol.asyncDispose]();
+    expect(health.pausedUntil(other)).toBeDefined();
+    await health.adopt();
+    expect(health.pausedUntil(other)).toBeUndefined();
   });
 
   test('a relay that left the registry fails once as long as it is asked', () => {
