@@ -3,7 +3,8 @@ import type { AccountDeviceState, AccountProfile, AccountRoute } from '@posthous
 import { ProtocolError } from '@posthouse/protocol';
 import type { JsonValue } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
-import { type KillableRelay, LostAnswer } from '../fixtures/killable-relay.ts';
+import { LostAnswer } from '../fixtures/call-attempts.ts';
+import type { KillableRelay } from '../fixtures/killable-relay.ts';
 import type { Person } from '../fixtures/person.ts';
 import type { IsOver, Writers } from './writers.ts';
 

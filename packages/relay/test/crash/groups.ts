@@ -3,10 +3,11 @@ import { ProtocolError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect } from 'vitest';
 import type { Row } from '../../src/storage/types.ts';
+import { LostAnswer } from '../fixtures/call-attempts.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import type { GroupOutcomes } from '../fixtures/group-outcomes.ts';
 import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
-import { type KillableRelay, LostAnswer } from '../fixtures/killable-relay.ts';
+import type { KillableRelay } from '../fixtures/killable-relay.ts';
 import type { Person } from '../fixtures/person.ts';
 import type { IsOver, Tables, Writers } from './writers.ts';
 
