@@ -118,6 +118,7 @@ const atMost: readonly Pair[] = [
 const atLeast: readonly Pair[] = [
   ['accountBurst', 'accountRate'],
   ['addressBurst', 'addressRate'],
+  ['addressHandshakeBurst', 'addressHandshakeRate'],
   ['addressBytesBurst', 'addressBytes'],
   ['accountBytesBurst', 'accountBytes'],
   ['relayBurst', 'relayRate'],

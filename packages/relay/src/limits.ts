@@ -307,6 +307,20 @@ export const RelayLimits = Type.Object({
     'Open connections without a session; the others are a reserve for those with one.',
   ),
   connectionsPerAddress: limit(2_000, 'Open connections of one address.'),
+  handshakeRate: limit(
+    400,
+    'TLS handshakes begun in a second, sustained; each takes about 0.6 ms.',
+  ),
+  handshakeBurst: limit(
+    40,
+    'TLS handshakes begun without a pause, one in each turn of the event loop.',
+  ),
+  addressHandshakeRate: limit(50, 'TLS handshakes of one address begun in a second, sustained.'),
+  addressHandshakeBurst: limit(
+    500,
+    'TLS handshakes of one address begun at once; the others wait, at most for requestTimeout.',
+  ),
+  clientHelloBytes: limit(16_384, "Bytes of the first message of a client's TLS handshake.", 4_096),
   sendBufferBytes: limit(
     4_194_304,
     'Bytes waiting for a peer that reads slowly before it is disconnected; its next requests wait from the half on.',

@@ -41,8 +41,8 @@ export class ConnectionTable {
     this.#parts = parts;
   }
 
-  /** Adds a connection that was accepted, or ends it if there is no room. */
-  add(socket: Socket): void {
+  /** Adds a connection that was accepted, or ends it if there is no room; returns whether there is. */
+  add(socket: Socket): boolean {
     const key = keyOf(socket);
     const { remoteAddress = '' } = socket;
     const address = this.#parts.clients.isProxy(remoteAddress)
@@ -51,13 +51,14 @@ export class ConnectionTable {
     const end = () => void socket.destroy();
     if (!this.#makeRoom(address)) {
       end();
-      return;
+      return false;
     }
     this.#set(key, { socket, address, hasSession: false, end });
     socket.once('close', () => {
       // The peer may have used the port again since.
       if (this.#entries.get(key)?.socket === socket) this.#remove(key);
     });
+    return true;
   }
 
   /**

@@ -37,6 +37,7 @@ import type { ByteOwner } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { commonHeaders, parserError, refuse, retryHeaders, writeError } from './early-errors.ts';
+import { Handshakes } from './handshakes.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
 import { RequestTurns } from './request-turns.ts';
 
@@ -65,8 +66,13 @@ export interface Http {
  */
 export function createHttp(parts: HttpParts): Http {
   const { network } = parts.context;
+  const waiting = new DisposableStack();
   const app = Fastify({
-    serverFactory: (handler) => createServer(parts, handler),
+    serverFactory: (handler) => {
+      const server = createServer(parts, handler);
+      waiting.use(acceptConnections(parts, server));
+      return server;
+    },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
@@ -105,6 +111,7 @@ export function createHttp(parts: HttpParts): Http {
     holdAnswer(common, typeof payload === 'string' ? payload.length : 0);
     if (!request.raw.complete) dropBody(common);
   });
+  app.addHook('preClose', async () => waiting.dispose());
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
   app.setErrorHandler(async (error, request, reply) => {
     chargeRefused(parts, request);
@@ -314,7 +321,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 function createServer(parts: HttpParts, handle: Handle): Server {
-  const { context, tls, open } = parts;
+  const { context, tls } = parts;
   const { requestTimeout, slowMessageTimeout } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
@@ -352,6 +359,22 @@ function createServer(parts: HttpParts, handle: Handle): Server {
     else if (answer === undefined) refuse(socket, parserError(error));
     else writeError(answer, parserError(error));
   });
-  server.on('connection', (socket: Socket) => open.add(socket));
   return server;
+}
+
+/**
+ * Counts connections, and has those with TLS wait for their handshakes.
+ * @returns ends those that wait
+ */
+function acceptConnections({ context, clients, tls, open }: HttpParts, server: Server): Disposable {
+  // What Node's server does with a connection: it may be done later.
+  const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
+  server.removeAllListeners('connection');
+  const begin = (socket: Socket) => serve?.call(server, socket);
+  const handshakes = new Handshakes({ context, clients, begin });
+  const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);
+  server.on('connection', (socket: Socket) => {
+    if (open.add(socket)) admit(socket);
+  });
+  return handshakes;
 }

@@ -72,6 +72,7 @@ describe('limits that do not fit each other', () => {
     ['relayQueriesOfAccount', { relayQueriesOfAccount: 256 }, { relayQueriesOfAccount: 257 }],
     ['relayQueriesToRelay', { relayQueriesToRelay: 256 }, { relayQueriesToRelay: 257 }],
     ['addressBurst', { addressBurst: 500 }, { addressBurst: 499 }],
+    ['addressHandshakeBurst', { addressHandshakeBurst: 50 }, { addressHandshakeBurst: 49 }],
   ])('%s at its edge and past it', (name, within, past) => {
     expect(faults(within)).toEqual([]);
     expect(faults(past)).toEqual([name]);

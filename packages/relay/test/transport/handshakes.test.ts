@@ -1,0 +1,206 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ClientAddresses } from '../../src/transport/client-addresses.ts';
+import { Handshakes } from '../../src/transport/handshakes.ts';
+import { ManualClock } from '../support/clock.ts';
+import { ServedRelay } from '../support/served-relay.ts';
+
+/** 02 §18: when the TLS handshake of a new connection begins. */
+
+/** A ClientHello of no content, in one record. */
+const hello = Buffer.from('160301000401000000', 'hex');
+
+let clock: ManualClock;
+let server: Server;
+let clients: Socket[];
+let accepted: Socket[];
+let begun: string[];
+let handshakes: Handshakes;
+let metrics: Metrics;
+
+function listen(limits: object): void {
+  const context = {
+    ...{ clock, metrics, log: pino({ level: 'silent' }) },
+    limits: { ...defaultLimits, addressHandshakeRate: 1, addressHandshakeBurst: 2, ...limits },
+  };
+  handshakes = new Handshakes({
+    context,
+    clients: new ClientAddresses(['127.0.0.9']),
+    begin: (socket) => begun.push(socket.remoteAddress ?? ''),
+  });
+}
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  metrics = new Metrics();
+  [clients, accepted, begun] = [[], [], []];
+  server = createServer((socket) => {
+    accepted.push(socket);
+    handshakes.add(socket);
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+});
+afterEach(async () => {
+  for (const socket of [...clients, ...accepted]) socket.destroy();
+  server.close();
+  await once(server, 'close');
+});
+
+/** Connects from an address of loopback, and sends something. */
+async function open(last: number, bytes: Buffer = hello): Promise<Socket> {
+  const { port } = server.address() as AddressInfo;
+  const socket = connect({ host: '127.0.0.1', port, localAddress: `127.0.0.${last}` });
+  socket.on('error', () => {});
+  clients.push(socket);
+  await once(socket, 'connect');
+  socket.write(bytes);
+  return socket;
+}
+
+/** Lets the event loop turn a few times, so that what is on its way arrives. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 50; turn += 1) await new Promise((go) => setImmediate(go));
+}
+
+/** Returns how often the handshake of each address has begun, in their order. */
+async function beginnings(): Promise<Record<string, number>> {
+  await turns();
+  return Object.fromEntries(
+    [...new Set(begun)].map((one) => [one, begun.filter((each) => each === one).length]),
+  );
+}
+
+describe('02 §18: handshakes', () => {
+  test('begin at the rate of their address, and do not delay those of another', async () => {
+    listen({});
+    for (let count = 0; count < 4; count += 1) await open(2);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 2 });
+    await open(3);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 2, '127.0.0.3': 1 });
+    clock.advance(1);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 3, '127.0.0.3': 1 });
+    clock.advance(1);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 4, '127.0.0.3': 1 });
+  });
+
+  test('of a trusted proxy have no rate of their own', async () => {
+    listen({});
+    for (let count = 0; count < 4; count += 1) await open(9);
+    expect(await beginnings()).toEqual({ '127.0.0.9': 4 });
+  });
+
+  test('begin at the rate of the process, in rotation of their addresses', async () => {
+    listen({ handshakeRate: 1, handshakeBurst: 1, addressHandshakeBurst: 10 });
+    for (const last of [2, 2, 2, 2, 3, 4]) {
+      await open(last);
+      await turns();
+    }
+    for (let count = 0; count < 5; count += 1) {
+      clock.advance(1);
+      await turns();
+    }
+    const order = begun.map((address) => address.at(-1)).join('');
+    expect(order).toBe('223422');
+  });
+
+  test('that would wait for longer than a request may take do not wait', async () => {
+    listen({ requestTimeout: 1_500 });
+    for (let count = 0; count < 3; count += 1) await open(2);
+    await turns();
+    const late = await open(2);
+    await once(late, 'close');
+    expect(await beginnings()).toEqual({ '127.0.0.2': 2 });
+    const reason = 'too many new connections of one address';
+    expect(metrics.value('connections_refused', { reason })).toBe(1);
+    clock.advance(1);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 3 });
+  });
+
+  test('begin when the first message is whole, in one record or several', async () => {
+    listen({});
+    const socket = await open(2, hello.subarray(0, 7));
+    expect(await beginnings()).toEqual({});
+    socket.write(hello.subarray(7));
+    expect(await beginnings()).toEqual({ '127.0.0.2': 1 });
+    const split = Buffer.from('1603010003010000' + '160301000301aabb', 'hex');
+    const other = await open(3, split.subarray(0, 10));
+    expect(await beginnings()).toEqual({ '127.0.0.2': 1 });
+    other.write(split.subarray(10));
+    expect(await beginnings()).toEqual({ '127.0.0.2': 1, '127.0.0.3': 1 });
+  });
+
+  test.each([
+    ['is none', Buffer.from('GET / HTTP/1.1\r\n')],
+    ['is another message', Buffer.from('160301000402000000', 'hex')],
+    [
+      'is larger than clientHelloBytes',
+      Buffer.alloc(20_000, Buffer.from('16030100ff01004e20', 'hex')),
+    ],
+    ['is in an empty record', Buffer.from('1603010000', 'hex')],
+  ])('do not begin if the first message %s: the connection ends', async (_what, bytes) => {
+    listen({});
+    await once((await open(2, bytes)).resume(), 'close');
+    expect(begun).toEqual([]);
+  });
+
+  test('of which nothing arrives end after requestTimeout', async () => {
+    listen({});
+    const socket = await open(2, hello.subarray(0, 3));
+    await turns();
+    clock.advance(29);
+    await turns();
+    expect(accepted[0]?.destroyed).toBe(false);
+    clock.advance(1);
+    await once(socket.resume(), 'close');
+    expect(begun).toEqual([]);
+  });
+
+  test('of peers that left do not begin, and cost nothing of the process', async () => {
+    listen({ handshakeRate: 1, handshakeBurst: 1 });
+    await open(2);
+    const left = await open(3);
+    await turns();
+    left.destroy();
+    await once(accepted[1] as Socket, 'close');
+    await open(4);
+    await turns();
+    clock.advance(1);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 1, '127.0.0.4': 1 });
+  });
+});
+
+describe('02 §18: a relay', () => {
+  test('finishes handshakes that had to wait, and ends those that wait when it stops', async () => {
+    const limits = { addressHandshakeBurst: 1, addressHandshakeRate: 1 };
+    await using relay = await ServedRelay.start({ limits });
+    const { port, ca } = relay;
+    const secure: TLSSocket[] = [];
+    const dial = async () => {
+      const socket = connectTls({ host: '127.0.0.1', port, ca }).on('error', () => {});
+      socket.on('secureConnect', () => secure.push(socket));
+      await once(socket, 'connect');
+      return socket;
+    };
+    const first = await dial();
+    await once(first, 'secureConnect');
+    const others = [await dial(), await dial()];
+    await turns();
+    expect(secure).toEqual([first]);
+    relay.clock.advance(1);
+    while (secure.length === 1) await turns();
+    const [, second] = secure;
+    second?.resume().write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    await once(second as TLSSocket, 'close');
+    first.destroy();
+    const third = others.find((other) => other !== second) as TLSSocket;
+    const ended = new Promise((resolve) => third.resume().once('close', resolve));
+    await relay.stop();
+    await ended;
+    expect(secure).toEqual([first, second]);
+  });
+});
