@@ -18,4 +18,8 @@ export const keptSeeds: readonly KeptSeed[] = [
     ...{ seed: 5002, relays: 2, minutes: 0.75 },
     found: 'a former home that hears of the move away after the state: the move begins again',
   },
+  {
+    ...{ seed: 5548, relays: 2, minutes: 0.6 },
+    found: 'the harness took a removal for known at relays that had not heard of it',
+  },
 ];

@@ -63,7 +63,7 @@ async function admit(world: World, club: Club, who: Resident): Promise<void> {
   const { hints, journal } = world;
   const topic = { kind: 'group', id: club.id } as const;
   club.changing.add(who);
-  hints.reopen(who.unremovedAgents, topic);
+  hints.reopen([...who.byDeviceId.values()], topic);
   const { banned, group } = club;
   const isDone = await club.change(async () => {
     if (banned.has(who)) await group.unban([who.person]);

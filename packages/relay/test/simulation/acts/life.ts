@@ -121,7 +121,7 @@ async function removeDevice(world: World, owner: Resident, device: string): Prom
   const names = [...owner.devices];
   await owner.person.publishState(await owner.person.state({ devices: names }));
   owner.removed.set(device, scheduler.milliseconds);
-  hints.end([agent], undefined, owner.home.relay);
+  hints.remove(agent, owner.home.relay);
   journal.record(`${owner.name}'s ${device} is removed`);
   const { relay } = owner.home;
   const code = await agent.call(relay, 'message.timeline.sync', {}).then(

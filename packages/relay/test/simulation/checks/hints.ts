@@ -32,6 +32,8 @@ interface Watch {
   isDoubtful: boolean;
   /** The head at which the right to know of it ended. */
   endedAt: number | undefined;
+  /** Whether the right ended for good, as the relay acknowledged: its device was removed. */
+  isRemoved: boolean;
 }
 
 export class Hints {
@@ -53,7 +55,8 @@ export class Hints {
     this.#watches = this.#watches.filter(
       (watch) => watch.bound !== bound || watch.kind !== kind || watch.id !== id,
     );
-    this.#watches.push({ agent, bound, kind, id, known, isDoubtful: false, endedAt: undefined });
+    const open = { isDoubtful: false, endedAt: undefined, isRemoved: false };
+    this.#watches.push({ agent, bound, kind, id, known, ...open });
   }
 
   /** The right of these agents to know of a topic, or of all, may end from now on. */
@@ -62,20 +65,30 @@ export class Hints {
   }
 
   /**
-   * The right of these agents has ended, as the relay acknowledged.
-   * @param relay the one that acknowledged it, if others learn of it later
+   * The right of these agents to know of a topic has ended, as the relay acknowledged.
    */
-  end(agents: readonly Agent[], topic?: TopicName, relay?: SimulatedRelay): void {
-    for (const watch of this.#find(agents, topic)) {
+  end(agents: readonly Agent[], topic: TopicName): void {
+    for (const watch of this.#find(agents, topic)) this.#end(watch);
+  }
+
+  /**
+   * A device was removed, and its right to know of anything has ended.
+   * @param relay the one that acknowledged it; others learn of it later
+   */
+  remove(agent: Agent, relay: SimulatedRelay): void {
+    for (const watch of this.#find([agent], undefined)) {
       watch.isDoubtful = true;
-      if (relay !== undefined && watch.bound.relay !== relay) continue;
-      watch.endedAt ??= headOf(watch.bound.relay, watch.kind, watch.id);
+      if (watch.bound.relay !== relay) continue;
+      watch.isRemoved = true;
+      this.#end(watch);
     }
   }
 
-  /** The right may begin again from now on. */
+  /** The right may begin again from now on, but for removed devices. */
   reopen(agents: readonly Agent[], topic: TopicName): void {
-    for (const watch of this.#find(agents, topic)) watch.endedAt = undefined;
+    for (const watch of this.#find(agents, topic)) {
+      if (!watch.isRemoved) watch.endedAt = undefined;
+    }
   }
 
   /** The right began again, and with it the subscriptions that there were (05 §13.29). */
@@ -84,6 +97,11 @@ export class Hints {
       watch.isDoubtful = false;
       watch.known = headOf(watch.bound.relay, watch.kind, watch.id);
     }
+  }
+
+  #end(watch: Watch): void {
+    watch.isDoubtful = true;
+    watch.endedAt ??= headOf(watch.bound.relay, watch.kind, watch.id);
   }
 
   #find(agents: readonly Agent[], topic: TopicName | undefined): Watch[] {

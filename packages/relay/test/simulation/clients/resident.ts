@@ -43,11 +43,6 @@ export class Resident {
     return [...this.devices].map((device) => this.agent(device));
   }
 
-  /** The agents of the devices that a relay may take for devices in force: no removal is acknowledged. */
-  get unremovedAgents(): Agent[] {
-    return [...this.#byName].filter(([name]) => !this.removed.has(name)).map(([, agent]) => agent);
-  }
-
   agent(device: string): Agent {
     const agent = this.#byName.get(device);
     if (agent === undefined) throw new Error(`${this.name} never had a ${device}`);
