@@ -250,6 +250,10 @@ export const RelayLimits = Type.Object({
     256,
     'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory.',
   ),
+  unreadBytes: limit(
+    131_072,
+    'Bytes of the frames of one WebSocket that wait for their turns before no more of it is received.',
+  ),
   unfinishedMessageTimeout: timer(
     10_000,
     'Milliseconds from the first byte of a WebSocket message to its last; with a session, for slowMessageBytes of it.',

@@ -34,6 +34,8 @@ export interface DecodedRequest {
   readonly bytes: number;
   /** Whether {@link Dispatcher.takeKnown} has taken the price of what is known. */
   readonly isPaid?: boolean;
+  /** Whether it begins in a turn that its payer took, see {@link Dispatcher.turns}. */
+  readonly hasTurn?: boolean;
   /** Parses the text of the parameters, before all other checks but the rate; may throw. */
   readonly params: () => JsonValue | Promise<JsonValue>;
   /** Decodes the parameters of a `GET`, once the session is known; may throw. */
@@ -62,11 +64,12 @@ export class Dispatcher {
   readonly largeReads: LargeReads;
   /** Runs the long work of all calls. */
   readonly #slices: Slices;
+  /** Turns of payers, to decode a request and begin it. */
+  readonly turns: FairTurns;
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
-  readonly #turns: FairTurns;
 
   constructor(
     context: RelayContext,
@@ -80,7 +83,7 @@ export class Dispatcher {
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });
-    this.#turns = new FairTurns(context.clock);
+    this.turns = new FairTurns(context.clock);
   }
 
   /**
@@ -149,7 +152,9 @@ export class Dispatcher {
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
     const { method, definition, handler } = this.#find(request.method);
     const owner = `${payer.kind} ${payer.id}`;
-    await this.#turns.take(owner, definition.page !== undefined);
+    const isPage = definition.page !== undefined;
+    if (request.hasTurn !== true) await this.turns.take(owner, isPage);
+    else if (isPage) this.turns.countPage();
     const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
     this.#checkAvailable();
     const text = await request.params();

@@ -39,6 +39,11 @@ export class FairTurns {
     return promise;
   }
 
+  /** Counts the call that began last as one that makes a page. */
+  countPage(): void {
+    this.#begun += callsOfPage - 1;
+  }
+
   /** Begins the next call if this turn of the event loop has time for it. */
   #beginNext(): void {
     if (this.#waiting.isEmpty) return;

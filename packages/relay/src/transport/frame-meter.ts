@@ -5,6 +5,8 @@ const controlBit = 0x08;
 export interface FrameReading {
   /** Bytes to charge: each frame counts at least the smallest charge. */
   readonly charge: number;
+  /** Offsets in the chunk at which frames end. */
+  readonly ends: readonly number[];
   /** Data frames that began in the chunk after the last complete message. */
   readonly frames: number;
   /** Whether a message ended in the chunk. */
@@ -35,6 +37,7 @@ export class FrameMeter {
   /** Reads the next bytes of the stream. */
   read(chunk: Uint8Array): FrameReading {
     let charge = chunk.length;
+    const ends: number[] = [];
     let frames = 0;
     let hasEnded = false;
     let offset = 0;
@@ -51,14 +54,16 @@ export class FrameMeter {
         charge += this.#begin();
         frames += 1;
       }
-      if (this.#payloadLeft > 0 || !this.#endsMessage) continue;
+      if (this.#payloadLeft > 0) continue;
+      ends.push(offset);
+      if (!this.#endsMessage) continue;
       this.#endsMessage = false;
       this.#isMessageOpen = false;
       hasEnded = true;
       frames = 0;
     }
     const isUnfinished = this.#headerLength > 0 || this.#payloadLeft > 0 || this.#isMessageOpen;
-    return { charge, frames, hasEnded, isUnfinished };
+    return { charge, ends, frames, hasEnded, isUnfinished };
   }
 
   /** Length of the header, as far as its first bytes tell: masks are required of clients. */

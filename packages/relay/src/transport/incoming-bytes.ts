@@ -1,9 +1,11 @@
 import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
+import type { FairTurns } from '../dispatch/fair-turns.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { FrameMeter, type FrameReading } from './frame-meter.ts';
+import { FrameTurns } from './frame-turns.ts';
 
 /** Longest pause before a paused connection is checked again, in seconds. */
 const longestPause = 30;
@@ -14,6 +16,10 @@ export interface IncomingParts {
   /** Whom bytes are charged to until the connection is bound. */
   readonly owner: ByteOwner;
   readonly socket: Pick<WebSocket, 'pause' | 'resume'>;
+  /** Turns in which what has arrived is read. */
+  readonly turns: FairTurns;
+  /** Gives bytes to the WebSocket library. */
+  readonly read: (bytes: Uint8Array) => void;
   /** Called if the owner or the process has too many bytes of unanswered requests. */
   readonly refused: () => void;
   /** Called if a message stays unfinished for too long. */
@@ -22,21 +28,38 @@ export interface IncomingParts {
 
 /**
  * Accounts for what arrives on one WebSocket, byte by byte (02 §18): charges it to its owner and pauses
- * reading while the owner is in debt, holds what is unfinished, and bounds how long it may be so.
+ * reading while the owner is in debt, holds what is unfinished or waits for its turn, and bounds how
+ * long a message may be unfinished.
  */
 export class IncomingBytes implements Disposable {
   readonly #parts: IncomingParts;
   readonly #meter: FrameMeter;
   readonly #unfinished: ByteHold;
+  readonly #unread: ByteHold;
+  readonly #turns: FrameTurns;
   readonly #deadline: ArrivalDeadline;
   #owner: ByteOwner;
   #pause: Disposable | undefined;
+  /** Whether too much waits for its turn. */
+  #isFull = false;
+  /** Whether all is received, whatever the owner owes. */
+  #isFree = false;
 
   constructor(parts: IncomingParts) {
     this.#parts = parts;
     this.#owner = parts.owner;
     this.#meter = new FrameMeter(parts.context.limits.frameCharge);
     this.#unfinished = this.holdRequest();
+    this.#unread = this.holdRequest();
+    this.#turns = new FrameTurns({
+      ...{ ...parts, hold: this.#unread },
+      payer: () => `${this.#owner.kind} ${this.#owner.id}`,
+      filled: (isFull) => {
+        this.#isFull = isFull;
+        if (isFull) this.#stopReading();
+        else this.#goOn();
+      },
+    });
     this.#deadline = new ArrivalDeadline({
       context: parts.context,
       period: parts.context.limits.unfinishedMessageTimeout,
@@ -50,9 +73,9 @@ export class IncomingBytes implements Disposable {
     return this.#owner;
   }
 
-  /** Whether reading is paused because the owner is in debt. */
+  /** Whether nothing is read: the owner is in debt, or too much waits. */
   get isPaused(): boolean {
-    return this.#pause !== undefined;
+    return this.#pause !== undefined || this.#isFull;
   }
 
   /** Opens a hold for a request that is complete, until it is answered. */
@@ -60,61 +83,74 @@ export class IncomingBytes implements Disposable {
     return this.#parts.bytes.received.open(this.#owner, this.#parts.refused);
   }
 
-  /** Accounts for the next bytes, before the WebSocket library reads them. */
+  /** Accounts for the next bytes; the WebSocket library reads them in turns of the owner. */
   receive(chunk: Uint8Array): void {
     const reading = this.#meter.read(chunk);
-    this.#hold(chunk.length, reading);
-    this.#charge(reading.charge);
+    const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading);
+    if (isHeld) this.#charge(reading.charge);
+    else this.#parts.refused();
   }
 
   /** Charges and holds for another owner from now on. */
   moveTo(owner: ByteOwner): void {
     this.#owner = owner;
-    if (!this.#unfinished.moveTo(owner)) this.#parts.refused();
+    const isHeld = this.#unfinished.moveTo(owner) && this.#unread.moveTo(owner);
+    if (!isHeld) this.#parts.refused();
   }
 
   /** Reads nothing for so many seconds, and longer if the owner is in debt then. */
   pause(seconds: number): void {
-    if (this.isPaused) return;
-    const { context, socket } = this.#parts;
-    socket.pause();
-    // The peer cannot go on, so its time does not run.
-    this.#deadline.pause();
-    this.#pause = context.clock.after(Math.min(seconds, longestPause) * 1_000, () => {
-      this.resume();
+    if (this.#pause !== undefined || this.#isFree) return;
+    this.#stopReading();
+    const { clock } = this.#parts.context;
+    this.#pause = clock.after(Math.min(seconds, longestPause) * 1_000, () => {
+      this.#pause = undefined;
+      this.#goOn();
       this.#charge(0);
     });
   }
 
-  /** Reads on, whatever the owner owes. */
-  resume(): void {
+  /** Reads to the end, whatever the owner owes. */
+  finish(): void {
+    this.#isFree = true;
     this.#pause?.[Symbol.dispose]();
     this.#pause = undefined;
-    if (this.#unfinished.bytes > 0) this.#deadline.start();
-    this.#parts.socket.resume();
+    this.#goOn();
   }
 
   [Symbol.dispose](): void {
+    this.#isFree = true;
     this.#pause?.[Symbol.dispose]();
+    this.#turns[Symbol.dispose]();
     this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
   }
 
   /** Holds the whole chunk if a part of it is unfinished: the part keeps the chunk in memory. */
-  #hold(length: number, { hasEnded, isUnfinished, frames }: FrameReading): void {
+  #hold(length: number, { hasEnded, isUnfinished, frames }: FrameReading): boolean {
     if (hasEnded || !isUnfinished) this.#finish();
-    if (!isUnfinished) return;
+    if (!isUnfinished) return true;
     if (!this.isPaused) this.#deadline.start();
     this.#deadline.receive(length);
     const { chunkCharge } = this.#parts.context.limits;
-    if (this.#unfinished.add(length + chunkCharge * (1 + frames))) return;
-    this.#finish();
-    this.#parts.refused();
+    return this.#unfinished.add(length + chunkCharge * (1 + frames));
   }
 
   #finish(): void {
     this.#deadline.reset();
     this.#unfinished[Symbol.dispose]();
+  }
+
+  #stopReading(): void {
+    this.#parts.socket.pause();
+    // The peer cannot go on, so its time does not run.
+    this.#deadline.pause();
+  }
+
+  #goOn(): void {
+    if (this.isPaused) return;
+    if (this.#unfinished.bytes > 0) this.#deadline.start();
+    this.#parts.socket.resume();
   }
 
   /** Backpressure holds messages back while the owner is in debt; none is lost. */

@@ -3,7 +3,7 @@ import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import type { ConnectionBinding } from '../dispatch/call.ts';
-import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { Answer, DecodedRequest, Dispatcher } from '../dispatch/dispatcher.ts';
 import {
   encodeFailure,
   encodeRefusal,
@@ -28,6 +28,7 @@ import { IncomingBytes } from './incoming-bytes.ts';
 import { Liveness } from './liveness.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
 import { RequestQueue } from './request-queue.ts';
+import { UnboundDeadline } from './unbound-deadline.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003, policy: 1008, tryAgainLater: 1013 } as const;
@@ -51,6 +52,8 @@ interface ReceivedText {
   readonly bytes: Buffer;
   /** Whether it was charged before it was read. */
   readonly isPaid: boolean;
+  /** Whether it was read in a turn of its payer. */
+  readonly hasTurn: boolean;
 }
 
 /** One client's WebSocket: its requests in progress, its binding, and its notifications. */
@@ -66,11 +69,10 @@ export class WebSocketConnection {
   #reading = 0;
   #bound: BoundSession | undefined;
   readonly #liveness: Liveness;
-  /** Present while the connection has no session. */
-  #unboundDeadline: Disposable | undefined;
-  /** When a call was accepted, or the time without a session began; monotonic milliseconds. */
-  #activeAt = 0;
+  readonly #unboundDeadline: UnboundDeadline;
+  /** Whether no more requests are accepted. */
   #isStopping = false;
+  /** Whether no request begins any more, and no answer is sent. */
   #isClosed = false;
   #endReason: EndReason | undefined;
 
@@ -83,7 +85,7 @@ export class WebSocketConnection {
     const owner: ByteOwner = { kind: 'address', id: address };
     const common = { context, bytes, owner, socket };
     this.#incoming = new IncomingBytes({
-      ...common,
+      ...{ ...common, turns: parts.dispatcher.turns, read: this.#takeOver() },
       refused: () => this.#close(closeCodes.tryAgainLater, 'too many bytes received'),
       tooSlow: () => this.#close(closeCodes.policy, 'message unfinished'),
     });
@@ -101,12 +103,13 @@ export class WebSocketConnection {
       sentBytes: () => this.#outgoing.sentBytes,
       dead: () => this.#end('peer does not answer pings'),
     });
-    connectionOpened(context);
-    this.#startUnboundDeadline();
-    // Before the library's own listener, which announces messages only when they are complete.
-    stream.prependListener('data', (chunk: Buffer) => {
-      if (socket.readyState === socket.OPEN) this.#incoming.receive(chunk);
+    this.#unboundDeadline = new UnboundDeadline({
+      context,
+      isBusy: () => this.#outstanding.size > 0,
+      expired: () => this.#close(closeCodes.policy, 'no session'),
     });
+    connectionOpened(context);
+    this.#unboundDeadline.start();
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
     socket.on('ping', (data) => this.#outgoing.pong(data));
     socket.on('pong', (data) => this.#liveness.pong(data));
@@ -117,12 +120,28 @@ export class WebSocketConnection {
     socket.on('close', () => this.#closed());
   }
 
+  /** Takes what arrives away from the WebSocket library; returns what gives it bytes to read. */
+  #takeOver(): (bytes: Uint8Array) => void {
+    const socket = this.#socket;
+    const stream = this.#stream;
+    const listeners = stream.listeners('data');
+    // After a broken frame, or when the peer closes, the library reads nothing more.
+    const isRead = () => !this.#isClosed && (socket.readyState === socket.OPEN || this.#isStopping);
+    stream.removeAllListeners('data');
+    stream.on('data', (chunk: Buffer) => {
+      if (isRead()) this.#incoming.receive(chunk);
+    });
+    return (bytes) => {
+      if (isRead()) for (const read of listeners) read.call(stream, bytes);
+    };
+  }
+
   /**
    * Pings the peer; ends the connection if it did not answer the previous ping. A connection whose
    * session ended is one without a session from now on.
    */
   checkAlive(): void {
-    if (this.#bound?.dead === true && this.#unboundDeadline === undefined) this.#unbind();
+    if (this.#bound?.dead === true && !this.#unboundDeadline.isRunning) this.#unbind();
     // While paused, a pong cannot be read.
     if (this.#incoming.isPaused) this.#liveness.forgive();
     else this.#liveness.check();
@@ -131,7 +150,7 @@ export class WebSocketConnection {
   /** Accepts no more requests, answers those in progress, then closes with 1001. */
   stop(): void {
     this.#isStopping = true;
-    this.#incoming.resume();
+    this.#incoming.finish();
     this.#closeWhenIdle();
   }
 
@@ -146,14 +165,14 @@ export class WebSocketConnection {
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    if (this.#isStopping) return;
+    if (this.#isStopping || this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) {
       this.#close(closeCodes.binary, 'binary message');
       return;
     }
     const bytes = data as Buffer;
     if (bytes.length < largeText) {
-      this.#request({ bytes, isPaid: false }, readEnvelope(bytes));
+      this.#request({ bytes, isPaid: false, hasTurn: true }, readEnvelope(bytes));
     } else {
       void this.#readLarge(bytes);
     }
@@ -175,7 +194,8 @@ export class WebSocketConnection {
     const envelope = await this.#readPaid(bytes, hold);
     this.#reading -= 1;
     hold[Symbol.dispose]();
-    if (!this.#isClosed) this.#request({ bytes, isPaid: true }, envelope);
+    if (this.#isClosed) return;
+    this.#request({ bytes, isPaid: true, hasTurn: false }, envelope);
     if (this.#isStopping) this.#closeWhenIdle();
   }
 
@@ -194,7 +214,8 @@ export class WebSocketConnection {
     }
   }
 
-  #request({ bytes, isPaid }: ReceivedText, envelope: RpcRequest | RefusedRequest): void {
+  #request(text: ReceivedText, envelope: RpcRequest | RefusedRequest): void {
+    const { bytes, isPaid } = text;
     const refuse = (answer: string) => this.#refuse(bytes, answer, isPaid);
     if (envelope.kind === 'refused') {
       refuse(envelope.answer);
@@ -218,14 +239,15 @@ export class WebSocketConnection {
       return;
     }
     this.#outstanding.add(id);
-    const { length } = bytes;
-    const start = () => this.#answer(envelope, { length, isPaid }, hold);
-    this.#requests.add({ method, hold, start });
+    const received = { bytes: bytes.length, isPaid, hasTurn: text.hasTurn };
+    this.#requests.add({ method, hold, start: () => this.#answer(envelope, received, hold) });
+    // If it waits, it takes another turn.
+    received.hasTurn = false;
   }
 
   async #answer(
     { id, method, params }: RpcRequest,
-    { length, isPaid }: { readonly length: number; readonly isPaid: boolean },
+    received: Pick<DecodedRequest, 'bytes' | 'isPaid' | 'hasTurn'>,
     hold: ByteHold,
   ): Promise<void> {
     using _hold = hold;
@@ -248,15 +270,14 @@ export class WebSocketConnection {
       },
     };
     const answer = await dispatcher.answer({
+      ...received,
       method,
-      bytes: length,
-      isPaid,
       params: () => params,
       origin,
       address,
       credentials,
     });
-    if (answer.ok) this.#activeAt = this.#parts.context.clock.monotonic();
+    if (answer.ok) this.#unboundDeadline.renew();
     this.#outstanding.delete(id);
     this.#send(this.#encode(id, answer));
     if (!answer.ok) this.#slowDown();
@@ -285,8 +306,7 @@ export class WebSocketConnection {
       return;
     }
     const { context, hub } = this.#parts;
-    this.#unboundDeadline?.[Symbol.dispose]();
-    this.#unboundDeadline = undefined;
+    this.#unboundDeadline.stop();
     this.#moveTo({ kind: 'account', id: session.account });
     this.#parts.sessionChanged(session.account);
     this.#bound = new BoundSession(session, {
@@ -310,7 +330,7 @@ export class WebSocketConnection {
 
   /** Treats the connection as one without a session: its session ended for good. */
   #unbind(): void {
-    this.#startUnboundDeadline();
+    this.#unboundDeadline.start();
     this.#moveTo({ kind: 'address', id: this.#parts.address });
     this.#parts.sessionChanged(undefined);
   }
@@ -318,24 +338,6 @@ export class WebSocketConnection {
   #moveTo(owner: ByteOwner): void {
     this.#incoming.moveTo(owner);
     this.#outgoing.moveTo(owner);
-  }
-
-  #startUnboundDeadline(): void {
-    const { clock, limits } = this.#parts.context;
-    this.#activeAt = clock.monotonic();
-    this.#waitForSession(limits.unboundTimeout);
-  }
-
-  /** Closes the connection if it has no session and makes no calls. */
-  #waitForSession(milliseconds: number): void {
-    const { clock, limits } = this.#parts.context;
-    this.#unboundDeadline = clock.after(milliseconds, () => {
-      const { unboundTimeout } = limits;
-      const isBusy = this.#outstanding.size > 0;
-      const left = isBusy ? unboundTimeout : this.#activeAt + unboundTimeout - clock.monotonic();
-      if (left > 0) this.#waitForSession(left);
-      else this.#close(closeCodes.policy, 'no session');
-    });
   }
 
   #closeWhenIdle(): void {
@@ -346,9 +348,7 @@ export class WebSocketConnection {
 
   /** Closes at once: what the peer sends after that is dropped, and not kept as a message. */
   #close(code: number, reason: EndReason): void {
-    this.#isStopping = true;
-    this.#endReason ??= reason;
-    this.#requests[Symbol.dispose]();
+    this.#drop(reason);
     this.#socket.close(code, reason);
     // As the library does after a broken frame: it does not wait for the peer.
     this.#stream.removeAllListeners('data').resume();
@@ -356,18 +356,25 @@ export class WebSocketConnection {
   }
 
   #end(reason: EndReason): void {
-    this.#endReason ??= reason;
+    this.#drop(reason);
     this.#socket.terminate();
   }
 
-  #closed(): void {
+  /** Begins no request any more, also none that arrived or is being read. */
+  #drop(reason: EndReason): void {
+    this.#isStopping = true;
     this.#isClosed = true;
+    this.#endReason ??= reason;
     this.#requests[Symbol.dispose]();
     this.#incoming[Symbol.dispose]();
+  }
+
+  #closed(): void {
+    this.#drop('closed by peer');
     this.#outgoing[Symbol.dispose]();
-    this.#unboundDeadline?.[Symbol.dispose]();
+    this.#unboundDeadline.stop();
     this.#bound?.release();
-    connectionEnded(this.#parts.context, this.#endReason ?? 'closed by peer');
+    connectionEnded(this.#parts.context, this.#endReason as EndReason);
     this.#parts.ended();
   }
 }

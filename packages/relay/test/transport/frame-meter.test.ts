@@ -52,6 +52,12 @@ test.each([
           .slice(1)
           .map((end, index) => meter.read(bytes.subarray(edges[index], end)));
         expect(readings.reduce((sum, reading) => sum + reading.charge, 0)).toBe(charge);
+        const begins = edges.slice(0, -1);
+        const found = begins.flatMap((begin, index) =>
+          (readings[index]?.ends ?? []).map((end) => begin + end),
+        );
+        let offset = 0;
+        expect(found).toEqual(frames.map(({ length }) => (offset += length)));
         expect(readings.map(({ isUnfinished }) => isUnfinished)).toEqual(
           readings.map((_, index) => {
             const end = edges[index + 1] as number;

@@ -1,4 +1,5 @@
 /** Texts of 64 KiB and more are read in slices, with the answers that smaller ones get. */
+import { errorCatalogue } from '@posthouse/protocol';
 import { expect, test } from 'vitest';
 import { parsedBytes } from '../../src/dispatch/parsed-bytes.ts';
 import { defaultLimits } from '../../src/limits.ts';
@@ -99,4 +100,22 @@ test('02 §18: a request under way counts 4 KiB at least', async () => {
     ...{ id: 2, error: { code: -32030 } },
   });
   expect(await socket.answer(1)).toHaveProperty('result.nonce');
+});
+
+test('02 §3.3: a large request that is being read when its connection is closed is not run', async () => {
+  using bound = await relay.socket();
+  await relay.bindDevice(bound, ann.device());
+  const params = JSON.stringify(ann.profile());
+  const request = `"id":1,"method":"profile.publish","params":${params}`;
+  bound.socket.send(`{"jsonrpc":"2.0",${request},"padding":{${members(20_000)}}}`);
+  bound.socket.send(Buffer.from('binary'));
+  expect(await bound.closed).toBe(1003);
+  // Read after the other: two texts at once, in turns.
+  using other = await relay.socket();
+  await relay.bindDevice(other, ann.device());
+  const later = `{"account":"${ann.account}",${members(40_000)}}`;
+  other.socket.send(`{"jsonrpc":"2.0","id":2,"method":"auth.challenge","params":${later}}`);
+  expect(await other.answer(2)).toHaveProperty('result.nonce');
+  const stored = await other.call('profile.resolve', { account: ann.account });
+  expect(stored.error?.code).toBe(errorCatalogue.not_found.rpc);
 });
