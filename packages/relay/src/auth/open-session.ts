@@ -109,6 +109,27 @@ async function requireRate(
 }
 
 /**
+ * Reads an opened session again for as long as sessions end meanwhile: its own end may be committed
+ * after it, and announced before a connection is bound to it.
+ *
+ * @param changes `sessions.changes` before the session was opened
+ * @returns the session as it is stored; `undefined` if it has ended
+ */
+export async function confirmOpened(
+  sessions: RelayContext['sessions'],
+  opened: OpenedSession,
+  changes: number,
+): Promise<OpenedSession | undefined> {
+  let seen = changes;
+  let session: Session | undefined = opened.session;
+  while (session !== undefined && sessions.changes !== seen) {
+    seen = sessions.changes;
+    session = await sessions.confirm(opened.session);
+  }
+  return session && { ...opened, session };
+}
+
+/**
  * Binds the session to the call's connection, if there is one, and returns its credentials: the
  * last step of authentication.
  *

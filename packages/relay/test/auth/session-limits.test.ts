@@ -1,5 +1,7 @@
 import type { SessionCredentials } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { endOldestSessions } from '../../src/sessions/session-store.ts';
+import { onceCommitted } from '../support/faults.ts';
 import { codeOf } from '../support/http.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
@@ -134,4 +136,21 @@ describe('02 §18: a connection whose session ended for newer ones', () => {
     expect(await sync()).toHaveProperty('result');
     expect(await whichWork(opened)).toEqual([false, true, true]);
   });
+});
+
+test('02 §10.3: an account session that newer ones end before it is bound is refused', async () => {
+  const { bus, storage } = relay.server.context;
+  const { account } = ann;
+  using socket = await relay.socket();
+  onceCommitted(relay, 'INSERT INTO auth_sessions', async () => {
+    const sessionIds = await storage.write('test', async (tx) =>
+      endOldestSessions(tx, { kind: 'account', account }, { count: 0, except: undefined }),
+    );
+    expect(sessionIds).not.toEqual([]);
+    bus.publish([{ kind: 'ended', account, sessionIds }]);
+  });
+  expect(await relay.bindAccount(socket, ann)).toHaveProperty('error.code', -32001);
+  const state = await ann.state();
+  const published = await socket.call('device.state.publish', state);
+  expect(published).toHaveProperty('error.code', -32001);
 });

@@ -1,15 +1,15 @@
-import { accountAuthInput, checkAccountKey } from '@posthouse/protocol';
+import { accountAuthInput, checkAccountKey, ProtocolError } from '@posthouse/protocol';
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { Handler } from '../../dispatch/handler.ts';
 import { consumeChallenge } from '../challenges.ts';
-import { bindSession, checkRenewal, createSession } from '../open-session.ts';
+import { bindSession, checkRenewal, confirmOpened, createSession } from '../open-session.ts';
 
 /**
  * `auth.account.verify` (02 §9.4): opens a session for the holder of the account key. It needs no
  * stored state of the account: such sessions serve first setup and recovery.
  */
 export const authAccountVerify: Handler<'auth.account.verify'> = async (context, call) => {
-  const { network, identity, verifier, storage, clock, limits } = context;
+  const { bus, network, identity, verifier, sessions, storage, clock, limits } = context;
   const { origin } = call;
   const { account, params } = await consumeChallenge(context, call, 'auth.account.verify');
   checkRenewal(call, { mode: 'account', account });
@@ -29,11 +29,18 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
   });
   await verifier.verify([signature], 'account_signature');
   const expiresAt = clock.now() + limits.accountSessionLifetime;
+  const { changes } = sessions;
   const created = await storage.write(`account:${account}`, (tx) =>
     createSession(tx, context, {
       facts: { mode: 'account', account, expiresAt },
       ...{ origin, renewed: call.connection?.bound?.session },
     }),
   );
-  return { result: bindSession(call, created.opened), notices: created.notices };
+  if (created.notices.length > 0) bus.publish(created.notices);
+  // Newer sessions may end this one before it is bound.
+  const opened = await confirmOpened(sessions, created.opened, changes);
+  if (opened === undefined) {
+    throw new ProtocolError('unauthorized', 'the session ended: newer ones of the account opened');
+  }
+  return { result: bindSession(call, opened) };
 };

@@ -24,7 +24,13 @@ import type { Session } from '../../sessions/session.ts';
 import { readSession, revokeSessions } from '../../sessions/session-store.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { consumeChallenge, type VerificationAttempt } from '../challenges.ts';
-import { bindSession, checkRenewal, createSession, type OpenedSession } from '../open-session.ts';
+import {
+  bindSession,
+  checkRenewal,
+  confirmOpened,
+  createSession,
+  type OpenedSession,
+} from '../open-session.ts';
 import { checkTimestamp } from '../rules.ts';
 
 /** `auth.device.verify` (02 §9.3): opens a session for a currently valid device of an account. */
@@ -44,21 +50,16 @@ export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, c
   checkRenewal(call, { mode: 'device', account, deviceId });
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
 
-  let changes = sessions.changes;
+  const { changes } = sessions;
   const text = canonicalJson(certificate);
   const created = await createDeviceSession(context, {
     ...{ account, deviceId, certificate: text, certificateId: digest(text) },
     ...{ origin: call.origin, address: call.address, renewed: call.connection?.bound?.session },
   });
-  let session: Session | undefined = created.session;
-  // A removal or a shorter certificate may commit after the session, and its notice may arrive
-  // before the session is bound, or while it is read again.
-  while (session !== undefined && sessions.changes !== changes) {
-    changes = sessions.changes;
-    session = await sessions.confirm(created.session);
-  }
-  if (session === undefined) throw deviceUnknown();
-  return { result: bindSession(call, { ...created, session }) };
+  // A removal or a shorter certificate may commit after the session.
+  const opened = await confirmOpened(sessions, created, changes);
+  if (opened === undefined) throw deviceUnknown();
+  return { result: bindSession(call, opened) };
 };
 
 /** Verifies the device's proof and its certificate's two signatures, before any read of storage. */
