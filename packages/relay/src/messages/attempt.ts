@@ -32,8 +32,9 @@ export async function attempt(
     return { kind: 'failed', code: 'message_expired', message };
   }
   // A relay that may have received it is asked first, even if the account has moved (16.3).
-  if (delivery.sendTo !== undefined) return await deliverTo(context, delivery, delivery.sendTo);
-  const home = await locateRecipient(context, delivery, now);
+  if (delivery.sendTo !== undefined) return await deliverAt(context, delivery, delivery.sendTo);
+  const refresh = delivery.attempts > 0;
+  const home = await locateRecipient(context, delivery, { now, refresh });
   switch (home.kind) {
     case 'local':
       return await deliverHere(context, delivery, now);
@@ -47,13 +48,13 @@ export async function attempt(
 /** Locates the recipient; if the directory refuses for now, the home is unknown. */
 async function locateRecipient(
   context: RelayContext,
-  { sender, recipient, attempts }: Delivery,
-  now: number,
+  { sender, recipient }: Delivery,
+  at: { readonly now: number; readonly refresh: boolean },
 ): Promise<Home> {
   try {
     // One sender must not use up what other relays allow this one to ask (07 §C9).
     const asker = `account ${sender}`;
-    return await locate(context, recipient, { now, refresh: attempts > 0, asker });
+    return await locate(context, recipient, { ...at, asker });
   } catch (error) {
     if (error instanceof ProtocolError) return { kind: 'unknown' };
     throw error;
@@ -66,20 +67,51 @@ async function deliverElsewhere(
   delivery: Delivery,
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<AttemptResult | undefined> {
-  const { storage, limits } = context;
-  const { recipient, destination } = delivery;
-  if (relayId === destination) {
-    const isMine = await storage.write(`account:${delivery.sender}`, (tx) =>
+  if (relayId === delivery.destination) {
+    const isMine = await context.storage.write(`account:${delivery.sender}`, (tx) =>
       setTarget(tx, delivery, relayId),
     );
-    return isMine ? await deliverTo(context, delivery, relayId) : undefined;
+    return isMine ? await deliverAt(context, delivery, relayId) : undefined;
   }
+  await moveDelivery(context, delivery, { relayId, now });
+  return undefined;
+}
+
+/** Moves a delivery, and others to its recipient, to the lane of another relay: they are due at once. */
+async function moveDelivery(
+  { storage, limits }: RelayContext,
+  delivery: Delivery,
+  { relayId, now }: { readonly relayId: string; readonly now: number },
+): Promise<void> {
+  const { recipient, destination } = delivery;
   const batchSize = limits.deliveryBatch;
   await storage.write(`account:${delivery.sender}`, async (tx) => {
     await setDestination(tx, delivery, { destination: relayId, now });
+    if (relayId === destination) return;
     await moveToLane(tx, { destination, now, batchSize }, { recipient, relayId });
   });
-  return undefined;
+}
+
+/**
+ * Delivers to a relay that is stored as the target. If that one does not serve the recipient and a
+ * route names another relay, the delivery is due there at once (04 section 16.2).
+ */
+async function deliverAt(
+  context: RelayContext,
+  delivery: Delivery,
+  relayId: string,
+): Promise<AttemptResult | undefined> {
+  const result = await deliverTo(context, delivery, relayId);
+  if (result !== locateLater) return result;
+  // After the first delivery that finds the new route, the others find it stored.
+  for (const refresh of [false, true]) {
+    const now = context.clock.now();
+    const home = await locateRecipient(context, delivery, { now, refresh });
+    if (home.kind !== 'elsewhere' || home.relayId === relayId) continue;
+    await moveDelivery(context, delivery, { relayId: home.relayId, now });
+    return undefined;
+  }
+  return result;
 }
 
 /** Delivers to a recipient that came home here after the message was accepted. */

@@ -223,14 +223,17 @@ export async function postpone(
   );
 }
 
-/** Moves a located delivery to its lane, due at once, unless another process has claimed it. */
+/**
+ * Moves a located delivery to its lane, due at once, unless another process has claimed it. No relay
+ * may have received it: one that was asked has refused it.
+ */
 export async function setDestination(
   tx: Writer,
   claimed: DeliveryLease,
   { destination, now }: { readonly destination: string; readonly now: number },
 ): Promise<void> {
   await tx.run(
-    `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, destination = ?
+    `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, destination = ?, target = NULL
       WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
     now,
     now,

@@ -508,6 +508,21 @@ describe('04 §16.2: attempts at other relays', () => {
     expect(asked).toHaveLength(1);
   });
 
+  test('16.2: after a route error, the relay of a higher route is asked at once', async () => {
+    const asked: string[] = [];
+    relay.callRelay = async (relayId) => {
+      asked.push(relayId);
+      if (asked.length > 1) return accepted;
+      await atRelay(1);
+      return refused('route_stale');
+    };
+    const message = toBen();
+    await send(message);
+    await relay.runJob(job);
+    expect(asked).toEqual([relayIds[0], relayIds[1]]);
+    expect(await status(message)).toMatchObject({ status: 'target_accepted' });
+  });
+
   test('16.3: a route error of that relay frees the delivery for the new one', async () => {
     const asked = answering({ kind: 'unknown' }, refused('route_stale'), accepted);
     await send(toBen());
