@@ -1,4 +1,5 @@
 /** All SQL of devices whose accounts are at home at other relays (07 §C5, §C9). */
+import { hasDeviceSession } from '../sessions/session-store.ts';
 import { placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { DeviceKey } from './inactive-store.ts';
@@ -218,25 +219,26 @@ export async function nextDeviceCheck(tx: Reader): Promise<number | undefined> {
   return row?.next_check_at;
 }
 
-/** What at this relay rests on a device; read from the tables of sessions and groups. */
+/**
+ * What at this relay rests on a device. The module of groups may import this one, so its table is
+ * read here.
+ */
 export async function readDeviceUses(
   tx: Reader,
-  { account, deviceId }: DeviceKey,
+  device: DeviceKey,
   now: number,
 ): Promise<{ readonly hasSession: boolean; readonly hasOpenInterval: boolean }> {
-  const session = await tx.get(
-    'SELECT account FROM auth_sessions WHERE account = ? AND device_id = ? AND expires_at > ? LIMIT 1',
-    account,
-    deviceId,
-    now,
-  );
+  const { account, deviceId } = device;
   const interval = await tx.get(
     `SELECT account FROM group_intervals
       WHERE account = ? AND device_id = ? AND message_to IS NULL LIMIT 1`,
     account,
     deviceId,
   );
-  return { hasSession: session !== undefined, hasOpenInterval: interval !== undefined };
+  return {
+    hasSession: await hasDeviceSession(tx, device, now),
+    hasOpenInterval: interval !== undefined,
+  };
 }
 
 function toRemoteDevice(row: RemoteRow): RemoteDevice {

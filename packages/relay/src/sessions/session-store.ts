@@ -24,6 +24,21 @@ export async function insertSession(
   );
 }
 
+/** Returns whether a device has a session. @param now Unix seconds */
+export async function hasDeviceSession(
+  tx: Reader,
+  { account, deviceId }: { readonly account: string; readonly deviceId: string },
+  now: number,
+): Promise<boolean> {
+  const row = await tx.get(
+    'SELECT account FROM auth_sessions WHERE account = ? AND device_id = ? AND expires_at > ? LIMIT 1',
+    account,
+    deviceId,
+    now,
+  );
+  return row !== undefined;
+}
+
 /** Sessions of one account: of a device, those with the account key, or all of them. */
 export type SessionSet =
   | { readonly kind: 'device'; readonly account: string; readonly deviceId: string }
