@@ -1,4 +1,5 @@
 /** The wire between relays: Noise, Yamux and multistream-select of libp2p (07 §B2, §B3). */
+export { addressKey } from './address-key.ts';
 export { ByteTotal } from './byte-pool.ts';
 export type { PeerClock } from './clock.ts';
 export type { PeerConnection, PeerProtocol, RemotePeer } from './connection.ts';

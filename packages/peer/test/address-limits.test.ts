@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { AddressLimits, addressKey } from '../src/address-limits.ts';
-import { defaultPeerLimits } from '../src/index.ts';
+import { AddressLimits } from '../src/address-limits.ts';
+import { addressKey, defaultPeerLimits } from '../src/index.ts';
 import { ManualClock } from './support/clock.ts';
 
 test.each([
   ['192.0.2.7', '192.0.2.7'],
   ['::ffff:192.0.2.7', '192.0.2.7'],
-  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
-  ['2001:0DB8:1:0002::9', '2001:db8:1:2'],
-  ['2001:db8::1', '2001:db8:0:0'],
-  ['::1', '0:0:0:0'],
-  ['fe80::1%eth0', 'fe80:0:0:0'],
-  ['64:ff9b::192.0.2.33', '64:ff9b:0:0'],
-  ['1::192.0.2.33', '1:0:0:0'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+  ['2001:0DB8:1:0002::9', '2001:db8:1:2::/64'],
+  ['2001:db8::1', '2001:db8:0:0::/64'],
+  ['::1', '0:0:0:0::/64'],
+  ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+  ['64:ff9b::192.0.2.33', '64:ff9b:0:0::/64'],
+  ['1::192.0.2.33', '1:0:0:0::/64'],
 ])('07 §B5: the limits of address %s are those of %s', (address, key) => {
   expect(addressKey(address)).toBe(key);
 });

@@ -1,16 +1,6 @@
-import { isIPv6 } from 'node:net';
-
 /** Converts an IPv4-mapped IPv6 address to IPv4. */
 export function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=[0-9.]+$)/i, '');
-}
-
-/** Returns the key for limits: an IPv4 address, or the first 64 bits of an IPv6 address. */
-export function addressKey(address: string): string {
-  const plain = withoutMapping(address);
-  if (!isIPv6(plain)) return plain;
-  const network = ipv6Groups(plain).slice(0, 4);
-  return `${network.map((group) => group.toString(16)).join(':')}::/64`;
 }
 
 /** The eight 16-bit groups of an IPv6 address, which the caller knows to be one. */

@@ -1,4 +1,5 @@
 /** The one gate that admits other relays (07 §B4, §B5). */
+import { addressKey } from '@posthouse/peer';
 import {
   checkSchema,
   type RelayDescriptor,
@@ -8,7 +9,6 @@ import {
 } from '@posthouse/protocol';
 import { formatPeerId } from '@posthouse/protocol/federation';
 import type { JsonValue } from '@posthouse/protocol/json';
-import { addressKey } from '../config/ip-address.ts';
 import type { RelayContext } from '../context.ts';
 import { peerAdmitted, peerRefused } from '../observability/events.ts';
 import { isBlocked } from './block-store.ts';

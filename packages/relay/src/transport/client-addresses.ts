@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIPv4, isIPv6 } from 'node:net';
-import { addressKey, withoutMapping } from '../config/ip-address.ts';
+import { addressKey } from '@posthouse/peer';
+import { withoutMapping } from '../config/ip-address.ts';
 
 /**
  * Finds the client address of a request, for limits: the peer's, or the one that trusted proxies give

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { addressKey } from '../config/ip-address.ts';
+import { addressKey } from '@posthouse/peer';
 import type { RelayContext } from '../context.ts';
 import { connectionRefused } from '../observability/events.ts';
 import type { ClientAddresses } from './client-addresses.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { addressKey } from '../config/ip-address.ts';
+import { addressKey } from '@posthouse/peer';
 import type { RelayContext } from '../context.ts';
 import { connectionRefused } from '../observability/events.ts';
 import { Rotation } from '../rotation.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
+import { addressKey } from '@posthouse/peer';
 import { describe, expect, test } from 'vitest';
-import { addressKey } from '../../src/config/ip-address.ts';
 import { PublicAddresses } from '../../src/config/public-addresses.ts';
 import { ClientAddresses } from '../../src/transport/client-addresses.ts';
 
