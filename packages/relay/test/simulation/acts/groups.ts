@@ -1,7 +1,8 @@
 /** What people do in groups. */
 import { managementHash, ProtocolError } from '@posthouse/protocol';
 import { network } from '../../support/modules.ts';
-import { type Club, ofDevice } from '../checks/club.ts';
+import { ofDevice } from '../checks/changes.ts';
+import type { Club } from '../checks/club.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { World } from '../world.ts';
 

@@ -1,12 +1,12 @@
 /** A channel as its people act in it, and the rules of its timeline. */
-import { ProtocolError } from '@posthouse/protocol';
+import type { ProtocolError } from '@posthouse/protocol';
 import { TestChannel, text } from '../../fixtures/channel.ts';
 import { readWhole } from '../../fixtures/channel-reader.ts';
 import type { Home } from '../clients/home.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { Journal } from '../journal.ts';
 import type { Chance } from '../machine/chance.ts';
-import { ofDevice, ofTime } from './club.ts';
+import { Changes, ofDevice } from './changes.ts';
 import { Log } from './log.ts';
 
 interface StoredPost {
@@ -23,11 +23,10 @@ export class Board {
   moderator: Resident | undefined;
   /** Whether the right of the moderator is being changed. */
   #isChanging = false;
-  #isWritable = true;
   readonly #journal: Journal;
   readonly #own: number[] = [];
   readonly #deleted = new Set<number>();
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #changes: Changes;
 
   private constructor(parts: {
     readonly owner: Resident;
@@ -40,6 +39,8 @@ export class Board {
     this.channel = parts.channel;
     this.#journal = parts.journal;
     this.posts = new Log(`channel ${this.id}`, parts.journal);
+    const isUncertain = () => this.owner.isUncertainAt(this.host.relay);
+    this.#changes = new Changes(this.posts.name, parts.journal, isUncertain);
   }
 
   static async create(owner: Resident, journal: Journal): Promise<Board> {
@@ -74,7 +75,7 @@ export class Board {
 
   /** Edits or deletes a post of the owner. */
   async revise(chance: Chance): Promise<void> {
-    await this.#alone(async () => {
+    await this.#changes.make(async () => {
       const open = this.#own.filter((sequence) => !this.#deleted.has(sequence));
       if (open.length === 0) return;
       const target = chance.pick(open);
@@ -89,7 +90,7 @@ export class Board {
 
   /** Changes the descriptor: its name, or the right of a moderator. */
   async update(chance: Chance, candidates: readonly Resident[]): Promise<void> {
-    await this.#alone(async () => {
+    await this.#changes.make(async () => {
       if (chance.is(0.4)) {
         await this.channel.update({ name: `notes ${chance.below(100)}` });
         return;
@@ -133,26 +134,5 @@ export class Board {
     );
     const isRefused = ofDevice.includes(code);
     this.#journal.must(isRefused, () => `a former moderator posts: ${code}`);
-  }
-
-  /** Runs changes one after another. */
-  async #alone(change: () => Promise<void>): Promise<void> {
-    const done = this.#last.then(async () => {
-      if (!this.#isWritable) return;
-      try {
-        await change();
-      } catch (error) {
-        if (!(error instanceof ProtocolError)) throw error;
-        const { code, message } = error;
-        this.#isWritable = false;
-        const isUnknown = this.owner.isUncertainAt(this.host.relay) && ofDevice.includes(code);
-        this.#journal.must(
-          isUnknown || ofTime.includes(code),
-          () => `${this.posts.name}: a change is refused with ${code}: ${message}`,
-        );
-      }
-    });
-    this.#last = done.catch(() => {});
-    await done;
   }
 }

@@ -1,27 +1,18 @@
 /** A group as its people act in it, and the rules of its timeline. */
-import {
-  advanceGroup,
-  type GroupProjection,
-  ProtocolError,
-  verifyGroupSyncPage,
-} from '@posthouse/protocol';
+import { advanceGroup, type GroupProjection, verifyGroupSyncPage } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { TestGroup } from '../../fixtures/group.ts';
 import { network } from '../../support/modules.ts';
 import type { Home } from '../clients/home.ts';
 import type { Resident } from '../clients/resident.ts';
 import type { Journal } from '../journal.ts';
+import { Changes, ofDevice, ofTime } from './changes.ts';
 import { Log } from './log.ts';
 
 interface StoredEvent {
   readonly sequence: number;
   readonly payload: string;
 }
-
-/** Refusals that time explains: a clock was set forward while a call was repeated. */
-export const ofTime: readonly string[] = ['clock_skew', 'message_expired', 'not_found'];
-/** Refusals of a device that is none any more, or that the host does not know of yet. */
-export const ofDevice: readonly string[] = ['device_unknown', 'unauthorized', 'forbidden'];
 
 export class Club {
   readonly host: Home;
@@ -32,11 +23,9 @@ export class Club {
   /** People whose membership is being changed. */
   readonly changing = new Set<Resident>();
   readonly messages: Log;
-  /** False once a change was refused for a reason of time: its people do not know the head then. */
-  isWritable = true;
+  readonly #changes: Changes;
   readonly #journal: Journal;
   readonly #readers = new Map<string, GroupProjection>();
-  #last: Promise<unknown> = Promise.resolve();
 
   private constructor(parts: {
     readonly owner: Resident;
@@ -50,6 +39,7 @@ export class Club {
     this.#journal = parts.journal;
     this.members.add(parts.owner);
     this.messages = new Log(`group ${parts.group.groupId}`, parts.journal);
+    this.#changes = new Changes(this.messages.name, parts.journal, () => this.#isAnyUncertain());
   }
 
   static async found(owner: Resident, journal: Journal): Promise<Club> {
@@ -63,26 +53,13 @@ export class Club {
   }
 
   /** Runs a change of the chain; the next one begins after it. */
-  async change(act: () => Promise<void>): Promise<boolean> {
-    const done = this.#last.then(async () => {
-      if (!this.isWritable) return false;
-      try {
-        await act();
-        return true;
-      } catch (error) {
-        if (!(error instanceof ProtocolError)) throw error;
-        const { code, message } = error;
-        const isUnknown = this.#isAnyUncertain() && ofDevice.includes(code);
-        this.#journal.must(
-          isUnknown || ofTime.includes(code),
-          () => `${this.messages.name}: a change is refused with ${code}: ${message}`,
-        );
-        this.isWritable = false;
-        return false;
-      }
-    });
-    this.#last = done.catch(() => {});
-    return await done;
+  change(act: () => Promise<void>): Promise<boolean> {
+    return this.#changes.make(act);
+  }
+
+  /** False once the chain's head is unknown. */
+  get isWritable(): boolean {
+    return this.#changes.isPossible;
   }
 
   /** Sends a message as a member. */
