@@ -8,10 +8,10 @@ import { TestChannel } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import type { Person } from '../fixtures/person.ts';
 import { codeOf } from '../support/http.ts';
-import { TestNats, withoutNats } from '../support/nats.ts';
-import { ServedRelay } from '../support/served-relay.ts';
+import { withoutNats } from '../support/nats.ts';
+import type { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
-import { TcpProxy } from './tcp-proxy.ts';
+import { startApart } from './processes-apart.ts';
 
 const title = `a repeated call at another process (${withoutNats ?? 'real'})`;
 
@@ -22,16 +22,7 @@ describe.skipIf(withoutNats !== undefined)(title, () => {
   let b: ServedRelay;
 
   beforeAll(async () => {
-    const nats = parts.use(await TestNats.start());
-    const proxy = parts.use(await TcpProxy.start(nats.url));
-    const config = {
-      public: { https: ['https://127.0.0.1:8443/svc/v1'] },
-      host: { groups: true, channels: true },
-    };
-    a = parts.use(await ServedRelay.start({ ...config, bus: { nats: proxy.url } }));
-    b = parts.use(await a.startProcess({ bus: { nats: nats.url } }));
-    proxy.cut();
-    await vi.waitFor(() => expect(a.server.context.bus.isConnected).toBe(false), 20_000);
+    ({ a, b } = await startApart(parts, { groups: true, channels: true }));
   });
   afterAll(() => parts.disposeAsync());
 
