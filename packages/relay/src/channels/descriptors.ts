@@ -29,7 +29,7 @@ export function checkSigningTime(
 }
 
 /** The owner's calling device with its channel. */
-export interface OwnedChannel {
+interface OwnedChannel {
   readonly caller: Caller;
   readonly channel: StoredChannel;
 }
@@ -58,6 +58,23 @@ export async function currentDescriptor(
   const found = await readDescriptor(tx, channelId, revision);
   if (found === undefined) throw new Error(`channel ${channelId} lacks its descriptor`);
   return parseJson(found.descriptor) as unknown as ChannelDescriptor;
+}
+
+/**
+ * Reads the calling owner's channel with its current descriptor, before what the call signs is
+ * verified.
+ *
+ * @throws ProtocolError as {@link requireOwner}
+ */
+export async function readOwned(
+  { storage }: RelayContext,
+  session: DeviceSession,
+  at: { readonly channelId: string; readonly now: number },
+): Promise<OwnedChannel & { readonly current: ChannelDescriptor }> {
+  return await storage.read(async (tx) => {
+    const owned = await requireOwner(tx, session, at);
+    return { ...owned, current: await currentDescriptor(tx, owned.channel) };
+  });
 }
 
 /**

@@ -5,12 +5,7 @@ import {
   deviceSignatures,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import {
-  checkSigningTime,
-  currentDescriptor,
-  replaceDescriptor,
-  requireOwner,
-} from '../descriptors.ts';
+import { checkSigningTime, readOwned, replaceDescriptor, requireOwner } from '../descriptors.ts';
 
 /** `channel.close` (06 §8.5), in the order of its checks. */
 export const channelClose: Handler<'channel.close'> = async (context, call) => {
@@ -18,10 +13,7 @@ export const channelClose: Handler<'channel.close'> = async (context, call) => {
   const { channel_id: channelId, revision, updated_at: signedAt } = call.params;
   const session = call.session;
   const now = clock.now();
-  const before = await storage.read(async (tx) => {
-    const owned = await requireOwner(tx, session, { channelId, now });
-    return { ...owned, current: await currentDescriptor(tx, owned.channel) };
-  });
+  const before = await readOwned(context, session, { channelId, now });
   checkNextRevision(before.channel, revision);
   checkSigningTime(context, { signedAt, now });
   const descriptor = closedDescriptor(before.current, call.params);

@@ -7,12 +7,7 @@ import {
   deviceSignatures,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import {
-  checkSigningTime,
-  currentDescriptor,
-  replaceDescriptor,
-  requireOwner,
-} from '../descriptors.ts';
+import { checkSigningTime, readOwned, replaceDescriptor, requireOwner } from '../descriptors.ts';
 
 /** `channel.update` (06 §8.4), in the order of its checks. */
 export const channelUpdate: Handler<'channel.update'> = async (context, call) => {
@@ -20,10 +15,7 @@ export const channelUpdate: Handler<'channel.update'> = async (context, call) =>
   const { params: descriptor } = call;
   const session = call.session;
   const { channel_id: channelId } = descriptor;
-  const before = await storage.read(async (tx) => {
-    const owned = await requireOwner(tx, session, { channelId, now: clock.now() });
-    return { ...owned, current: await currentDescriptor(tx, owned.channel) };
-  });
+  const before = await readOwned(context, session, { channelId, now: clock.now() });
   checkChannelDescriptor(network, descriptor);
   // The members that the ID is derived from cannot change, so the ID is not derived again.
   checkDescriptorUpdate(before.current, descriptor);
