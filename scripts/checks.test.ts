@@ -1,13 +1,5 @@
 /** The project's own checks run in `npm run check`; here, that each of them finds what it looks for. */
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -114,16 +106,15 @@ test('the table of lies has each reason for which a client refuses an answer', (
 const repository = dirname(import.meta.dirname);
 const json = (path: string) => JSON.parse(readFileSync(join(repository, path), 'utf8'));
 
-test('the lock file has the digest of each package that is installed', () => {
+test('the lock file has the digest of each package, also of other platforms', () => {
   const { packages } = json('package-lock.json') as {
     packages: Record<string, { integrity?: string; link?: boolean }>;
   };
-  const installed = Object.entries(packages).filter(
-    ([path, { link }]) =>
-      path.includes('node_modules/') && link !== true && existsSync(join(repository, path)),
+  const external = Object.entries(packages).filter(
+    ([path, { link }]) => path.includes('node_modules/') && link !== true,
   );
-  expect(installed.length).toBeGreaterThan(100);
-  const without = installed.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''));
+  expect(external.length).toBeGreaterThan(100);
+  const without = external.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''));
   expect(without.map(([path]) => path)).toEqual([]);
 });
 
