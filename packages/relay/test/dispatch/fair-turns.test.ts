@@ -55,3 +55,20 @@ test('64 short calls share a turn', async () => {
 test('eight calls that make a page share a turn', async () => {
   expect(await counts(24, true)).toEqual([16, 24]);
 });
+
+test('02 §18: a call that proves to make a page once it has begun counts as eight', async () => {
+  const turns = new FairTurns({ monotonic: () => 0 });
+  const begun: number[] = [];
+  let count = 0;
+  for (let call = 0; call < 24; call += 1) {
+    void turns.take('ann').then(() => {
+      turns.countPage();
+      count += 1;
+    });
+  }
+  while (count < 24) {
+    await turn();
+    begun.push(count);
+  }
+  expect(begun).toEqual([16, 24]);
+});
