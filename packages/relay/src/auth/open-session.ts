@@ -109,37 +109,28 @@ async function requireRate(
 }
 
 /**
- * Reads an opened session again for as long as sessions end meanwhile: its own end may be committed
- * after it, and announced before a connection is bound to it.
+ * Binds an opened session to the call's connection, if there is one, and returns its credentials: the
+ * last step of authentication. Reads it again for as long as sessions end meanwhile: its own end may be
+ * committed after it, and announced before the connection is bound to it.
  *
  * @param changes `sessions.changes` before the session was opened
- * @returns the session as it is stored; `undefined` if it has ended
- */
-export async function confirmOpened(
-  sessions: RelayContext['sessions'],
-  opened: OpenedSession,
-  changes: number,
-): Promise<OpenedSession | undefined> {
-  let seen = changes;
-  let session: Session | undefined = opened.session;
-  while (session !== undefined && sessions.changes !== seen) {
-    seen = sessions.changes;
-    session = await sessions.confirm(opened.session);
-  }
-  return session && { ...opened, session };
-}
-
-/**
- * Binds the session to the call's connection, if there is one, and returns its credentials: the
- * last step of authentication.
- *
+ * @returns `undefined` if the session has ended
  * @throws ProtocolError `unauthorized` if the bound session ended during its renewal
  */
-export function bindSession(
+export async function bindOpened(
+  sessions: RelayContext['sessions'],
   call: Pick<AnyCall, 'connection'>,
-  { session, token }: OpenedSession,
-): SessionCredentials {
+  { opened, changes }: { readonly opened: OpenedSession; readonly changes: number },
+): Promise<SessionCredentials | undefined> {
+  let { session } = opened;
+  for (let seen = changes; sessions.changes !== seen; ) {
+    seen = sessions.changes;
+    const confirmed = await sessions.confirm(session);
+    if (confirmed === undefined) return undefined;
+    session = confirmed;
+  }
+  // In the same step as the last look at the changes: no end may be announced between the two.
   checkRenewal(call, session);
   call.connection?.bind(session);
-  return { token, mode: session.mode, expires_at: session.expiresAt };
+  return { token: opened.token, mode: session.mode, expires_at: session.expiresAt };
 }

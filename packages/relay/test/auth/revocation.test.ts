@@ -179,6 +179,29 @@ describe('removal and authentication at the same time', () => {
     return Promise.all([verify, publish]);
   }
 
+  /** Begins the next two writes of the account at once; says when each one came. */
+  function commitTogether() {
+    const { storage } = relay.server.context;
+    const { write } = storage;
+    const came = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+    const begin: (() => void)[] = [];
+    storage.write = async (aggregates, work) => {
+      if (![aggregates].flat().includes(`account:${ann.account}`))
+        return (await write.call(storage, aggregates, work)) as never;
+      const { promise, resolve, reject } = Promise.withResolvers<never>();
+      begin.push(
+        () => void write.call(storage, aggregates, work).then(resolve as () => void, reject),
+      );
+      came[begin.length - 1]?.resolve();
+      if (begin.length === 2) {
+        storage.write = write;
+        for (const one of begin) one();
+      }
+      return await promise;
+    };
+    return { opened: came[0].promise, removed: came[1].promise };
+  }
+
   test('in either order, the removed device is not bound', async () => {
     for (let round = 0; round < 10; round += 1) {
       const socket = await relay.socket();
@@ -188,6 +211,25 @@ describe('removal and authentication at the same time', () => {
       expect(after).toHaveProperty('error.code', -32001);
       await ann.publishState();
     }
+  });
+
+  test('a session revoked by the write after it, in one transaction, is not usable', async () => {
+    const socket = await relay.socket();
+    const { result } = await socket.call('auth.challenge', { account: ann.account });
+    const laptop = ann.device('laptop');
+    const proof = relay.deviceProof(laptop, (result as Challenge).nonce);
+    const state = await ann.state({ devices: ['phone'] });
+    const { token } = await relay.logInAccount(ann);
+    const { opened, removed } = commitTogether();
+    const verify = socket.call('auth.device.verify', proof);
+    await opened;
+    const publish = relay.http().call('device.state.publish', state, { token });
+    await removed;
+    expect(codeOf(await publish)).toBe('ok');
+    await verify;
+    // Refused for the connection: this method would see by itself that the device was removed.
+    const after = await socket.call('message.timeline.sync', {});
+    expect(after).toMatchObject({ error: { code: -32001, message: 'no valid session' } });
   });
 
   test('a session revoked between its commit and its binding is refused', async () => {

@@ -2,7 +2,7 @@ import { accountAuthInput, checkAccountKey, ProtocolError } from '@posthouse/pro
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { Handler } from '../../dispatch/handler.ts';
 import { consumeChallenge } from '../challenges.ts';
-import { bindSession, checkRenewal, confirmOpened, createSession } from '../open-session.ts';
+import { bindOpened, checkRenewal, createSession } from '../open-session.ts';
 
 /**
  * `auth.account.verify` (02 §9.4): opens a session for the holder of the account key. It needs no
@@ -38,9 +38,10 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
   );
   if (created.notices.length > 0) bus.publish(created.notices);
   // Newer sessions may end this one before it is bound.
-  const opened = await confirmOpened(sessions, created.opened, changes);
-  if (opened === undefined) {
+  const { opened } = created;
+  const result = await bindOpened(sessions, call, { opened, changes });
+  if (result === undefined) {
     throw new ProtocolError('unauthorized', 'the session ended: newer ones of the account opened');
   }
-  return { result: bindSession(call, opened) };
+  return { result };
 };

@@ -24,13 +24,7 @@ import type { Session } from '../../sessions/session.ts';
 import { readSession, revokeSessions } from '../../sessions/session-store.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { consumeChallenge, type VerificationAttempt } from '../challenges.ts';
-import {
-  bindSession,
-  checkRenewal,
-  confirmOpened,
-  createSession,
-  type OpenedSession,
-} from '../open-session.ts';
+import { bindOpened, checkRenewal, createSession, type OpenedSession } from '../open-session.ts';
 import { checkTimestamp } from '../rules.ts';
 
 /** `auth.device.verify` (02 §9.3): opens a session for a currently valid device of an account. */
@@ -52,14 +46,14 @@ export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, c
 
   const { changes } = sessions;
   const text = canonicalJson(certificate);
-  const created = await createDeviceSession(context, {
+  const opened = await createDeviceSession(context, {
     ...{ account, deviceId, certificate: text, certificateId: digest(text) },
     ...{ origin: call.origin, address: call.address, renewed: call.connection?.bound?.session },
   });
   // A removal or a shorter certificate may commit after the session.
-  const opened = await confirmOpened(sessions, created, changes);
-  if (opened === undefined) throw deviceUnknown();
-  return { result: bindSession(call, opened) };
+  const result = await bindOpened(sessions, call, { opened, changes });
+  if (result === undefined) throw deviceUnknown();
+  return { result };
 };
 
 /** Verifies the device's proof and its certificate's two signatures, before any read of storage. */
