@@ -7,9 +7,11 @@ const clientHello = 1;
 
 /**
  * Looks for a whole ClientHello, in one record or in several.
- * @returns whether it has arrived; `undefined` if the bytes are no ClientHello
+ *
+ * @returns how many bytes are missing at least, 0 if it has arrived: with fewer there is no need to
+ *   look again; `undefined` if the bytes are no ClientHello
  */
-export function hasClientHello(bytes: Buffer): boolean | undefined {
+export function missingOfClientHello(bytes: Buffer): number | undefined {
   const parts: Buffer[] = [];
   for (let at = 0; at < bytes.length; ) {
     const length = bytes.length - at < recordHeader ? 1 : bytes.readUInt16BE(at + 3);
@@ -20,7 +22,6 @@ export function hasClientHello(bytes: Buffer): boolean | undefined {
   }
   const message = Buffer.concat(parts);
   if (message.length > 0 && message[0] !== clientHello) return undefined;
-  return (
-    message.length >= messageHeader && message.length >= messageHeader + message.readUIntBE(1, 3)
-  );
+  if (message.length < messageHeader) return messageHeader - message.length;
+  return Math.max(0, messageHeader + message.readUIntBE(1, 3) - message.length);
 }

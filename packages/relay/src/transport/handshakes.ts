@@ -4,7 +4,7 @@ import type { RelayContext } from '../context.ts';
 import { connectionRefused } from '../observability/events.ts';
 import { Rotation } from '../rotation.ts';
 import type { ClientAddresses } from './client-addresses.ts';
-import { hasClientHello } from './client-hello.ts';
+import { missingOfClientHello } from './client-hello.ts';
 import { Pace } from './pace.ts';
 
 export interface HandshakesParts {
@@ -121,7 +121,8 @@ class Waiting {
   readonly #most: number;
   readonly #arrived: () => void;
   #bytes: Buffer = Buffer.alloc(0);
-  #isWhole = false;
+  /** Bytes with which they are looked at again: never, once a ClientHello is there. */
+  #lookAt = 1;
 
   /** @param most bytes of a ClientHello */
   constructor(socket: Socket, most: number, arrived: () => void) {
@@ -151,13 +152,21 @@ class Waiting {
       return;
     }
     this.#bytes = Buffer.concat([this.#bytes, piece]);
-    const isWhole = this.#bytes.length <= this.#most && hasClientHello(this.#bytes);
-    if (isWhole === undefined || this.#bytes.length > this.#most) this.#end();
-    else if (isWhole && !this.#isWhole) {
-      this.#isWhole = true;
-      this.#arrived();
-    }
+    if (this.#bytes.length > this.#most) this.#end();
+    else if (this.#bytes.length >= this.#lookAt) this.#look();
   };
+
+  /** Looks at what has arrived, seldom: it may arrive byte by byte, in records of one byte. */
+  #look(): void {
+    const missing = missingOfClientHello(this.#bytes);
+    const { length } = this.#bytes;
+    if (missing === undefined || length + missing > this.#most) {
+      this.#end();
+      return;
+    }
+    this.#lookAt = missing === 0 ? Number.POSITIVE_INFINITY : length + missing;
+    if (missing === 0) this.#arrived();
+  }
 
   readonly #end = () => void this.socket.destroy();
 

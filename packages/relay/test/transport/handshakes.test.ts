@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { ClientAddresses } from '../../src/transport/client-addresses.ts';
+import { missingOfClientHello } from '../../src/transport/client-hello.ts';
 import { Handshakes } from '../../src/transport/handshakes.ts';
 import { ManualClock } from '../support/clock.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -134,8 +135,24 @@ describe('02 §18: handshakes', () => {
     expect(await beginnings()).toEqual({ '127.0.0.2': 1, '127.0.0.3': 1 });
   });
 
+  test('are looked for seldom while the first message arrives byte by byte', () => {
+    const record = (byte: number) => [22, 3, 1, 0, 1, byte];
+    const message = [1, 0, 8, 0, ...Buffer.alloc(2_048)];
+    const bytes = Buffer.from(message.flatMap(record));
+    let looks = 0;
+    let length = 1;
+    for (let missing: number | undefined = 1; missing !== 0; looks += 1) {
+      missing = missingOfClientHello(bytes.subarray(0, length)) as number;
+      expect(missing).toBeLessThanOrEqual(bytes.length - length);
+      length += missing;
+    }
+    expect(length).toBe(bytes.length);
+    expect(looks).toBeLessThan(100);
+  });
+
   test.each([
     ['is none', Buffer.from('GET / HTTP/1.1\r\n')],
+    ['says that it is larger', Buffer.from('16030100040100ffff', 'hex')],
     ['is another message', Buffer.from('160301000402000000', 'hex')],
     [
       'is larger than clientHelloBytes',
