@@ -41,7 +41,7 @@ import { FairScheduler } from './notifications/fair-scheduler.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { openBus } from './notifications/open-bus.ts';
-import { publishResync } from './notifications/publish-resync.ts';
+import { publishGap } from './notifications/publish-gap.ts';
 import { SessionEndsReader } from './notifications/session-ends.ts';
 import { StorageReach } from './notifications/storage-reach.ts';
 import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
@@ -231,7 +231,7 @@ async function createContext(
   const storage = parts.use(
     await openObservedStorage(config, {
       ...{ faults: options.faults, observed },
-      unannounced: (aggregates) => publishResync(bus, aggregates),
+      unannounced: (aggregates) => publishGap(bus, aggregates),
       reachable: (isReachable) => availability?.update(isReachable),
     }),
   );

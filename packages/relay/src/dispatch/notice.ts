@@ -62,16 +62,15 @@ export type Notice =
   | { readonly kind: 'channel-timeline'; readonly channel: string; readonly head: number }
   /** A process of this relay dropped another relay: its connections end at every process (07 §B5). */
   | { readonly kind: 'relay-dropped'; readonly relay: string }
-  /**
-   * These aggregates may have changed without notices: the connections that they concern must be
-   * compared with storage. Published for writes that found nothing to change, which may repeat one
-   * of a process that died, and for commits whose outcome was found too late.
-   */
-  | { readonly kind: 'resync'; readonly aggregates: readonly string[] }
   /** A process of this relay is there, or leaves; for the bus only. */
   | { readonly kind: 'process'; readonly process: string; readonly isLeaving: boolean }
   /** A process that cannot reach storage asks whether another one can, which answers. */
   | { readonly kind: 'storage-lost' }
   | { readonly kind: 'storage-reached' }
-  /** Notices may have been lost: state derived from notices must be read from storage. */
-  | { readonly kind: 'gap' };
+  /**
+   * Notices may have been lost. Without `aggregates`, of anything: state derived from notices must be
+   * read from storage. With them, of these alone: the connections that they concern must be compared
+   * with storage (which sessions ended, each process reads anyway). That is published for writes that found nothing to change,
+   * which may repeat one of a process that died, and for commits whose outcome was found too late.
+   */
+  | { readonly kind: 'gap'; readonly aggregates?: readonly string[] };

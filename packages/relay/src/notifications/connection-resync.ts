@@ -22,8 +22,8 @@ const listInterval = 60_000;
 /**
  * Compensates for lost notices: the bus was disconnected, or another process was, or it died between
  * a commit and its notices. Compares the connections of this process with storage: at each `gap`
- * notice, every 5 s while the bus is disconnected, and every 60 s otherwise; at each `resync` notice,
- * those that its aggregates concern. A hint that a connection had already is not sent again. A relay
+ * notice, every 5 s while the bus is disconnected, and every 60 s otherwise; at a `gap` of some
+ * aggregates, those that they concern. A hint that a connection had already is not sent again. A relay
  * with one process needs no resync.
  */
 export class ConnectionResync implements AsyncDisposable {
@@ -35,7 +35,7 @@ export class ConnectionResync implements AsyncDisposable {
   #timer: Disposable | undefined;
   #running: Promise<void> | undefined;
   #isDue = false;
-  /** Aggregates of `resync` notices: `account:<id>`, `group:<id>`, `channel:<id>`. */
+  /** Aggregates of `gap` notices: `account:<id>`, `group:<id>`, `channel:<id>`. */
   #changed = new Set<string>();
   /** Whether hints of lists may have been lost since they were last sent, and when that was. */
   #mayLackLists = false;
@@ -56,8 +56,9 @@ export class ConnectionResync implements AsyncDisposable {
     this.#subscriptionResyncs = parts.subscriptionResyncs;
     if (!context.bus.isShared) return;
     this.#subscription = context.bus.subscribe((notice) => {
-      if (notice.kind === 'gap') this.#addAll();
-      if (notice.kind === 'resync') this.#add(notice.aggregates);
+      if (notice.kind !== 'gap') return;
+      if (notice.aggregates === undefined) this.#addAll();
+      else this.#add(notice.aggregates);
     });
     this.#schedule(true);
   }

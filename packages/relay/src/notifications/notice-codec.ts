@@ -25,11 +25,10 @@ const schemas = {
   'group-recoveries': Type.Object({ group: GroupId, accounts: Names }),
   'channel-timeline': Type.Object({ channel: ChannelId, head: Counter }),
   'relay-dropped': Type.Object({ relay: RelayId }),
-  resync: Type.Object({ aggregates: Names }),
   process: Type.Object({ process: Name, isLeaving: Type.Boolean() }),
   'storage-lost': Type.Object({}),
   'storage-reached': Type.Object({}),
-  gap: Type.Object({}),
+  gap: Type.Object({ aggregates: Type.Optional(Names) }),
 } as const satisfies Record<Notice['kind'], unknown>;
 
 /** A decoded message. */
@@ -104,7 +103,7 @@ function halvesOf(notice: Notice): readonly Notice[] | undefined {
   if ('deviceIds' in notice && notice.deviceIds.length > 1) {
     return cut(notice.deviceIds).map((deviceIds) => ({ ...notice, deviceIds }));
   }
-  if ('aggregates' in notice && notice.aggregates.length > 1) {
+  if (notice.kind === 'gap' && notice.aggregates !== undefined && notice.aggregates.length > 1) {
     return cut(notice.aggregates).map((aggregates) => ({ ...notice, aggregates }));
   }
   if ('sessionIds' in notice && notice.sessionIds.length > 1) {

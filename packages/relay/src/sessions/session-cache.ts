@@ -42,7 +42,7 @@ export class SessionCache implements Sessions, Disposable {
       if (notice.kind === 'revoked') this.#forget(notice.account, new Set(notice.deviceIds));
       if (notice.kind === 'capped') this.#forget(notice.account, new Set([notice.deviceId]));
       if (notice.kind === 'ended') this.#forgetSessions(notice.sessionIds);
-      if (notice.kind === 'gap') this.#forgetAll();
+      if (notice.kind === 'gap' && notice.aggregates === undefined) this.#forgetAll();
     });
   }
 

@@ -168,6 +168,15 @@ test('a gap during a comparison asks for another, many for no more than one', as
   expect(asked).toHaveLength(2);
 });
 
+test('a gap of some aggregates compares the connections of these alone', async () => {
+  for (const account of ['ann', 'bob']) await store(sessionOf(account));
+  const [ann, bob] = [connection(sessionOf('ann')), connection(sessionOf('bob'))];
+  bus.publish([{ kind: 'gap', aggregates: ['account:ann', 'account:away', 'group:ann'] }]);
+  await vi.waitFor(() => expect(ann.sent).toEqual([7]));
+  expect([bob.sent, asked]).toEqual([[], [['ann']]]);
+  expect(done()).toBe(0);
+});
+
 test('once a minute while the bus is whole', async () => {
   clock.advance(59);
   expect(done()).toBe(0);

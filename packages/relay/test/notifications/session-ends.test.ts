@@ -32,6 +32,7 @@ const clock = new ManualClock();
 let parts: AsyncDisposableStack;
 let storage: SqliteStorage;
 let faults: StorageFaults;
+let bus: SharedBus;
 let hub: Hub;
 let sessions: SessionCache;
 let reader: SessionEndsReader;
@@ -41,7 +42,7 @@ beforeEach(async () => {
   faults = {};
   storage = parts.use(openSqlite(parts.use(temporaryFolder()).path, faults));
   await migrate(storage, auth.migrations, clock.now());
-  const bus = new SharedBus((error) => {
+  bus = new SharedBus((error) => {
     throw error;
   });
   hub = parts.use(new Hub(bus, {} as ListenersByKind));
@@ -135,6 +136,14 @@ describe('02 §10.3: without any notice', () => {
 });
 
 describe('sessions in memory are trusted', () => {
+  test('after a gap of some aggregates, and not after one of everything', () => {
+    const before = sessions.changes;
+    bus.publish([{ kind: 'gap', aggregates: ['account:ann'] }]);
+    expect(sessions.changes).toBe(before);
+    bus.publish([{ kind: 'gap' }]);
+    expect(sessions.changes).toBe(before + 1);
+  });
+
   test('for as long as it was read which ended, and no longer', async () => {
     expect(sessions.isCurrent).toBe(true);
     faults.beforeStatement = () => {

@@ -5,10 +5,10 @@ import type { AggregateKey } from '../storage/types.ts';
 const announced = /^(?:account|group|channel):/;
 
 /**
- * Publishes that aggregates may have changed without notices, so that every process compares its
+ * Publishes that notices of aggregates may have been lost, so that every process compares its
  * connections with storage. A relay of one process publishes after each of its commits: it need not.
  */
-export function publishResync(
+export function publishGap(
   bus: Bus | undefined,
   aggregates: readonly AggregateKey[] | 'any',
 ): void {
@@ -18,5 +18,5 @@ export function publishResync(
     return;
   }
   const found = aggregates.filter((key) => announced.test(key));
-  if (found.length > 0) bus.publish([{ kind: 'resync', aggregates: found }]);
+  if (found.length > 0) bus.publish([{ kind: 'gap', aggregates: found }]);
 }
