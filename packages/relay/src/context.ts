@@ -46,7 +46,7 @@ export interface Sessions {
    */
   readonly changes: number;
   /**
-   * Whether sessions in memory may be served. False in one of several processes while notices of
+   * Whether sessions in memory may be served: it is known which ended. False in one of several processes while notices of
    * the others do not arrive, or if it has not read for `limits.sessionTrust` which sessions ended;
    * then each session must be read from storage.
    */
@@ -56,9 +56,7 @@ export interface Sessions {
    * `monotonic`. Always now in a relay of one process.
    */
   readonly asOf: number;
-  /** Whether {@link find} would answer from memory. */
-  isCached(token: string): boolean;
-  /** Whether the token was good for a session when it was last looked up, as far as that is cached. */
+  /** Whether the token was good for a session when it was last looked up, as far as memory has it. */
   isKnown(token: string): boolean;
   /** Returns the valid session of a token at an origin; every other case is `undefined` (02 §2.6). */
   find(token: string, origin: string): Promise<Session | undefined>;
@@ -217,7 +215,7 @@ export type RelayAnswer =
  */
 export interface RelayQueries {
   /**
-   * Charges one query to the account that causes it. The query is under way until the returned
+   * Takes one query of the account that causes it. The query is under way until the returned
    * value is disposed.
    *
    * @throws ProtocolError `rate_limited` with the seconds to wait
@@ -229,10 +227,10 @@ export interface RelayQueries {
    */
   beginRequest(relayId: string): Disposable;
   /**
-   * Charges an account for a query whose answer adds a row that is stored for good.
+   * Takes one new account of what an account may cause: a query whose answer adds a row for good.
    * @throws ProtocolError `rate_limited` with the seconds to wait
    */
-  chargeNewAccount(account: string): void;
+  takeNewAccount(account: string): void;
 }
 
 /** Whether this process serves its clients. */

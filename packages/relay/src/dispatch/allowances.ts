@@ -1,6 +1,5 @@
-import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import { RateLimiter } from './rate-limiter.ts';
+import { RateLimiter, tooManyCalls } from './rate-limiter.ts';
 
 /** Who pays for a call: the account of its session, or the address of a caller without one. */
 export interface Payer {
@@ -27,27 +26,23 @@ export class Allowances {
   }
 
   /**
-   * Charges units before the work. A payer that has one unit may go into debt; one that has none is
+   * Takes units before the work. A payer that has one unit may go into debt; one that has none is
    * refused, which costs a unit too.
    *
    * @throws ProtocolError `rate_limited` with the seconds to wait
    */
   take({ kind, id }: Payer, units: number): void {
-    const wait = this.#limiters[kind].charge(id, units);
+    const wait = this.#limiters[kind].takeOnCredit(id, units);
     if (wait > 0) throw tooManyCalls(wait);
   }
 
   /** Charges units of work that was done, or that is no longer refused. */
-  spend({ kind, id }: Payer, units: number): void {
-    if (units > 0) this.#limiters[kind].spend(id, units);
+  charge({ kind, id }: Payer, units: number): void {
+    if (units > 0) this.#limiters[kind].charge(id, units);
   }
 
   /** Whether the payer owes all that it can owe: what it sends now costs it nothing more. */
   isOverdrawn({ kind, id }: Payer): boolean {
     return this.#limiters[kind].isOverdrawn(id);
   }
-}
-
-function tooManyCalls(wait: number): ProtocolError {
-  return new ProtocolError('rate_limited', 'too many calls', { data: { retry_after: wait } });
 }

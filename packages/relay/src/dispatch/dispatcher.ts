@@ -16,8 +16,8 @@ import type { Session } from '../sessions/session.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
+import { CallTurns } from './call-turns.ts';
 import { encodeResult } from './encode.ts';
-import { FairTurns } from './fair-turns.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
 import { LargeReads } from './large-reads.ts';
 import { MeteredVerifier } from './metered-verifier.ts';
@@ -65,7 +65,7 @@ export class Dispatcher {
   /** Runs the long work of all calls. */
   readonly #slices: Slices;
   /** Turns of payers, to decode a request and begin it. */
-  readonly turns: FairTurns;
+  readonly turns: CallTurns;
   readonly #context: RelayContext;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
@@ -83,7 +83,7 @@ export class Dispatcher {
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });
-    this.turns = new FairTurns(context.clock);
+    this.turns = new CallTurns(context.clock);
   }
 
   /**
@@ -126,7 +126,7 @@ export class Dispatcher {
 
   /** Charges a request that was refused before it was decoded. */
   chargeRefused(payer: Payer, bytes: number): void {
-    this.#allowances.spend(payer, 1 + priceOf({ bytes }));
+    this.#allowances.charge(payer, 1 + priceOf({ bytes }));
   }
 
   /**
@@ -155,7 +155,7 @@ export class Dispatcher {
     const isPage = definition.page !== undefined;
     if (request.hasTurn !== true) await this.turns.take(owner, isPage);
     else if (isPage) this.turns.countPage();
-    const charge = (work: Work) => this.#allowances.spend(payer, priceOf(work));
+    const charge = (work: Work) => this.#allowances.charge(payer, priceOf(work));
     this.#checkAvailable();
     const text = await request.params();
     const asOf = this.#sessionsAsOf();
@@ -283,7 +283,7 @@ export class Dispatcher {
     const session = await this.#tokens.find({ token, origin, address });
     // A call that needs no session is charged itself.
     if (session === undefined && !this.#needsSession(method))
-      this.#allowances.addresses.giveBack(address);
+      this.#allowances.addresses.refund(address);
     return session;
   }
 

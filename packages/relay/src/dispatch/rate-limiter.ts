@@ -18,7 +18,10 @@ interface Bucket {
   at: number;
 }
 
-/** One token bucket per key, in bounded memory. A token is a call or another counted unit. */
+/**
+ * One token bucket per key, in bounded memory. A token is a call, a unit or a byte. What is taken may be
+ * refused; what is charged was used already.
+ */
 export class RateLimiter {
   readonly #options: RateOptions;
   readonly #buckets: BoundedMap<string, Bucket>;
@@ -29,8 +32,8 @@ export class RateLimiter {
   }
 
   /**
-   * Charges one call to a key, or another price of at most one token.
-   * @returns 0, or the whole seconds to wait if no token is left
+   * Takes a token of a key, or another price of at most one token; a refusal costs nothing.
+   * @returns 0, or the whole seconds to wait
    */
   take(key: string, price = 1): number {
     const bucket = this.#bucket(key);
@@ -40,12 +43,12 @@ export class RateLimiter {
   }
 
   /**
-   * Charges a price that may be above what is left: a key with a token, or with a smaller price, goes
+   * Takes a price that may be above what is left: a key with a token, or with a smaller price, goes
    * into debt, of at most one burst; any other is refused, which costs one token.
    *
    * @returns 0, or the whole seconds to wait
    */
-  charge(key: string, price: number): number {
+  takeOnCredit(key: string, price: number): number {
     const bucket = this.#bucket(key);
     const isRefused = bucket.tokens < Math.min(1, price);
     const tokens = bucket.tokens - (isRefused ? 1 : price);
@@ -59,17 +62,17 @@ export class RateLimiter {
   }
 
   /**
-   * Charges tokens that were used already, even into debt; a debt is at most one burst.
+   * Charges tokens that were used already, refused or not; a debt is at most one burst.
    * @returns 0, or the whole seconds until the key is out of debt
    */
-  spend(key: string, tokens: number): number {
+  charge(key: string, tokens: number): number {
     const bucket = this.#bucket(key);
     bucket.tokens = Math.max(-this.#options.burst, bucket.tokens - tokens);
     return bucket.tokens < 1 ? this.#wait(bucket) : 0;
   }
 
   /** Refunds a {@link take} for a call that is charged to another key. */
-  giveBack(key: string): void {
+  refund(key: string): void {
     const bucket = this.#buckets.get(key);
     if (bucket !== undefined) bucket.tokens += 1;
   }
@@ -90,7 +93,7 @@ export class RateLimiter {
 }
 
 /**
- * Charges one call to a key, or another price of at most one token.
+ * Takes a token of a key, or another price of at most one token.
  * @throws ProtocolError `rate_limited` with the seconds to wait
  */
 export function takeFrom(limiter: RateLimiter, key: string, price?: number): void {

@@ -92,7 +92,7 @@ export class RelayDispatcher {
    */
   async answer(frame: Uint8Array, peer: PeerRelay, signal?: AbortSignal): Promise<RelayReply> {
     const { relayId } = peer;
-    const wait = this.#relays.charge(relayId, 1 + priceOf({ bytes: frame.length }));
+    const wait = this.#relays.takeOnCredit(relayId, 1 + priceOf({ bytes: frame.length }));
     // A smaller frame is read, so that the answer has its `id`.
     if (wait > 0 && frame.length >= largeText) return this.#refuse(frame, tooManyCalls(wait));
     try {
@@ -161,7 +161,7 @@ export class RelayDispatcher {
     const { name, definition, handler } = found;
     const { relayId } = peer;
     const { network, verifier, bus } = this.#context;
-    const charge = (work: Work) => void this.#relays.spend(relayId, priceOf(work));
+    const charge = (work: Work) => void this.#relays.charge(relayId, priceOf(work));
     const { params } = request;
     charge({ items: countItems(params) });
     if (factsOf(params) === undefined) checkParams(definition, params);

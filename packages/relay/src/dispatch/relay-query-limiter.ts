@@ -47,7 +47,7 @@ export class RelayQueryLimiter implements RelayQueries {
     return this.#enter(`relay:${relayId}`, this.#limits.relayQueriesToRelay);
   }
 
-  chargeNewAccount(account: string): void {
+  takeNewAccount(account: string): void {
     takeFrom(this.#newAccounts, account);
   }
 

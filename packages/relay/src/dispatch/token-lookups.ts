@@ -64,7 +64,7 @@ export class TokenLookups {
       return session;
     } finally {
       // Nor does a look-up that fails cost anything.
-      if (!isWrong) addresses.giveBack(address);
+      if (!isWrong) addresses.refund(address);
     }
   }
 

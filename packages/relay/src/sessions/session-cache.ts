@@ -74,10 +74,6 @@ export class SessionCache implements Sessions, Disposable {
     this.#asOf = read.asOf ?? this.#asOf;
   }
 
-  isCached(token: string): boolean {
-    return this.#fresh(secretHash(token)) !== undefined;
-  }
-
   isKnown(token: string): boolean {
     return isSecretText(token) && this.#cache.get(secretHash(token)) !== undefined;
   }

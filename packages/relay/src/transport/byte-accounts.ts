@@ -45,8 +45,8 @@ export class ByteAccounts {
    * Charges bytes that were read.
    * @returns 0, or the whole seconds until the owner may send again
    */
-  spend({ kind, id }: ByteOwner, bytes: number): number {
-    return this.#rates[kind].spend(id, bytes);
+  charge({ kind, id }: ByteOwner, bytes: number): number {
+    return this.#rates[kind].charge(id, bytes);
   }
 }
 

@@ -1,12 +1,12 @@
 import type { RelayContext } from '../context.ts';
-import type { FairTurns } from '../dispatch/fair-turns.ts';
+import type { CallTurns } from '../dispatch/call-turns.ts';
 import { Queue } from '../queue.ts';
 import type { ByteHold } from './byte-ledger.ts';
 import type { FrameReading } from './frame-meter.ts';
 
 export interface FrameTurnsParts {
   readonly context: Pick<RelayContext, 'limits'>;
-  readonly turns: FairTurns;
+  readonly turns: CallTurns;
   /** Returns whose turns are taken. */
   readonly payer: () => string;
   /** Holds what waits; its owner ends this if it is too much. */

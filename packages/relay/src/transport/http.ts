@@ -38,8 +38,8 @@ import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { commonHeaders, parserError, refuse, retryHeaders, writeError } from './early-errors.ts';
 import { Handshakes } from './handshakes.ts';
+import { PipelinedRequests } from './pipelined-requests.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
-import { RequestTurns } from './request-turns.ts';
 
 export interface HttpParts {
   readonly context: RelayContext;
@@ -343,7 +343,7 @@ function createServer(parts: HttpParts, handle: Handle): Server {
         });
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
-  const turns = new RequestTurns({ ...parts, handle });
+  const turns = new PipelinedRequests({ ...parts, handle });
   const add: Handle = (request, response) => turns.add(request, response);
   server.on('request', add);
   // The body is asked for when its headers are admitted; other expectations may be ignored.

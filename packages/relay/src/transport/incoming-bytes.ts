@@ -1,6 +1,6 @@
 import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
-import type { FairTurns } from '../dispatch/fair-turns.ts';
+import type { CallTurns } from '../dispatch/call-turns.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
@@ -17,7 +17,7 @@ export interface IncomingParts {
   readonly owner: ByteOwner;
   readonly socket: Pick<WebSocket, 'pause' | 'resume'>;
   /** Turns in which what has arrived is read. */
-  readonly turns: FairTurns;
+  readonly turns: CallTurns;
   /** Gives bytes to the WebSocket library. */
   readonly read: (bytes: Uint8Array) => void;
   /** Called if the owner or the process has too many bytes of unanswered requests. */
@@ -111,7 +111,7 @@ export class IncomingBytes implements Disposable {
   }
 
   /** Reads to the end, whatever the owner owes. */
-  finish(): void {
+  readToEnd(): void {
     this.#isFree = true;
     this.#pause?.[Symbol.dispose]();
     this.#pause = undefined;
@@ -128,7 +128,7 @@ export class IncomingBytes implements Disposable {
 
   /** Holds the whole chunk if a part of it is unfinished: the part keeps the chunk in memory. */
   #hold(length: number, { hasEnded, isUnfinished, frames }: FrameReading): boolean {
-    if (hasEnded || !isUnfinished) this.#finish();
+    if (hasEnded || !isUnfinished) this.#endMessage();
     if (!isUnfinished) return true;
     if (!this.isPaused) this.#deadline.start();
     this.#deadline.receive(length);
@@ -136,7 +136,7 @@ export class IncomingBytes implements Disposable {
     return this.#unfinished.add(length + chunkCharge * (1 + frames));
   }
 
-  #finish(): void {
+  #endMessage(): void {
     this.#deadline.reset();
     this.#unfinished[Symbol.dispose]();
   }
@@ -155,7 +155,7 @@ export class IncomingBytes implements Disposable {
 
   /** Backpressure holds messages back while the owner is in debt; none is lost. */
   #charge(charge: number): void {
-    const wait = this.#parts.bytes.spend(this.#owner, charge);
+    const wait = this.#parts.bytes.charge(this.#owner, charge);
     if (wait > 0) this.pause(wait);
   }
 }

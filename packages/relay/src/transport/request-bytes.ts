@@ -28,7 +28,7 @@ export class RequestBytes {
     this.#parts = parts;
     this.#hold = bytes.received.open(owner, () => this.#fail?.(tooManyBytes(context)));
     response.once('close', () => this.#hold[Symbol.dispose]());
-    const wait = bytes.spend(owner, headBytes(request));
+    const wait = bytes.charge(owner, headBytes(request));
     if (wait > 0) {
       const data = { retry_after: wait };
       throw new ProtocolError('rate_limited', 'too many bytes', { data });
@@ -149,7 +149,7 @@ function chargeAndPause(
   length: number,
   received: number,
 ): void {
-  const wait = bytes.spend(owner, length);
+  const wait = bytes.charge(owner, length);
   if (wait === 0 || received === Number(request.headers['content-length'])) return;
   request.pause();
   deadline?.pause();

@@ -150,7 +150,7 @@ export class WebSocketConnection {
   /** Accepts no more requests, answers those in progress, then closes with 1001. */
   stop(): void {
     this.#isStopping = true;
-    this.#incoming.finish();
+    this.#incoming.readToEnd();
     this.#closeWhenIdle();
   }
 

@@ -27,9 +27,9 @@ describe('02 §10.3: a removed device', () => {
     const origin = new URL(relay.server.https[0] as string).origin;
     const { token } = await relay.logInDevice(ann, 'laptop');
     expect(await sessions.find(token, origin)).toMatchObject({ mode: 'device' });
-    expect(sessions.isCached(token)).toBe(true);
+    expect(sessions.isKnown(token)).toBe(true);
     await removeLaptop();
-    expect(sessions.isCached(token)).toBe(false);
+    expect(sessions.isKnown(token)).toBe(false);
     expect(await sessions.find(token, origin)).toBeUndefined();
   });
 

@@ -15,9 +15,9 @@ test('a burst passes, then one call for each share of a second', () => {
 
 test('what is given back can be taken again, and no more', () => {
   const limiter = new RateLimiter({ keys: 10, rate: 1, burst: 2, clock: new ManualClock() });
-  limiter.giveBack('ann');
+  limiter.refund('ann');
   limiter.take('ann');
-  limiter.giveBack('ann');
+  limiter.refund('ann');
   expect([limiter.take('ann'), limiter.take('ann'), limiter.take('ann')]).toEqual([0, 0, 1]);
 });
 
@@ -39,7 +39,7 @@ test('the wait named is enough', () => {
 test('02 §18: a debt is at most one burst', () => {
   const clock = new ManualClock();
   const limiter = new RateLimiter({ keys: 10, rate: 1, burst: 10, clock });
-  expect(limiter.spend('ann', 1_000)).toBe(11);
+  expect(limiter.charge('ann', 1_000)).toBe(11);
   clock.advance(11);
   expect(limiter.take('ann')).toBe(0);
 });

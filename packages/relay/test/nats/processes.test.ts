@@ -321,13 +321,13 @@ describe.skipIf(withoutNats !== undefined)(
       test('a token in memory is not believed', async () => {
         const { token } = await b.logInDevice(ann);
         expect(await sync(b, token)).toBe('ok');
-        expect(b.server.context.sessions.isCached(token)).toBe(true);
+        expect(b.server.context.sessions.isKnown(token)).toBe(true);
         await lose();
-        expect(b.server.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCurrent).toBe(false);
         expect(await sync(b, token)).toBe('ok');
-        expect(b.server.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isCurrent).toBe(false);
         await regain();
-        expect(b.server.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isKnown(token)).toBe(false);
       });
 
       test('connections hear after its return what they missed, without anything new', async () => {
@@ -469,7 +469,7 @@ describe.skipIf(withoutNats !== undefined)(
         expect(await sync(b, token)).toBe('ok');
         await publish(a, ann, ['phone']);
         // The others know nothing of it yet: their memory has the session, their storage no device.
-        expect(b.server.context.sessions.isCached(token)).toBe(true);
+        expect(b.server.context.sessions.isKnown(token)).toBe(true);
         for (const [method, params] of deviceMethods()) {
           const answer = await laptop.call(method, params);
           expect([method, answer.error?.code]).toEqual([method, unauthorized]);
@@ -480,7 +480,7 @@ describe.skipIf(withoutNats !== undefined)(
         await arrives(phone, head);
         expect(await laptop.notificationsSoFar()).toEqual([]);
         await caughtUp(all, () => proxy.restore());
-        expect(b.server.context.sessions.isCached(token)).toBe(false);
+        expect(b.server.context.sessions.isKnown(token)).toBe(false);
         expect(await b.bindDevice(laptop, ann.device('laptop'))).toHaveProperty(
           'error.code',
           unauthorized,

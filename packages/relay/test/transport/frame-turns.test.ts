@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest';
-import { FairTurns } from '../../src/dispatch/fair-turns.ts';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteLedger } from '../../src/transport/byte-ledger.ts';
 import { FrameTurns } from '../../src/transport/frame-turns.ts';
@@ -8,11 +8,11 @@ import { FrameTurns } from '../../src/transport/frame-turns.ts';
 
 const limits = { ...defaultLimits, chunkCharge: 10, unreadBytes: 100 };
 const most = { ofAddress: 1_000, ofAccount: 1_000, ofStrangers: 1_000, total: 1_000 };
-let turns: FairTurns;
+let turns: CallTurns;
 let ledger: ByteLedger;
 let log: string[];
 beforeEach(() => {
-  turns = new FairTurns({ monotonic: () => 0 });
+  turns = new CallTurns({ monotonic: () => 0 });
   ledger = new ByteLedger({ ...most, evict: 'grown' });
   log = [];
 });

@@ -128,7 +128,7 @@ async function forward(
     admit: async (tx) => {
       // The revision of an accepted state is stored for good.
       if ((await readSeenState(tx, account)) !== undefined) return;
-      context.relayQueries.chargeNewAccount(session.account);
+      context.relayQueries.takeNewAccount(session.account);
     },
     verify: (state, text) => acceptState(context, { state, text }, asked),
   });

@@ -69,7 +69,7 @@ export class DhtServer {
         // Charged once it has come: a reset any earlier could take back the answer before it.
         if (!isFirst && this.#requests.take(relayId) > 0) break;
         // Before decoding, which takes longer than anything else for a message of many fields.
-        if (this.#bytes.spend(relayId, frame.length) > 0) break;
+        if (this.#bytes.charge(relayId, frame.length) > 0) break;
         const reply = await this.#answer(frame, peer);
         await stream.writeFrame(encodeKadMessage(reply));
       }

@@ -49,7 +49,7 @@ export class RpcServer {
       if (frame === undefined) return;
       stream.expectEnd();
       // What is reset costs nearly nothing, so that sending it again delays nothing else.
-      if (this.#bytes.charge(relayId, frame.length) > 0) return stream.reset();
+      if (this.#bytes.takeOnCredit(relayId, frame.length) > 0) return stream.reset();
       // The wire counts the request until its stream is closed, but no answer that waits here to be
       // written.
       using _slot = await this.#slots.take(relayId, stream.signal);

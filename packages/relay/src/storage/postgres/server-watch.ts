@@ -2,12 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { PostgresTimeouts } from './timeouts.ts';
 
 interface ServerWatchParts {
-  readonly timeouts: Pick<PostgresTimeouts, 'probe' | 'silence' | 'cutOff'>;
+  readonly timeouts: Pick<PostgresTimeouts, 'probe' | 'silence' | 'overdue'>;
   /** Asks the server for an answer; rejects if there is no connection. */
   readonly probe: () => Promise<unknown>;
   /** Breaks all connections: the server answers on none. */
   readonly breakAll: () => void;
-  /** Called at each probe that fails after `cutOff`, and once at the first that succeeds then. */
+  /** Called at each probe that fails after `overdue`, and once at the first that succeeds then. */
   readonly reachable: (isReachable: boolean) => void;
 }
 
@@ -26,7 +26,8 @@ export class ServerWatch implements AsyncDisposable {
   /** Ends the pause before the next question. */
   #pause = new AbortController();
   #isSilent = false;
-  #isCutOff = false;
+  /** Whether an answer is overdue: that was reported. */
+  #isOverdue = false;
 
   constructor(parts: ServerWatchParts) {
     this.#parts = parts;
@@ -86,16 +87,16 @@ export class ServerWatch implements AsyncDisposable {
   #answered(): void {
     this.#failingSince = undefined;
     this.#isSilent = false;
-    if (!this.#isCutOff) return;
-    this.#isCutOff = false;
+    if (!this.#isOverdue) return;
+    this.#isOverdue = false;
     this.#parts.reachable(true);
   }
 
   #unanswered(began: number): void {
     const { reachable, timeouts } = this.#parts;
     this.#failingSince ??= began;
-    if (performance.now() - this.#failingSince < timeouts.cutOff) return;
-    this.#isCutOff = true;
+    if (performance.now() - this.#failingSince < timeouts.overdue) return;
+    this.#isOverdue = true;
     reachable(false);
   }
 }

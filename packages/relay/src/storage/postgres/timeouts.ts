@@ -27,7 +27,7 @@ export interface PostgresTimeouts {
   /** For an answer to that; then all connections are broken. */
   readonly silence: number;
   /** After the first question without an answer: then the server counts as out of reach. */
-  readonly cutOff: number;
+  readonly overdue: number;
   /** For a closing connection: until the server closes its side. */
   readonly close: number;
 }
@@ -47,6 +47,6 @@ export const defaultTimeouts: PostgresTimeouts = {
   lockRetry: 500,
   probe: 1_000,
   silence: 3_000,
-  cutOff: 3_000,
+  overdue: 3_000,
   close: 2_000,
 };

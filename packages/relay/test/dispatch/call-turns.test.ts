@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { FairTurns } from '../../src/dispatch/fair-turns.ts';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 
 /** Calls of so many milliseconds each, for the owners in the order in which they ask. */
 function working(milliseconds: number, owners: readonly string[], isPage = false) {
   let now = 0;
-  const turns = new FairTurns({ monotonic: () => now });
+  const turns = new CallTurns({ monotonic: () => now });
   const order: string[] = [];
   const done = owners.map(async (owner) => {
     await turns.take(owner, isPage);
@@ -57,7 +57,7 @@ test('eight calls that make a page share a turn', async () => {
 });
 
 test('02 §18: a call that proves to make a page once it has begun counts as eight', async () => {
-  const turns = new FairTurns({ monotonic: () => 0 });
+  const turns = new CallTurns({ monotonic: () => 0 });
   const begun: number[] = [];
   let count = 0;
   for (let call = 0; call < 24; call += 1) {

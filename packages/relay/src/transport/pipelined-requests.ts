@@ -7,7 +7,7 @@ import type { ByteHold } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import { writeError } from './early-errors.ts';
 
-export interface RequestTurnsParts {
+export interface PipelinedRequestsParts {
   readonly context: Pick<RelayContext, 'limits'>;
   readonly clients: ClientAddresses;
   readonly bytes: ByteAccounts;
@@ -32,12 +32,12 @@ interface Waiting {
  * Gives the pipelined requests of an HTTP connection their turns: the next one is handled when the
  * answer before it was flushed. Node would handle all of them at once.
  */
-export class RequestTurns {
-  readonly #parts: RequestTurnsParts;
+export class PipelinedRequests {
+  readonly #parts: PipelinedRequestsParts;
   /** By connection. */
   readonly #turns = new WeakMap<Duplex, Turn>();
 
-  constructor(parts: RequestTurnsParts) {
+  constructor(parts: PipelinedRequestsParts) {
     this.#parts = parts;
   }
 

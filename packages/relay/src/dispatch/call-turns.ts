@@ -19,7 +19,7 @@ interface Waiting {
  * Begins calls in rotation of those who pay for them, a few in each turn of the event loop: so a turn
  * stays short, and an account with many calls delays those of another by a few.
  */
-export class FairTurns {
+export class CallTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
   readonly #waiting = new Rotation<Waiting>();
   /** When the first call of this turn of the event loop began. */
