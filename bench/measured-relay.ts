@@ -105,7 +105,7 @@ export class MeasuredRelay implements HomeRelay, AsyncDisposable {
       params: () =>
         text.length < largeText
           ? parseJson(text)
-          : this.#dispatcher.largeReads.run('', () => parseJsonInSteps(text)),
+          : this.#dispatcher.longWork.read('', () => parseJsonInSteps(text)),
     });
     const result = answer.ok ? encodeResult(answer.result) : '';
     const milliseconds = performance.now() - started;

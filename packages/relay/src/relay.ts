@@ -16,7 +16,7 @@ import { withName } from './config/with-name.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
 import { defaultVerifierLimits, ThreadPoolVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
-import { LargeReads } from './dispatch/large-reads.ts';
+import { LongWork } from './dispatch/long-work.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
@@ -174,7 +174,7 @@ async function startParts(
   parts: AsyncDisposableStack,
 ): Promise<RunningParts> {
   const created = await createContext(config, options, parts);
-  const { context, sessions, identity, jobs, federation, largeReads } = created;
+  const { context, sessions, identity, jobs, federation, longWork } = created;
   const { network, clock } = context;
   const addresses = publicAddresses(network, config);
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
@@ -182,7 +182,7 @@ async function startParts(
   await prepareDatabase(config, context);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  await serve(config, { context, sessions, modules, addresses, tls, largeReads, parts });
+  await serve(config, { context, sessions, modules, addresses, tls, longWork, parts });
   await useRegistry(config, context, addresses.https[0] as string);
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
@@ -212,7 +212,7 @@ interface CreatedContext {
   /** Not listening yet. */
   readonly federation: Federation;
   readonly registry: KeptRegistry;
-  readonly largeReads: LargeReads;
+  readonly longWork: LongWork;
 }
 
 async function createContext(
@@ -275,7 +275,7 @@ async function createContext(
   };
   return {
     ...{ context: relayContext, sessions, identity, jobs, federation, registry },
-    largeReads: new LargeReads(),
+    longWork: new LongWork(),
   };
 }
 
@@ -301,7 +301,7 @@ async function prepareDatabase(
 /** Listens for other relays, unless the operator wants the relay to be alone; returns the port. */
 async function joinFederation(
   config: RelayConfig,
-  { context, identity, federation, registry, largeReads }: CreatedContext,
+  { context, identity, federation, registry, longWork }: CreatedContext,
   {
     descriptor,
     modules,
@@ -325,7 +325,7 @@ async function joinFederation(
     peer: identity.peer,
     descriptor: () => descriptor.current(),
     handlers: modules.relayHandlers,
-    largeReads,
+    longWork,
   });
   addresses.setPeerPort(port);
   return port;
@@ -340,7 +340,7 @@ async function serve(
     modules,
     addresses,
     tls,
-    largeReads,
+    longWork,
     parts,
   }: {
     readonly context: RelayContext;
@@ -348,7 +348,7 @@ async function serve(
     readonly modules: ModuleSet;
     readonly addresses: PublicAddresses;
     readonly tls: TlsFiles | undefined;
-    readonly largeReads: LargeReads;
+    readonly longWork: LongWork;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
@@ -365,7 +365,7 @@ async function serve(
     context,
     hub,
     addresses,
-    dispatcher: new Dispatcher(context, modules.handlers, largeReads),
+    dispatcher: new Dispatcher(context, modules.handlers, longWork),
     clients,
     bytes: new ByteAccounts(context),
     open: new ConnectionTable({ context, clients }),

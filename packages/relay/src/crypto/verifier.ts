@@ -5,7 +5,7 @@ import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthous
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
 import { digest } from '../digest.ts';
-import { Rotation } from '../rotation.ts';
+import { FairSlots } from '../fair-slots.ts';
 
 export interface VerifierLimits {
   /** Verifications on the thread pool at once. */
@@ -37,13 +37,13 @@ export class ThreadPoolVerifier implements Verifier {
   readonly #limits: VerifierLimits;
   readonly #keys: BoundedMap<string, KeyObject>;
   readonly #verified: BoundedMap<string, true>;
-  readonly #waiting = new Rotation<() => void>();
-  #running = 0;
+  readonly #slots: FairSlots;
 
   constructor(limits: VerifierLimits = defaultVerifierLimits) {
     this.#limits = limits;
     this.#keys = new BoundedMap(limits.keys);
     this.#verified = new BoundedMap(limits.texts);
+    this.#slots = new FairSlots(limits.parallel);
   }
 
   async verify(checks: readonly SignatureCheck[], what: string, payer = ''): Promise<void> {
@@ -70,7 +70,8 @@ export class ThreadPoolVerifier implements Verifier {
     if (!isAcceptableSignature(scheme, signature)) return false;
     const imported = this.#imported(scheme, publicKey);
     if (imported === undefined) return false;
-    await this.#waitForTurn(payer);
+    this.#requireRoom(payer);
+    await this.#slots.take(payer);
     try {
       const { digest: hash, key } = verifyOptions(scheme, imported);
       return await new Promise((resolve, reject) => {
@@ -80,7 +81,7 @@ export class ThreadPoolVerifier implements Verifier {
         });
       });
     } finally {
-      this.#endTurn();
+      this.#slots.give();
     }
   }
 
@@ -93,25 +94,14 @@ export class ThreadPoolVerifier implements Verifier {
     return imported;
   }
 
-  async #waitForTurn(payer: string): Promise<void> {
-    if (this.#running < this.#limits.parallel) {
-      this.#running += 1;
-      return;
-    }
-    const room = this.#limits.waiting - this.#waiting.size;
-    if (this.#waiting.sizeOf(payer) >= room) {
-      throw new ProtocolError(
-        'temporarily_unavailable',
-        'too many signatures to verify: try again later',
-      );
-    }
-    await new Promise<void>((resolve) => this.#waiting.add(payer, resolve));
-  }
-
-  /** Passes the turn to the next waiting verification, if any. */
-  #endTurn(): void {
-    const next = this.#waiting.take();
-    if (next === undefined) this.#running -= 1;
-    else next();
+  /** @throws ProtocolError `temporarily_unavailable` if too many of the payer's wait */
+  #requireRoom(payer: string): void {
+    if (!this.#slots.isFull) return;
+    const room = this.#limits.waiting - this.#slots.waiting;
+    if (this.#slots.waitingOf(payer) < room) return;
+    throw new ProtocolError(
+      'temporarily_unavailable',
+      'too many signatures to verify: try again later',
+    );
   }
 }

@@ -7,6 +7,9 @@ export interface Payer {
   readonly id: string;
 }
 
+/** Milliseconds for which a transport lets a payer wait that is refused and owes all that it can owe. */
+export const refusalPause = 1_000;
+
 /** The units that accounts and addresses may use (02 §18), in the memory of one process. */
 export class Allowances {
   readonly #limiters: Readonly<Record<Payer['kind'], RateLimiter>>;

@@ -19,12 +19,11 @@ import type { AnyCall, ConnectionBinding } from './call.ts';
 import { CallTurns } from './call-turns.ts';
 import { encodeResult } from './encode.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
-import { LargeReads } from './large-reads.ts';
+import { LongWork } from './long-work.ts';
 import { MeteredVerifier } from './metered-verifier.ts';
 import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
-import type { Slices } from './slices.ts';
 import { TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
@@ -60,10 +59,8 @@ export type Answer =
   | { readonly ok: false; readonly error: ProtocolError };
 
 export class Dispatcher {
-  /** Reads the large texts of all calls. */
-  readonly largeReads: LargeReads;
   /** Runs the long work of all calls. */
-  readonly #slices: Slices;
+  readonly longWork: LongWork;
   /** Turns of payers, to decode a request and begin it. */
   readonly turns: CallTurns;
   readonly #context: RelayContext;
@@ -71,15 +68,10 @@ export class Dispatcher {
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
 
-  constructor(
-    context: RelayContext,
-    handlers: Handlers,
-    largeReads: LargeReads = new LargeReads(),
-  ) {
+  constructor(context: RelayContext, handlers: Handlers, longWork: LongWork = new LongWork()) {
     this.#context = context;
     this.#handlers = handlers;
-    this.largeReads = largeReads;
-    this.#slices = largeReads.slices;
+    this.longWork = longWork;
     this.#allowances = new Allowances(context);
     const { addresses } = this.#allowances;
     this.#tokens = new TokenLookups({ context, addresses });
@@ -164,7 +156,7 @@ export class Dispatcher {
     charge({ items: countItems(params) });
     const { network, verifier } = this.#context;
     if (factsOf(params) !== undefined) {
-      await this.#slices.run(owner, checkLargeParams(network, definition, params));
+      await this.longWork.run(owner, checkLargeParams(network, definition, params));
     } else if (definition.handlerChecksParams !== true) {
       checkParams(definition, params);
     }
@@ -172,7 +164,7 @@ export class Dispatcher {
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
-      inSlices: (steps) => this.#slices.run(owner, steps),
+      inSlices: (steps) => this.longWork.run(owner, steps),
       origin: request.origin,
       address: request.address,
       form: request.query === undefined ? 'object' : 'query',

@@ -50,25 +50,28 @@ export interface RefusedRequest {
 
 /** Decodes one WebSocket message; an invalid one, or one without `id`, yields exactly one error answer. */
 export function readEnvelope(bytes: Uint8Array): RpcRequest | RefusedRequest {
-  let text: string;
-  try {
-    text = decodeUtf8(bytes);
-  } catch {
-    return refused(rpcErrors.parse_error, null);
-  }
-  const envelope = readRelayEnvelope(text);
-  return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
+  const text = textOf(bytes);
+  return typeof text === 'string' ? requireId(readRelayEnvelope(text)) : text;
 }
 
 /** Decodes a large WebSocket message as {@link readEnvelope} does, in steps. */
 export function* readEnvelopeInSteps(bytes: Uint8Array): Steps<RpcRequest | RefusedRequest> {
-  let text: string;
+  const text = textOf(bytes);
+  return typeof text === 'string' ? requireId(yield* readRelayEnvelopeInSteps(text)) : text;
+}
+
+function textOf(bytes: Uint8Array): string | RefusedRequest {
   try {
-    text = decodeUtf8(bytes);
+    return decodeUtf8(bytes);
   } catch {
     return refused(rpcErrors.parse_error, null);
   }
-  const envelope = yield* readRelayEnvelopeInSteps(text);
+}
+
+/** Clients send no notifications. */
+function requireId(
+  envelope: RpcRequest | RpcNotification | RefusedRequest,
+): RpcRequest | RefusedRequest {
   return envelope.kind === 'notification' ? refused(rpcErrors.invalid_request, null) : envelope;
 }
 

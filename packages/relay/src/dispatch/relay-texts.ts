@@ -1,7 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { decodeUtf8 } from '@posthouse/protocol/json';
 import type { RelayLimits } from '../limits.ts';
-import type { LargeReads } from './large-reads.ts';
+import type { LongWork } from './long-work.ts';
 import { parsedBytes } from './parsed-bytes.ts';
 import { largeText, type Steps } from './slices.ts';
 import { TextRoom } from './text-room.ts';
@@ -11,7 +11,7 @@ const shareOfHeld = 1 / 4;
 
 export interface RelayTextsParts {
   readonly limits: Pick<RelayLimits, 'peerBytes' | 'relayTextBytes'>;
-  readonly largeReads: LargeReads;
+  readonly longWork: LongWork;
   /** Counts what is held for all other relays. */
   readonly held?: { used: number };
 }
@@ -25,11 +25,11 @@ export interface TextReading<T> {
 
 /** Reads the texts that other relays send: requests, or answers. */
 export class RelayTexts {
-  readonly #largeReads: LargeReads;
+  readonly #longWork: LongWork;
   readonly #room: TextRoom;
 
-  constructor({ limits, largeReads, held }: RelayTextsParts) {
-    this.#largeReads = largeReads;
+  constructor({ limits, longWork, held }: RelayTextsParts) {
+    this.#longWork = longWork;
     this.#room = new TextRoom({
       ofEach: limits.relayTextBytes,
       total: Math.floor(limits.peerBytes * shareOfHeld),
@@ -62,7 +62,7 @@ export class RelayTexts {
     { atOnce, inSteps, signal }: TextReading<T> & { readonly signal?: AbortSignal },
   ): Promise<T> {
     if (bytes.length < largeText) return atOnce(decodeUtf8(bytes));
-    return await this.#largeReads.run(`relay ${relayId}`, () => {
+    return await this.#longWork.read(`relay ${relayId}`, () => {
       signal?.throwIfAborted();
       return inSteps(decodeUtf8(bytes));
     });
@@ -70,6 +70,6 @@ export class RelayTexts {
 
   /** Runs other work on what was read, in steps. */
   async inSteps<T>(relayId: string, steps: Steps<T>): Promise<T> {
-    return await this.#largeReads.slices.run(`relay ${relayId}`, steps);
+    return await this.#longWork.run(`relay ${relayId}`, steps);
   }
 }

@@ -9,8 +9,7 @@ export type Steps<T> = Generator<undefined, T, undefined>;
 
 /**
  * Runs long work on the event loop without holding it: in each turn of the loop a millisecond of steps,
- * in rotation of those who pay for the works, however many there are. One value for all callers of a
- * process.
+ * in rotation of those who pay for the works, however many there are.
  */
 export class Slices {
   readonly #waiting = new Rotation<() => void>();

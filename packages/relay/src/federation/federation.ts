@@ -13,7 +13,7 @@ import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { withName } from '../config/with-name.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
-import type { LargeReads } from '../dispatch/large-reads.ts';
+import type { LongWork } from '../dispatch/long-work.ts';
 import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
 import type { RelayHandlers } from '../dispatch/relay-handler.ts';
 import { RelayTexts } from '../dispatch/relay-texts.ts';
@@ -50,7 +50,7 @@ export interface FederationOptions {
   readonly descriptor: () => Promise<string>;
   readonly handlers: RelayHandlers;
   /** Reads large texts, of clients too. */
-  readonly largeReads: LargeReads;
+  readonly longWork: LongWork;
 }
 
 /**
@@ -98,7 +98,7 @@ export class Federation implements AsyncDisposable {
    * @throws Error if the port is taken, or `federation.ca` cannot be read
    */
   async listen(context: RelayContext, options: FederationOptions): Promise<number> {
-    const { config, registry, handlers, largeReads } = options;
+    const { config, registry, handlers, longWork } = options;
     const { limits, clock } = context;
     const admission = this.#parts.use(await openAdmission(context, { config, registry }));
     const { eligibility, faults, filter } = admission;
@@ -117,7 +117,7 @@ export class Federation implements AsyncDisposable {
     this.#parts.defer(() => forgetConnections(context, process));
     this.#parts.use(shareDrops(context, eligibility));
     const held = new ByteTotal(limits.peerBytes);
-    const reading = { limits, largeReads, held };
+    const reading = { limits, longWork, held };
     const dispatcher = new RelayDispatcher(context, handlers, new RelayTexts(reading));
     const rpc = new RpcServer(context, { dispatcher, faults });
     const dht = new DhtServer(context, { eligibility, faults });

@@ -28,9 +28,10 @@ import {
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
+import { refusalPause } from '../dispatch/allowances.ts';
 import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
-import type { LargeReads } from '../dispatch/large-reads.ts';
+import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteOwner } from './byte-ledger.ts';
@@ -158,7 +159,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         const answer = await dispatcher.answer({
           method: definition.name,
           bytes: body?.length ?? 0,
-          params: () => bodyParams(request, { verb, owner, bytes, reads: dispatcher.largeReads }),
+          params: () => bodyParams(request, { verb, owner, bytes, reads: dispatcher.longWork }),
           ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
           address,
@@ -215,9 +216,6 @@ function ownerOf({ clients }: HttpParts, request: FastifyRequest): ByteOwner {
   return callers.get(request)?.owner ?? { kind: 'address', id: clients.of(request.raw) };
 }
 
-/** Milliseconds that a refusal waits for a caller which owes all that it can owe. */
-const refusalPause = 1_000;
-
 /** Lets a caller wait that goes on although it is refused: refusals cost it nothing more. */
 async function slowDown(
   { context, dispatcher }: HttpParts,
@@ -236,7 +234,7 @@ function queryParams(request: FastifyRequest, definition: MethodDefinition): Jso
 
 interface BodyReading extends Pick<Caller, 'owner' | 'bytes'> {
   readonly verb: string;
-  readonly reads: LargeReads;
+  readonly reads: LongWork;
 }
 
 /** Parses the parameter object, before any other check (02 §18). */
@@ -253,7 +251,7 @@ async function bodyParams(
   };
   const value =
     body.length >= largeText
-      ? await reads.run(`${owner.kind} ${owner.id}`, () => parseJsonInSteps(begin()))
+      ? await reads.read(`${owner.kind} ${owner.id}`, () => parseJsonInSteps(begin()))
       : parseJson(begin());
   if (verb === 'GET') checkNoBody(value);
   return value;

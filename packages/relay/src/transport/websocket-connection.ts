@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
+import { refusalPause } from '../dispatch/allowances.ts';
 import type { ConnectionBinding } from '../dispatch/call.ts';
 import type { Answer, DecodedRequest, Dispatcher } from '../dispatch/dispatcher.ts';
 import {
@@ -204,7 +205,7 @@ export class WebSocketConnection {
     const { owner } = this.#incoming;
     try {
       dispatcher.takeKnown(owner, bytes.length);
-      return await dispatcher.largeReads.run(`${owner.kind} ${owner.id}`, () => {
+      return await dispatcher.longWork.read(`${owner.kind} ${owner.id}`, () => {
         if (this.#isClosed || !hold.add(parsedBytes(bytes))) throw tooManyBytes(context);
         return readEnvelopeInSteps(bytes);
       });
@@ -293,9 +294,10 @@ export class WebSocketConnection {
     this.#slowDown();
   }
 
-  /** Reads nothing for a second from a caller which owes all that it can owe. */
+  /** Reads nothing for a while from a caller which owes all that it can owe. */
   #slowDown(): void {
-    if (this.#parts.dispatcher.isOverdrawn(this.#incoming.owner)) this.#incoming.pause(1);
+    if (this.#parts.dispatcher.isOverdrawn(this.#incoming.owner))
+      this.#incoming.pause(refusalPause / 1_000);
   }
 
   #bind(session: Session): void {

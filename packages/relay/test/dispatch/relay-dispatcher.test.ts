@@ -4,7 +4,7 @@ import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RelayContext, Verifier } from '../../src/context.ts';
 import type { HandlerResult } from '../../src/dispatch/handler.ts';
-import { LargeReads } from '../../src/dispatch/large-reads.ts';
+import { LongWork } from '../../src/dispatch/long-work.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
 import { RelayTexts } from '../../src/dispatch/relay-texts.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
@@ -43,7 +43,7 @@ function open(limits: Partial<typeof relay.context.limits> = {}): void {
   };
   const context = { ...relay.context, verifier, limits: { ...relay.context.limits, ...limits } };
   const handlers = { 'device.status': handle, 'device.status.changed': handle };
-  const texts = new RelayTexts({ limits: context.limits, largeReads: new LargeReads() });
+  const texts = new RelayTexts({ limits: context.limits, longWork: new LongWork() });
   dispatcher = new RelayDispatcher(context, handlers, texts);
 }
 

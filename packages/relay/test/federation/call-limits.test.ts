@@ -1,7 +1,7 @@
 import { PeerError } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import { expect, test, vi } from 'vitest';
-import { LargeReads } from '../../src/dispatch/large-reads.ts';
+import { LongWork } from '../../src/dispatch/long-work.ts';
 import { RelayTexts } from '../../src/dispatch/relay-texts.ts';
 import { Slices, type Steps } from '../../src/dispatch/slices.ts';
 import { finishStream } from '../../src/federation/finish-stream.ts';
@@ -126,7 +126,7 @@ test('07 §C2: a large answer is read in steps; one with too many values is not 
       health: { pausedUntil: () => undefined, succeeded: () => {} },
       faults: { add: (_: string, fault: string) => faults.push(fault) },
       stopping: new AbortController().signal,
-      texts: new RelayTexts({ limits, largeReads: new LargeReads(slices) }),
+      texts: new RelayTexts({ limits, longWork: new LongWork(slices) }),
     } as never,
   );
   expect(await client.call(relayId, 'profile.resolve', {})).toMatchObject({ kind: 'result' });

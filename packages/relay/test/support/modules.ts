@@ -9,7 +9,7 @@ import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
-import { LargeReads } from '../../src/dispatch/large-reads.ts';
+import { LongWork } from '../../src/dispatch/long-work.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
 import { RelayQueryLimiter } from '../../src/dispatch/relay-query-limiter.ts';
@@ -115,7 +115,7 @@ export function openModules(
     relayDispatcher: new RelayDispatcher(
       context,
       relayHandlers,
-      new RelayTexts({ limits: parts.limits, largeReads: new LargeReads() }),
+      new RelayTexts({ limits: parts.limits, longWork: new LongWork() }),
     ),
   };
 }

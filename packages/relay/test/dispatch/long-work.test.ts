@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { LargeReads } from '../../src/dispatch/large-reads.ts';
+import { LongWork } from '../../src/dispatch/long-work.ts';
 import { Slices, type Steps } from '../../src/dispatch/slices.ts';
 
 test('two texts are read at once, in rotation of the owners, though one is broken', async () => {
-  const reads = new LargeReads(new Slices());
+  const reads = new LongWork(new Slices());
   const log: string[] = [];
   function* reading(name: string): Steps<void> {
     log.push(`${name} begins`);
@@ -12,7 +12,7 @@ test('two texts are read at once, in rotation of the owners, though one is broke
     if (name === 'ann1') throw new Error('broken');
   }
   const names = ['ann1', 'ann2', 'ann3', 'ann4', 'bob1'];
-  const all = names.map((name) => reads.run(name.slice(0, 3), () => reading(name)));
+  const all = names.map((name) => reads.read(name.slice(0, 3), () => reading(name)));
   await Promise.allSettled(all);
   const begun = log.filter((entry) => entry.endsWith('begins')).map((entry) => entry.slice(0, 4));
   expect(begun).toEqual(['ann1', 'ann2', 'ann3', 'bob1', 'ann4']);
