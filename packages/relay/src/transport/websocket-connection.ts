@@ -68,6 +68,8 @@ export class WebSocketConnection {
   readonly #outstanding = new Set<RpcId>();
   /** Large requests that are being read: their IDs are not known yet. */
   #reading = 0;
+  /** Requests that started and wait for a turn: those read meanwhile begin after them. */
+  #awaitingTurn = 0;
   #bound: BoundSession | undefined;
   readonly #liveness: Liveness;
   readonly #unboundDeadline: UnboundDeadline;
@@ -254,6 +256,13 @@ export class WebSocketConnection {
     using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
     const connection = this;
+    const hasTurn = received.hasTurn === true && this.#awaitingTurn === 0;
+    let isBegun = hasTurn;
+    if (!hasTurn) this.#awaitingTurn += 1;
+    const begin = () => {
+      if (!isBegun) this.#awaitingTurn -= 1;
+      isBegun = true;
+    };
     let wasBound = false;
     const credentials: ConnectionBinding = {
       get bound() {
@@ -271,13 +280,13 @@ export class WebSocketConnection {
       },
     };
     const answer = await dispatcher.answer({
-      ...received,
-      method,
-      params: () => params,
-      origin,
-      address,
-      credentials,
+      ...{ ...received, hasTurn, method, origin, address, credentials },
+      params: () => {
+        begin();
+        return params;
+      },
     });
+    begin();
     if (answer.ok) this.#unboundDeadline.renew();
     this.#outstanding.delete(id);
     this.#send(this.#encode(id, answer));

@@ -1,0 +1,52 @@
+import type { Socket } from 'node:net';
+import { expect, test } from 'vitest';
+import { servedRelay } from '../support/served-relay.ts';
+
+/** 02 §18: requests of a WebSocket start in their order. */
+
+// Room for the answer of one page.
+const relay = servedRelay({ limits: { sendBufferBytes: 1_048_576 } });
+const ann = relay.person('ann');
+
+/** Makes the next read take until the next turn of the event loop. */
+function slowRead(): void {
+  const { storage } = relay.server.context;
+  const { read } = storage;
+  storage.read = async (work) => {
+    storage.read = read;
+    const value = await read.call(storage, work);
+    await new Promise((resolve) => setImmediate(resolve));
+    return value as never;
+  };
+}
+
+/** Sends a page and then others, which arrive in one piece; returns the IDs as they are answered. */
+async function answered(pings: number): Promise<number[]> {
+  using client = await relay.socket();
+  await relay.bindDevice(client, ann.device());
+  const { socket } = client;
+  const request = (id: number, method: string) =>
+    socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: {} }));
+  const ids: number[] = [];
+  socket.on('message', (data) => ids.push(JSON.parse(String(data)).id));
+  slowRead();
+  const stream = (socket as unknown as { readonly _socket: Socket })._socket;
+  stream.cork();
+  request(100, 'message.timeline.sync');
+  request(101, 'relay.info');
+  // Turns pass before the others are read.
+  for (let count = 0; count < pings; count += 1) socket.ping();
+  const others = Array.from({ length: 40 }, (_, index) => 102 + index);
+  for (const id of others) request(id, 'relay.info');
+  stream.uncork();
+  await Promise.all([100, 101, ...others].map((id) => client.answer(id)));
+  return ids;
+}
+
+test('one that waited for room starts before those that are read later', async () => {
+  for (const pings of [80, 85, 90, 95, 100, 105, 110]) {
+    const ids = await answered(pings);
+    expect(ids).toHaveLength(42);
+    expect(ids).toEqual(ids.toSorted((a, b) => a - b));
+  }
+});
