@@ -19,6 +19,11 @@ export function retryHeaders({ data }: ProtocolError): Record<string, string> {
   return typeof wait === 'number' ? { 'retry-after': String(wait) } : {};
 }
 
+/** Returns the error of a path, or a verb, that no method has. */
+export function unknownMethod(): ProtocolError {
+  return new ProtocolError('method_not_found', 'no method has this path and verb');
+}
+
 /** Answers with an error and closes the connection. */
 export function writeError(response: ServerResponse, error: ProtocolError): void {
   const body = encodeRelayError(error);

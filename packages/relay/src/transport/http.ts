@@ -1,12 +1,4 @@
-import {
-  createServer as createPlainServer,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
-import { createServer as createTlsServer, type ServerOptions } from 'node:https';
-import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
+import type { IncomingMessage } from 'node:http';
 import {
   decodeQuery,
   errorCatalogue,
@@ -33,26 +25,15 @@ import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
-import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteOwner } from './byte-ledger.ts';
-import type { ClientAddresses } from './client-addresses.ts';
-import type { ConnectionTable } from './connection-table.ts';
-import { commonHeaders, parserError, refuse, retryHeaders, writeError } from './early-errors.ts';
-import { Handshakes } from './handshakes.ts';
-import { PipelinedRequests } from './pipelined-requests.ts';
+import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
+import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
 
-export interface HttpParts {
+export interface HttpParts extends ServerParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
-  readonly clients: ClientAddresses;
-  readonly bytes: ByteAccounts;
-  readonly open: ConnectionTable;
-  /** Key and certificate; absent if a proxy terminates TLS. */
-  readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
-  /** Handles requests to upgrade to a WebSocket. */
-  readonly upgrade: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 export interface Http {
@@ -304,75 +285,9 @@ function answerError(reply: FastifyReply, error: ProtocolError): FastifyReply {
     .send(encodeRelayError(error));
 }
 
-function unknownMethod(): ProtocolError {
-  return new ProtocolError('method_not_found', 'no method has this path and verb');
-}
-
 /** Maps errors before dispatch: unreadable bodies, and what the framework refuses. */
 function transportError(error: unknown): ProtocolError {
   if (error instanceof ProtocolError) return error;
   if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
   return new ProtocolError('bad_request', 'the request cannot be read');
-}
-
-type Handle = (request: IncomingMessage, response: ServerResponse) => void;
-
-/** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
-function createServer(parts: HttpParts, handle: Handle): Server {
-  const { context, tls } = parts;
-  const { requestTimeout, slowMessageTimeout } = context.limits;
-  const options = {
-    headersTimeout: requestTimeout,
-    // The whole request; a body that is read has a deadline of its own.
-    requestTimeout: Math.max(requestTimeout, slowMessageTimeout),
-    connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
-    keepAliveTimeout: requestTimeout,
-    // Answered as an error of the protocol.
-    requireHostHeader: false,
-  };
-  const server: Server =
-    tls === undefined
-      ? createPlainServer(options)
-      : createTlsServer({
-          ...options,
-          ...tls,
-          minVersion: 'TLSv1.2',
-          handshakeTimeout: requestTimeout,
-        });
-  // Ends peers that stop reading their answers; stalled requests time out earlier.
-  server.setTimeout(requestTimeout * 2);
-  const turns = new PipelinedRequests({ ...parts, handle });
-  const add: Handle = (request, response) => turns.add(request, response);
-  server.on('request', add);
-  // The body is asked for when its headers are admitted; other expectations may be ignored.
-  server.on('checkContinue', add);
-  server.on('checkExpectation', add);
-  server.on('upgrade', parts.upgrade);
-  server.on('connect', (_request, socket) => refuse(socket, unknownMethod()));
-  server.on('clientError', (error, socket) => {
-    const answer = turns.current(socket);
-    const isHandshake = (socket as { secureConnecting?: boolean }).secureConnecting === true;
-    // An answer that has begun would be cut in two.
-    if (isHandshake || !socket.writable || answer?.headersSent === true) socket.destroy();
-    else if (answer === undefined) refuse(socket, parserError(error));
-    else writeError(answer, parserError(error));
-  });
-  return server;
-}
-
-/**
- * Counts connections, and has those with TLS wait for their handshakes.
- * @returns ends those that wait
- */
-function acceptConnections({ context, clients, tls, open }: HttpParts, server: Server): Disposable {
-  // What Node's server does with a connection: it may be done later.
-  const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
-  server.removeAllListeners('connection');
-  const begin = (socket: Socket) => serve?.call(server, socket);
-  const handshakes = new Handshakes({ context, clients, begin });
-  const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);
-  server.on('connection', (socket: Socket) => {
-    if (open.add(socket)) admit(socket);
-  });
-  return handshakes;
 }
