@@ -33,6 +33,7 @@ export class RelayTexts {
     this.#room = new TextRoom({
       ofEach: limits.relayTextBytes,
       total: Math.floor(limits.peerBytes * shareOfHeld),
+      first: largeText,
       ...(held !== undefined && { held }),
     });
   }

@@ -9,13 +9,16 @@ export interface TextRoomOptions {
   readonly ofEach: number;
   /** Bytes of all relays. */
   readonly total: number;
+  /** Bytes that a relay which has none gets also above the total. */
+  readonly first?: number;
   /** Counts the bytes too, with others that are held for the relays. */
   readonly held?: { used: number };
 }
 
 /**
  * The bytes that texts of other relays take once they are read, of each relay and in all. Texts
- * without room wait, in rotation of the relays: one that fills its own room delays no other.
+ * without room wait, in rotation of the relays: one that fills its own room delays no other, and those
+ * that together have all of it leave each of the others a small text at a time.
  */
 export class TextRoom {
   readonly #options: TextRoomOptions;
@@ -79,13 +82,17 @@ export class TextRoom {
   }
 
   #grant(): void {
+    const { total, first: always = 0 } = this.#options;
+    let isFull = false;
     // A relay that is added again comes last, and has its turn again.
     for (const [relayId, waiting] of this.#waiting) {
       const [first] = waiting;
       if (first === undefined) continue;
-      if ((this.#used.get(relayId) ?? 0) + first.bytes > this.#ofEach) continue;
+      const used = this.#used.get(relayId) ?? 0;
+      if (used + first.bytes > this.#ofEach) continue;
       // What is large is not overtaken for ever.
-      if (this.#sum + first.bytes > this.#options.total) return;
+      isFull ||= this.#sum + first.bytes > total;
+      if (isFull && (used > 0 || first.bytes > always)) continue;
       waiting.delete(first);
       this.#waiting.delete(relayId);
       if (waiting.size > 0) this.#waiting.set(relayId, waiting);

@@ -282,6 +282,22 @@ describe('07 §C9: quotas', () => {
   });
 });
 
+test('07 §C9: relays whose requests wait and have all room do not delay those of another', async () => {
+  open({ peerBytes: 800_000, relayTextBytes: 100_000 });
+  const { promise, resolve } = Promise.withResolvers<HandlerResult>();
+  respond = () => promise;
+  const of = (relayId: string, x: unknown) => {
+    const text = request({ params: { ...params, x } });
+    return dispatcher.answer(new TextEncoder().encode(text), { relayId });
+  };
+  const first = ['0xa', '0xb'].map((relayId) => of(relayId, Array(2_880).fill(0)));
+  while (handled.length < 2) await new Promise((go) => setImmediate(go));
+  respond = () => Promise.resolve({ result: { status: 'inactive' } });
+  expect(await of('0xc', Array(300).fill(0))).toMatchObject({ kind: 'answer' });
+  resolve({ result: { status: 'inactive' } });
+  await Promise.all(first);
+});
+
 describe('07 §C3, §C9: responses of other relays', () => {
   const read = (value: unknown) => readRelayResponse(JSON.stringify(value), 7);
   const error = (changes: object = {}) => ({

@@ -52,6 +52,28 @@ test('without room in all, relays have it in rotation; a large text is not overt
   for (const give of later) await give();
 });
 
+test('relays that have all of it leave each of the others a small text at a time', async () => {
+  const held = { used: 0 };
+  const room = new TextRoom({ ofEach: 50, total: 100, first: 10, held });
+  const log: string[] = [];
+  const take = taking(room, log);
+  const all = [take('a1', 50), take('b1', 50)];
+  const large = take('c1', 11);
+  const small = take('d1', 10);
+  const next = take('d2', 10);
+  const other = take('e1', 10);
+  await settle();
+  expect(log).toEqual(['a1', 'b1', 'd1', 'e1']);
+  await small();
+  await settle();
+  expect(log).toEqual(['a1', 'b1', 'd1', 'e1', 'd2']);
+  await all[0]?.();
+  await settle();
+  expect(log.at(-1)).toBe('c1');
+  for (const give of [all[1], large, next, other]) await give?.();
+  expect(held.used).toBe(0);
+});
+
 test('one relay has half of all at the most', () => {
   const room = new TextRoom({ ofEach: 100, total: 100 });
   expect([room.fits(50), room.fits(51)]).toEqual([true, false]);
