@@ -91,6 +91,11 @@ test('02 §18: a look-up waits five seconds for its place at the most', async ()
   expect(await first).toBe('found');
   await turn();
   expect(pending.length).toBe(2);
+  // A look-up that waits no more takes no place.
+  addresses.charge('a', 10);
+  void find('4');
+  await turn();
+  expect(pending.length).toBe(3);
 });
 
 const turn = () => new Promise<void>((go) => setImmediate(go));

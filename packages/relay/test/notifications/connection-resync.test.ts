@@ -7,6 +7,7 @@ import type { Notice } from '../../src/dispatch/notice.ts';
 import { ConnectionResync } from '../../src/notifications/connection-resync.ts';
 import { Hub, type ListenersByKind } from '../../src/notifications/hub.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
+import { publishGap } from '../../src/notifications/publish-gap.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
@@ -175,6 +176,16 @@ test('a gap of some aggregates compares the connections of these alone', async (
   await vi.waitFor(() => expect(ann.sent).toEqual([7]));
   expect([bob.sent, asked]).toEqual([[], [['ann']]]);
   expect(done()).toBe(0);
+});
+
+test('a gap is published of aggregates that are announced, and of no others', () => {
+  const heard: Notice[] = [];
+  using _subscription = bus.subscribe((notice) => void heard.push(notice));
+  publishGap(bus, ['challenge:x', 'relay']);
+  publishGap(bus, ['challenge:x', 'account:ann', 'group:x', 'channel:x']);
+  publishGap(bus, 'any');
+  const aggregates = ['account:ann', 'group:x', 'channel:x'];
+  expect(heard).toEqual([{ kind: 'gap', aggregates }, { kind: 'gap' }]);
 });
 
 test('once a minute while the bus is whole', async () => {
