@@ -46,7 +46,7 @@ export class Handshakes implements Disposable {
     const deadline = clock.after(limits.requestTimeout, () => socket.destroy());
     const waiting = new Waiting(socket, limits.clientHelloBytes, () => this.#arrived(waiting));
     this.#waiting.add(waiting);
-    socket.once('close', () => this.#waiting.delete(waiting));
+    socket.once('close', () => this.#left(waiting));
     waiting.timers.use(deadline);
   }
 
@@ -78,8 +78,15 @@ export class Handshakes implements Disposable {
       return;
     }
     this.#ofAddress.take(owner);
+    waiting.paidBy = owner;
     if (wait === 0) ready();
     else timers.use(clock.after(wait, ready));
+  }
+
+  /** Gives the place of a connection that ends before its handshake back to its address. */
+  #left(waiting: Waiting): void {
+    const isBegun = !this.#waiting.delete(waiting);
+    if (!isBegun && waiting.paidBy !== undefined) this.#ofAddress.giveBack(waiting.paidBy);
   }
 
   /** Begins the next handshake, and sees to the one after it in the next turn of the loop. */
@@ -118,6 +125,8 @@ class Waiting {
   readonly socket: Socket;
   /** Stopped when it ends, or its handshake begins. */
   readonly timers = new DisposableStack();
+  /** The address of whose rate it was counted. */
+  paidBy: string | undefined;
   readonly #most: number;
   readonly #arrived: () => void;
   #bytes: Buffer = Buffer.alloc(0);

@@ -37,4 +37,10 @@ export class Pace {
     const now = this.#clock.monotonic();
     this.#over.set(key, Math.max(now, this.#over.get(key) ?? now) + this.#interval);
   }
+
+  /** Takes back the count of a thing that does not begin. */
+  giveBack(key: string): void {
+    const over = this.#over.get(key);
+    if (over !== undefined) this.#over.set(key, over - this.#interval);
+  }
 }

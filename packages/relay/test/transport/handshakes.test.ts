@@ -177,6 +177,22 @@ describe('02 §18: handshakes', () => {
     expect(begun).toEqual([]);
   });
 
+  test('of peers that left cost nothing of their address', async () => {
+    listen({});
+    for (let count = 0; count < 2; count += 1) await open(2);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 2 });
+    for (let count = 2; count < 12; count += 1) {
+      const left = await open(2);
+      await turns();
+      left.destroy();
+      await once(accepted[count] as Socket, 'close');
+    }
+    await open(2);
+    await turns();
+    clock.advance(1);
+    expect(await beginnings()).toEqual({ '127.0.0.2': 3 });
+  });
+
   test('of peers that left do not begin, and cost nothing of the process', async () => {
     listen({ handshakeRate: 1, handshakeBurst: 1 });
     await open(2);
