@@ -3,11 +3,15 @@ import { expect, test } from 'vitest';
 
 const programs = new URL('../support/postgres-programs.ts', import.meta.url).href;
 
-test('a process that has loaded the programs of PostgreSQL keeps its exit code', () => {
+test.each([0, 3])('a process that has loaded the programs of PostgreSQL ends with %s', (code) => {
   const script = `
     const { postgresPrograms } = await import('${programs}');
     using loaded = await postgresPrograms();
-    process.exitCode = loaded.Server.name === 'EmbeddedPostgres' ? 3 : 4;`;
-  const { status } = spawnSync(process.execPath, ['--input-type=module-typescript', '-e', script]);
-  expect(status).toBe(3);
+    process.exitCode = loaded.Server.name === 'EmbeddedPostgres' ? ${code} : 4;`;
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ['--input-type=module-typescript', '-e', script],
+    { encoding: 'utf8' },
+  );
+  expect({ status, stderr }).toEqual({ status: code, stderr: '' });
 });

@@ -36,15 +36,20 @@ export async function postgresPrograms(): Promise<Programs> {
   return { Server, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
+/** Events with which a process ends by itself; those of signals stay. */
+const ends = ['beforeExit', 'exit'] as const;
+
 /**
- * Imports the package without its listener that ends the process with 0 when nothing is left to do:
- * a run of tests that fails would end with 0 too.
+ * Imports the package without its listeners for the end of the process: they set its exit code, to 0
+ * when nothing is left to do, so that a run of tests that fails would end with 0 too.
  */
 async function importServer(specifier: string): Promise<Programs['Server']> {
-  const known = new Set(process.listeners('beforeExit'));
+  const known = new Set(ends.flatMap((event) => process.rawListeners(event)));
   const { default: Server } = await import(specifier);
-  for (const listener of process.listeners('beforeExit')) {
-    if (!known.has(listener)) process.off('beforeExit', listener);
+  for (const event of ends) {
+    for (const listener of process.rawListeners(event)) {
+      if (!known.has(listener)) process.removeListener(event, listener as () => void);
+    }
   }
   return Server;
 }
