@@ -86,7 +86,7 @@ export class Handshakes implements Disposable {
   /** Gives the place of a connection that ends before its handshake back to its address. */
   #left(waiting: Waiting): void {
     const isBegun = !this.#waiting.delete(waiting);
-    if (!isBegun && waiting.paidBy !== undefined) this.#ofAddress.giveBack(waiting.paidBy);
+    if (!isBegun && waiting.paidBy !== undefined) this.#ofAddress.refund(waiting.paidBy);
   }
 
   /** Begins the next handshake, and sees to the one after it in the next turn of the loop. */

@@ -39,7 +39,7 @@ export class Pace {
   }
 
   /** Takes back the count of a thing that does not begin. */
-  giveBack(key: string): void {
+  refund(key: string): void {
     const over = this.#over.get(key);
     if (over !== undefined) this.#over.set(key, over - this.#interval);
   }
