@@ -84,7 +84,19 @@ export const peerLimits = {
   dhtValueBytes: limit(16_384, "Bytes of a DHT record's value; its canonical form has 4,096."),
   dhtCloserPeers: limit(20, 'Peers that an answer of the DHT names.'),
   dhtRelays: limit(64, 'Other relays asked for a route.'),
+  dhtBucket: limit(
+    20,
+    'Relays in each bucket of the routing table; a lookup ends when so many of the nearest have answered, and a route is sent to so many.',
+  ),
+  dhtConcurrency: limit(3, 'Relays that one lookup asks at once.'),
+  dhtLookupRequests: limit(40, 'Relays that one lookup asks in all.'),
   dhtLookupTimeout: timer(10_000, 'Milliseconds to find a route.'),
   dhtQuestionTimeout: timer(3_000, 'Milliseconds each of these relays has to answer.'),
+  dhtReplicas: limit(
+    3,
+    'Relays that must store a route before its publication is answered; all others that are active, if there are fewer. 0: none.',
+    0,
+  ),
+  dhtPublishTimeout: timer(15_000, 'Milliseconds they have for that.'),
   dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
 };

@@ -249,7 +249,8 @@ export function kadCandidates(reply: KadMessage): KadCandidate[] {
       const address = decodeMultiaddr(bytes);
       return address !== undefined && isAddressOf(address, id) ? [address] : [];
     });
-    candidates.set(hex(id), { peerId: id, addresses });
+    // A copy: the view would hold the whole message, up to a megabyte, for as long as the candidate.
+    candidates.set(hex(id), { peerId: id.slice(), addresses });
   }
   return [...candidates.values()];
 }

@@ -50,6 +50,8 @@ export class Lookup {
   readonly #bounds: LookupBounds;
   /** By Peer ID in hex. */
   readonly #candidates = new Map<string, Candidate>();
+  /** The same, nearest first. */
+  readonly #order: Candidate[] = [];
   /** Answers minus failures of the peers that a source named, by its Peer ID in hex. */
   readonly #scores = new Map<string, number>();
   #requests = 0;
@@ -80,6 +82,11 @@ export class Lookup {
   /** Whether no peer is being asked and none is left to ask. */
   get done(): boolean {
     return this.#underWay === 0 && this.#toAsk() === undefined;
+  }
+
+  /** Whether the nearest candidates have all answered, or none is left: requests were enough. */
+  get complete(): boolean {
+    return this.#underWay === 0 && this.#nextCandidate() === undefined;
   }
 
   /**
@@ -115,7 +122,7 @@ export class Lookup {
 
   /** Returns the nearest peers that have answered, nearest first. */
   nearest(): Uint8Array[] {
-    return this.#sorted()
+    return this.#order
       .filter(({ state }) => state === 'answered')
       .slice(0, this.#bounds.closest)
       .map(({ peer }) => peer);
@@ -123,8 +130,11 @@ export class Lookup {
 
   /** The next candidate: one of the nearest that have not failed, or none if those have answered. */
   #toAsk(): Candidate | undefined {
-    if (this.#requests >= this.#bounds.requests) return undefined;
-    const open = this.#sorted().filter(({ state }) => state !== 'failed');
+    return this.#requests < this.#bounds.requests ? this.#nextCandidate() : undefined;
+  }
+
+  #nextCandidate(): Candidate | undefined {
+    const open = this.#order.filter(({ state }) => state !== 'failed');
     const reliable = open.filter((candidate) => !this.#isDoubtful(candidate));
     const first = reliable.slice(0, this.#bounds.closest).find(({ state }) => state === 'new');
     if (first !== undefined || reliable.length >= this.#bounds.closest) return first;
@@ -147,7 +157,21 @@ export class Lookup {
     }
     const sources = new Set(source === undefined ? [] : [source]);
     const distance = this.#distance(peer);
-    this.#candidates.set(id, { id, peer, distance, sources, state: 'new' });
+    const candidate: Candidate = { id, peer, distance, sources, state: 'new' };
+    this.#candidates.set(id, candidate);
+    this.#order.splice(this.#indexOf(distance), 0, candidate);
+  }
+
+  /** Returns how many candidates are nearer than a distance. */
+  #indexOf(distance: Uint8Array): number {
+    let low = 0;
+    for (let high = this.#order.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      const { distance: other } = this.#order[middle] as Candidate;
+      if (compareDistance(other, distance) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   #end(peer: Uint8Array, state: 'answered' | 'failed'): Candidate | undefined {
@@ -160,10 +184,6 @@ export class Lookup {
       this.#scores.set(source, score + (state === 'answered' ? 1 : -1));
     }
     return candidate;
-  }
-
-  #sorted(): Candidate[] {
-    return [...this.#candidates.values()].sort((a, b) => compareDistance(a.distance, b.distance));
   }
 
   #distance(peer: Uint8Array): Uint8Array {
