@@ -91,7 +91,7 @@ type Labels = Readonly<Record<string, string>>;
 const bounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 
 interface Histogram {
-  /** Number of values up to each bound. */
+  /** Number of values up to each bound that are above the bound before it. */
   readonly buckets: number[];
   count: number;
   sum: number;
@@ -125,9 +125,8 @@ export class Metrics {
     histograms.set(key, histogram);
     histogram.count += 1;
     histogram.sum += seconds;
-    for (const [index, bound] of bounds.entries()) {
-      if (seconds <= bound) histogram.buckets[index] = (histogram.buckets[index] ?? 0) + 1;
-    }
+    const index = bounds.findIndex((bound) => seconds <= bound);
+    if (index >= 0) histogram.buckets[index] = (histogram.buckets[index] ?? 0) + 1;
   }
 
   /** Returns the current value of a counter or a gauge; 0 if nothing was counted. */
@@ -159,19 +158,25 @@ function histogramLines(
 ): string[] {
   const upTo = (bound: number | string) =>
     braced(`${labels === '' ? '' : `${labels},`}le="${bound}"`);
+  let upToBound = 0;
   return [
-    ...bounds.map((bound, index) => `${full}_bucket${upTo(bound)} ${buckets[index]}`),
+    ...bounds.map((bound, index) => {
+      upToBound += buckets[index] ?? 0;
+      return `${full}_bucket${upTo(bound)} ${upToBound}`;
+    }),
     `${full}_bucket${upTo('+Inf')} ${count}`,
     `${full}_sum${braced(labels)} ${sum}`,
     `${full}_count${braced(labels)} ${count}`,
   ];
 }
 
+/** Returns the labels in alphabetical order; most have one, which needs no sorting. */
 function labelText(labels: Labels): string {
-  return Object.keys(labels)
-    .sort()
-    .map((label) => `${label}="${labels[label]}"`)
-    .join(',');
+  const names = Object.keys(labels);
+  if (names.length > 1) names.sort();
+  let text = '';
+  for (const name of names) text += `${text === '' ? '' : ','}${name}="${labels[name]}"`;
+  return text;
 }
 
 function braced(labels: string): string {
