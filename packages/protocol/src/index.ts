@@ -25,6 +25,7 @@ export * from './identity/index.ts';
 export { limits } from './limits.ts';
 export * from './messages/index.ts';
 export * from './methods/index.ts';
+export * from './registry-chain/index.ts';
 export {
   AccountId,
   Counter,

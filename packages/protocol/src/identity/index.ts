@@ -68,6 +68,7 @@ export {
   verifyProfile,
 } from './profile.ts';
 export {
+  activeRelays,
   checkRelayEntry,
   type Registry,
   RelayEntry,

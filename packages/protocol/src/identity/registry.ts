@@ -17,9 +17,32 @@ export type RelayEntry = Static<typeof RelayEntry>;
 
 /** Looks up relays. A record proves neither that a relay answers nor its capabilities. */
 export interface Registry {
-  getRelay(relayId: string): Promise<RelayEntry | undefined>;
+  getRelay(relayId: string, signal?: AbortSignal): Promise<RelayEntry | undefined>;
   /** Entries of every status, in no particular order. */
-  listRelays(): AsyncIterable<RelayEntry>;
+  listRelays(signal?: AbortSignal): AsyncIterable<RelayEntry>;
+}
+
+/**
+ * Lists the relays of a registry that are active, each once. A relay that the list has twice is left
+ * out: nothing says which of its records is right (07 §B5).
+ *
+ * @param read stops after so many entries
+ * @example
+ * for (const { relay_id, endpoint } of await activeRelays(registry)) console.log(relay_id, endpoint);
+ */
+export async function activeRelays(
+  registry: Registry,
+  { signal, read = 10_000 }: { readonly signal?: AbortSignal; readonly read?: number } = {},
+): Promise<RelayEntry[]> {
+  const entries = new Map<string, RelayEntry | undefined>();
+  let count = 0;
+  for await (const entry of registry.listRelays(signal)) {
+    const { relay_id: relayId } = entry;
+    entries.set(relayId, entries.has(relayId) ? undefined : entry);
+    count += 1;
+    if (count >= read) break;
+  }
+  return [...entries.values()].filter((entry) => entry?.status === 'active') as RelayEntry[];
 }
 
 /**
