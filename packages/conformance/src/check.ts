@@ -20,6 +20,8 @@ export interface Check {
   readonly capability?: Capability;
   /** Waits for the end of a period that the relay sets; not applicable if it lasts for days. */
   readonly waitsForPeriod?: boolean;
+  /** Needs the registry's relays for itself, or restarts the relay: no other check runs meanwhile. */
+  readonly isAlone?: boolean;
   /** Transports the check runs on, once on each. */
   readonly transports: readonly CheckTransport[];
   /** Performs the exchange; throws a {@link Violation} if the relay breaks the rule. */
@@ -31,6 +33,7 @@ interface CheckText {
   readonly title: string;
   readonly transports?: readonly CheckTransport[];
   readonly waitsForPeriod?: boolean;
+  readonly isAlone?: boolean;
 }
 
 /**

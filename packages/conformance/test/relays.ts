@@ -73,6 +73,8 @@ const unlimitedPeers = {
   ...unlimitedHandshakes,
   federationLookupRate: 1e6,
   federationAddressLookupRate: 1e6,
+  routeLookupRate: 1e6,
+  routeLookupBurst: 1e6,
 };
 
 /** Seconds that checks with other relays would wait for otherwise. */
@@ -86,6 +88,8 @@ const shortTimes = {
   deliveryRetryMost: 2,
   peerRetryFirst: 1,
   peerRetryMost: 1,
+  routeNotFound: 1,
+  dhtPause: 1,
 };
 
 /** A relay with short times for other relays, and the seat of one. */
@@ -124,11 +128,11 @@ export class TestRelays implements AsyncDisposable {
   readonly defaults: TestRelay;
   readonly withSeats: TestRelay;
   readonly #shortPeriods: TestRelay;
-  /** A check may restart it, so it is for one check at a time. */
-  readonly #restarted: TestRelay;
+  /** For one check at a time: a check may restart it, or change its network. */
+  readonly #alone: TestRelay;
 
   private constructor(relays: readonly [TestRelay, TestRelay, TestRelay, TestRelay]) {
-    [this.defaults, this.withSeats, this.#shortPeriods, this.#restarted] = relays;
+    [this.defaults, this.withSeats, this.#shortPeriods, this.#alone] = relays;
   }
 
   static async start(): Promise<TestRelays> {
@@ -144,14 +148,14 @@ export class TestRelays implements AsyncDisposable {
   }
 
   /** Returns the relay on which a check can be made. */
-  targetFor({ method, transports, waitsForPeriod }: Check): Target {
+  targetFor({ transports, isAlone, waitsForPeriod }: Check): Target {
     if (waitsForPeriod === true) return this.#shortPeriods.target;
-    if (method === 'restart') return this.#restarted.target;
+    if (isAlone === true) return this.#alone.target;
     return (transports.includes('relay') ? this.withSeats : this.defaults).target;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const started = [this.defaults, this.withSeats, this.#shortPeriods, this.#restarted];
+    const started = [this.defaults, this.withSeats, this.#shortPeriods, this.#alone];
     await Promise.all(started.map((relay) => relay[Symbol.asyncDispose]()));
   }
 }

@@ -16,8 +16,8 @@ export interface ServerOptions {
 export class DescriptorServer implements AsyncDisposable {
   readonly #server: Server;
   readonly #host: string;
-  /** Text of the descriptor by the first part of the path. */
-  readonly #descriptors = new Map<string, () => string>();
+  /** Text of the descriptor, if there is one, by the first part of the path. */
+  readonly #descriptors = new Map<string, () => string | undefined>();
 
   private constructor(server: Server, host: string) {
     this.#server = server;
@@ -30,18 +30,22 @@ export class DescriptorServer implements AsyncDisposable {
     const started = new DescriptorServer(server, isIPv6(host) ? `[${host}]` : host);
     server.on('request', (request, response) => {
       const [, name = '', rest] = /^\/([^/]+)(\/.*)$/.exec(request.url ?? '') ?? [];
-      const descriptor = started.#descriptors.get(name);
-      const isFound = rest === '/v1/relay/descriptor' && descriptor !== undefined;
-      response.writeHead(isFound ? 200 : 404, { 'content-type': 'application/json' });
-      response.end(isFound ? descriptor() : '{}');
+      const isDescriptor = rest === '/v1/relay/descriptor';
+      const text = isDescriptor ? started.#descriptors.get(name)?.() : undefined;
+      response.writeHead(text === undefined ? 404 : 200, { 'content-type': 'application/json' });
+      response.end(text ?? '{}');
     });
     server.listen(0, host);
     await once(server, 'listening');
     return started;
   }
 
-  /** Serves the descriptor of a relay until it is removed; returns the discovery address. */
-  add(name: string, descriptor: () => string): string {
+  /**
+   * Serves the descriptor of a relay until it is removed: 404 while it returns `undefined`.
+   *
+   * @returns the discovery address
+   */
+  add(name: string, descriptor: () => string | undefined): string {
     this.#descriptors.set(name, descriptor);
     return `https://${this.#host}:${(this.#server.address() as AddressInfo).port}/${name}/v1`;
   }

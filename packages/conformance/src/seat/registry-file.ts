@@ -22,12 +22,27 @@ export class RegistryFile {
     await this.#change((others) => others, relayIds);
   }
 
+  /** Lists a relay with another status. */
+  async setStatus(entry: RelayEntry, status: RelayEntry['status']): Promise<void> {
+    await this.list({ ...entry, status, updated_at: Date.now() });
+  }
+
+  /** Returns the IDs of the relays that it lists as active. */
+  async activeRelays(): Promise<string[]> {
+    const { relays } = await this.#read();
+    return relays.filter(({ status }) => status === 'active').map(({ relay_id }) => relay_id);
+  }
+
+  async #read(): Promise<StaticRegistryFile> {
+    return parseJson(await readFile(this.#path, 'utf8')) as unknown as StaticRegistryFile;
+  }
+
   async #change(
     change: (others: readonly RelayEntry[]) => RelayEntry[] | readonly RelayEntry[],
     without: readonly string[],
   ): Promise<void> {
     const work = async () => {
-      const file = parseJson(await readFile(this.#path, 'utf8')) as unknown as StaticRegistryFile;
+      const file = await this.#read();
       const others = file.relays.filter(({ relay_id }) => !without.includes(relay_id));
       const text = JSON.stringify({ ...file, relays: change(others) }, undefined, 2);
       await writeFile(`${this.#path}.kit`, `${text}\n`);

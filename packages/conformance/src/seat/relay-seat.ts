@@ -23,12 +23,19 @@ import {
   type RelayDescriptor,
   type RelayEntry,
 } from '@posthouse/protocol';
-import { formatPeerId } from '@posthouse/protocol/federation';
+import {
+  encodeMultiaddr,
+  formatMultiaddr,
+  formatPeerId,
+  type KadPeer,
+  type TcpAddress,
+} from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { NotApplicable, Violation } from '../assert.ts';
 import { unixSeconds } from '../fixtures/account.ts';
 import type { DescriptorServer } from './descriptor-server.ts';
+import { DhtService } from './dht-service.ts';
 import { HomeAccount } from './home-account.ts';
 import {
   type HandshakeResult,
@@ -45,6 +52,8 @@ export interface SeatOptions {
   readonly status?: RelayEntry['status'] | 'unlisted';
   /** Protocols that the relay does not have. */
   readonly without?: 'rpc' | 'dht';
+  /** Whether its descriptor is not to be had over HTTPS: others learn of it by handshake alone. */
+  readonly isHidden?: boolean;
 }
 
 export interface SeatParts {
@@ -78,8 +87,10 @@ export class RelaySeat implements AsyncDisposable {
   readonly relayId: string;
   /** Discovery address. */
   readonly endpoint: string;
-  /** Answers the relay under test. */
+  /** Answers the requests of the relay under test. */
   readonly service: RelayService;
+  /** Answers it in the relay DHT. */
+  readonly dht: DhtService;
   /** Descriptors that the relay under test sent in handshakes. */
   readonly seen: RemotePeer[] = [];
   /** The peer key; a check may take another one before it calls {@link listen} again. */
@@ -99,8 +110,10 @@ export class RelaySeat implements AsyncDisposable {
     const { network, name, server } = parts;
     this.signer = accountSigner(network, nodeRandom(32));
     this.relayId = deriveRelayId(network, this.signer.publicKey);
-    this.endpoint = server.add(name, () => this.served);
+    const { isHidden = false } = options;
+    this.endpoint = server.add(name, () => (isHidden ? undefined : this.served));
     this.service = new RelayService(network);
+    this.dht = new DhtService(network, this.service.homes);
   }
 
   static async open(parts: SeatParts, options: SeatOptions): Promise<RelaySeat> {
@@ -131,9 +144,19 @@ export class RelaySeat implements AsyncDisposable {
 
   /** The address for relays, with the Peer ID of the key. */
   get peerAddress(): string {
+    return formatMultiaddr({ ...this.listening, peerId: this.identity.peerId });
+  }
+
+  /** The relay as an answer of the DHT names it. */
+  get kadPeer(): KadPeer {
+    return { id: this.identity.peerId, addrs: [encodeMultiaddr(this.listening)] };
+  }
+
+  /** Where it listens, as its descriptor says. */
+  get listening(): TcpAddress {
     const { host } = this.#parts;
     const family = { 0: 'dns4', 4: 'ip4', 6: 'ip6' }[isIP(host)] ?? 'dns4';
-    return `/${family}/${host}/tcp/${this.#port}/p2p/${formatPeerId(this.identity.peerId)}`;
+    return { family, host, port: this.#port };
   }
 
   /** Signs a descriptor, valid or not, with members replaced. */
@@ -257,7 +280,7 @@ export class RelaySeat implements AsyncDisposable {
     };
     const dht: PeerProtocol<RemotePeer> = {
       streams: 64,
-      serve: (stream) => this.service.serveDht(stream),
+      serve: (stream) => this.dht.serve(stream),
     };
     return new PeerHost<RemotePeer>({
       identity,

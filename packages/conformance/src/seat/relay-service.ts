@@ -1,18 +1,9 @@
 /** What a relay of the kit answers to the relay under test, unless a check says otherwise. */
 import type { PeerStream } from '@posthouse/peer';
 import { deriveDeviceId, type ErrorCode, errorCatalogue, type Network } from '@posthouse/protocol';
-import {
-  checkKadRequest,
-  decodeKadMessage,
-  deriveRouteKey,
-  encodeKadMessage,
-  type KadMessage,
-  type KadRequest,
-  kadTypes,
-} from '@posthouse/protocol/federation';
 import { isJsonObject, type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { unixSeconds } from '../fixtures/account.ts';
-import { type HomeAccount, recordOf } from './home-account.ts';
+import type { HomeAccount } from './home-account.ts';
 
 /** A request or notification of the relay under test. */
 export interface ReceivedCall {
@@ -51,7 +42,6 @@ export class RelayService {
   readonly received: ReceivedCall[] = [];
   readonly #network: Network;
   readonly #answers = new Map<string, Answering>();
-  readonly #values = new Map<string, Uint8Array>();
 
   constructor(network: Network) {
     this.#network = network;
@@ -89,17 +79,6 @@ export class RelayService {
     );
   }
 
-  /** Serves a stream of the relay DHT. */
-  async serveDht(stream: PeerStream): Promise<void> {
-    for (;;) {
-      const frame = await stream.readFrame();
-      if (frame === undefined) return;
-      const request = decodeKadMessage(frame, { peers: 0, addresses: 0 });
-      checkKadRequest(request);
-      await stream.writeFrame(encodeKadMessage(this.#replyToKad(request)));
-    }
-  }
-
   async #reply(call: ReceivedCall): Promise<ReplyToCall> {
     const answering = this.#answers.get(call.method);
     if (answering !== undefined) return await answering(call);
@@ -131,21 +110,5 @@ export class RelayService {
     );
     if (certificate === undefined) return { status: 'inactive' };
     return { status: 'active', expires_at: certificate.expires_at };
-  }
-
-  #replyToKad(request: KadRequest): KadMessage {
-    const { type, key } = request;
-    const name = Buffer.from(key).toString('hex');
-    if (request.type === kadTypes.putValue) {
-      this.#values.set(name, request.record.value);
-      return { type, key, record: request.record };
-    }
-    const home = this.homes.find(
-      ({ id }) => Buffer.compare(deriveRouteKey(this.#network, id), key) === 0,
-    );
-    const value =
-      home === undefined ? this.#values.get(name) : recordOf(this.#network, home.route).value;
-    const isFound = type === kadTypes.getValue && value !== undefined;
-    return { type, key, ...(isFound && { record: { key, value } }) };
   }
 }

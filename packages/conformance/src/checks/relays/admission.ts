@@ -3,13 +3,14 @@ import { randomBytes } from 'node:crypto';
 import { ed25519Identity, PeerError, type PeerIdentity } from '@posthouse/peer';
 import { formatPeerId } from '@posthouse/protocol/federation';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { assertConforms, NotApplicable, Violation } from '../../assert.ts';
+import { assertConforms } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import { payloadWith } from '../../seat/raw-handshake.ts';
 import type { RelaySeat } from '../../seat/relay-seat.ts';
-import { relayChecksOf } from './common.ts';
+import { relayChecksOf, requireRegistryRefresh } from './common.ts';
+import { rebind } from './rebinding.ts';
 
 const admission = relayChecksOf('peer.admission');
 
@@ -171,28 +172,13 @@ admission.check(
   async (context) => {
     const seat = await context.seat();
     const connection = await seat.connect();
-    seat.identity = ed25519Identity(randomBytes(32));
-    await seat.listen();
-    await connectWithNewKey(seat);
+    await rebind(seat);
     assertConforms(
       await connection.isCutOff({ seconds: endTime }),
       'the connection with the old Peer ID is served no more',
     );
   },
 );
-
-/** Dials with a new peer key; a relay may read the descriptor of an endpoint now and then only. */
-async function connectWithNewKey(seat: RelaySeat): Promise<void> {
-  for (let attempt = 0; attempt < 4; attempt += 1) {
-    try {
-      await seat.connect();
-      return;
-    } catch (error) {
-      if (!(error instanceof Violation)) throw error;
-    }
-  }
-  throw new NotApplicable('the relay did not read the new descriptor within two minutes');
-}
 
 admission.check(
   'two-relays-one-peer-id',
@@ -218,12 +204,7 @@ for (const status of ['disabled', 'suspended', 'unlisted'] as const) {
     `loses-${status}`,
     { source: '07 §B5', title: `serves a relay no more that becomes ${status}` },
     async (context) => {
-      const { registryRefresh } = context.target.seats ?? {};
-      if (registryRefresh === undefined || registryRefresh > 60) {
-        throw new NotApplicable(
-          'the check waits for the relay to read its registry: --registry-refresh states how often, at most 60 s',
-        );
-      }
+      const registryRefresh = requireRegistryRefresh(context);
       const seat = await context.seat();
       const connection = await seat.connect();
       if (status === 'unlisted') await seat.unlist();

@@ -1,4 +1,6 @@
+import { NotApplicable } from '../../assert.ts';
 import { checksOf } from '../../check.ts';
+import type { TestContext } from '../../fixtures/test-context.ts';
 
 type Checks = ReturnType<typeof checksOf>;
 type Text = Parameters<Checks['check']>[1];
@@ -11,4 +13,17 @@ export function relayChecksOf(topic: string): {
 } {
   const { check, list } = checksOf(topic);
   return { list, check: (word, text, run) => check(word, { ...text, transports: ['relay'] }, run) };
+}
+
+/**
+ * Returns how often the relay under test reads its registry, in seconds.
+ *
+ * @throws NotApplicable if that is unknown, or too long to wait for
+ */
+export function requireRegistryRefresh({ target }: TestContext): number {
+  const { registryRefresh } = target.seats ?? {};
+  if (registryRefresh !== undefined && registryRefresh <= 60) return registryRefresh;
+  throw new NotApplicable(
+    'the check waits for the relay to read its registry: --registry-refresh states how often, at most 60 s',
+  );
 }

@@ -1,6 +1,7 @@
 /** Requests of the relay DHT that break its rules (07 §B6, §B7). */
 import { utf8 } from '@posthouse/protocol';
 import {
+  decodeKadMessage,
   deriveRouteKey,
   encodeFrame,
   encodeKadMessage,
@@ -9,6 +10,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { recordOf } from '../../seat/home-account.ts';
+import { nextFrame } from '../../seat/relay-connection.ts';
 import { relayChecksOf } from './common.ts';
 
 const messages = relayChecksOf('dht.messages');
@@ -17,6 +19,8 @@ const messages = relayChecksOf('dht.messages');
 type MakeFault = (record: { key: Uint8Array; value: Uint8Array }) => KadMessage;
 
 const { putValue, getValue, findNode } = kadTypes;
+
+const bounds = { peers: 100, addresses: 100 };
 
 const faults: Readonly<Record<string, MakeFault>> = {
   'get-without-key': () => ({ type: getValue }),
@@ -127,17 +131,54 @@ messages.check(
 );
 
 messages.check(
-  'closer-peers',
-  { source: '07 §B7', title: 'answers FIND_NODE for a Peer ID, and names each peer once' },
+  'several-on-a-stream',
+  { source: '07 §B6', title: 'answers several requests on one stream, one after another' },
   async (context) => {
-    const [asking, other] = [await context.seat(), await context.seat()];
-    const connection = await asking.connect();
-    await other.connect();
-    const reply = await connection.ask({ type: findNode, key: other.identity.peerId });
-    assertConforms(reply !== undefined, 'FIND_NODE is answered');
-    const named = (reply.closerPeers ?? []).map(({ id }) => Buffer.from(id).toString('hex'));
-    assertEqual(new Set(named).size, named.length, 'distinct peers of the answer');
+    const connection = await (await context.seat()).connect();
+    const { network } = context;
+    const keys = [0, 1, 2].map(() => deriveRouteKey(network, context.account().id));
+    const answers = await connection.withStream(connection.protocols.dht, async (stream) => {
+      const found: string[] = [];
+      for (const key of keys) {
+        await stream.write(encodeFrame(encodeKadMessage({ type: getValue, key })));
+        const result = await nextFrame(stream);
+        if (result.kind !== 'frame') break;
+        const { key: echoed = new Uint8Array() } = decodeKadMessage(result.frame, bounds);
+        found.push(Buffer.from(echoed).toString('hex'));
+      }
+      return { kind: 'answers', found } as const;
+    });
+    const found = answers.kind === 'answers' ? answers.found : [];
+    const expected = keys.map((key) => Buffer.from(key).toString('hex'));
+    assertEqual(found, expected, 'keys of the answers on one stream');
   },
 );
+
+/** Values that are no route, under the key of an account. */
+const values: Readonly<Record<string, (text: string) => Uint8Array>> = {
+  'no-json': (text) => utf8(text.slice(1)),
+  'no-utf8': (text) => Buffer.concat([utf8(text.slice(0, -1)), new Uint8Array([0xff, 0x7d])]),
+  'a-repeated-member': (text) => utf8(`${text.slice(0, -1)},"revision":1}`),
+  'bytes-after-it': (text) => utf8(`${text} {}`),
+  'an-array': (text) => utf8(`[${text}]`),
+  'nothing-in-it': () => new Uint8Array(),
+};
+
+for (const [word, change] of Object.entries(values)) {
+  messages.check(
+    `refused-value-with-${word}`,
+    { source: '07 §B7, §B10', title: `stores no record whose value has ${word}` },
+    async (context) => {
+      const seat = await context.seat();
+      const connection = await seat.connect();
+      const { id, route } = await seat.home();
+      const { key, value } = recordOf(context.network, route);
+      const record = { key, value: change(Buffer.from(value).toString()) };
+      const reply = await connection.ask({ type: putValue, key, record });
+      assertEqual(reply?.record, undefined, 'the record that is echoed');
+      assertEqual(await connection.getRoute(id), undefined, 'route that is stored afterwards');
+    },
+  );
+}
 
 export const dhtMessageChecks = messages.list;

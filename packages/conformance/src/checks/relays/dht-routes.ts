@@ -1,41 +1,24 @@
 /** Routes in the relay DHT: their checks, versions and conflicts (07 §B7, §B9 to §B12). */
-import {
-  cosignRoute,
-  encodeBase64url,
-  type FinalRoute,
-  routeRelayInput,
-  verifyRoute,
-} from '@posthouse/protocol';
+import { cosignRoute, encodeBase64url, type FinalRoute, verifyRoute } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { relayTime, untilRelayTime } from '../../fixtures/relay-info.ts';
-import { tampered } from '../../fixtures/tampered.ts';
 import type { TestContext } from '../../fixtures/test-context.ts';
-import { type HomeAccount, routeTo } from '../../seat/home-account.ts';
+import { routeTo } from '../../seat/home-account.ts';
 import type { RelayConnection } from '../../seat/relay-connection.ts';
-import type { RelaySeat } from '../../seat/relay-seat.ts';
 import { relayChecksOf } from './common.ts';
+import { another, type RouteFixture, routeFaults } from './route-faults.ts';
 
 const routes = relayChecksOf('dht.routes');
 
-interface Fixture {
-  readonly context: TestContext;
-  readonly seat: RelaySeat;
+interface Fixture extends RouteFixture {
   readonly connection: RelayConnection;
-  /** An account at home at the seat; the relay under test does not know it. */
-  readonly home: HomeAccount;
 }
 
 async function open(context: TestContext): Promise<Fixture> {
   const seat = await context.seat();
   return { context, seat, connection: await seat.connect(), home: await seat.home() };
-}
-
-/** Signs another route of the account, by default an hour after now with the next revision. */
-async function another({ seat, home }: Fixture, fields: Parameters<typeof routeTo>[2] = {}) {
-  const revision = home.route.revision + 1;
-  return await routeTo(home.account, seat, { revision, ...fields });
 }
 
 routes.check(
@@ -139,81 +122,7 @@ routes.check(
   },
 );
 
-type Make = (fixture: Fixture) => Promise<JsonObject & { readonly account: string }>;
-
-/** Signs a route that the signing functions refuse to make. */
-async function signedAnyway(
-  { context, seat, home }: Fixture,
-  changes: JsonObject,
-): Promise<JsonObject & { readonly account: string }> {
-  const { account_signature: _, relay_signature: __, ...fields } = home.route;
-  const unsigned = { ...fields, revision: fields.revision + 10, ...changes };
-  const { network } = context;
-  const input = network.bytes(unsigned, ['account_signature', 'relay_signature']);
-  const account_signature = encodeBase64url(await home.account.signer.sign(input));
-  const draft = { ...unsigned, account_signature };
-  const relay = await seat.signer.sign(routeRelayInput(network, draft));
-  return { ...draft, relay_signature: encodeBase64url(relay) };
-}
-
-const day = 86_400;
-
-/** Routes of higher revisions with one fault each. */
-const faults: Readonly<Record<string, Make>> = {
-  'the-account-signature-altered': async (fixture) => {
-    const route = await another(fixture);
-    return { ...route, account_signature: tampered(route.account_signature) };
-  },
-  'the-relay-signature-altered': async (fixture) => {
-    const route = await another(fixture);
-    return { ...route, relay_signature: tampered(route.relay_signature) };
-  },
-  'no-relay-signature': async (fixture) => {
-    const { relay_signature: _, ...draft } = await another(fixture);
-    return draft;
-  },
-  'a-member-added': async (fixture) => ({ ...(await another(fixture)), note: 'added' }),
-  'a-higher-revision-written-in': async (fixture) => {
-    const route = await another(fixture);
-    return { ...route, revision: route.revision + 5 };
-  },
-  'an-end-that-has-passed': (fixture) =>
-    signedAnyway(fixture, { updated_at: unixSeconds() - day, expires_at: unixSeconds() - 60 }),
-  'a-start-far-ahead': (fixture) => {
-    const ahead = unixSeconds() + 365 * day;
-    return signedAnyway(fixture, { updated_at: ahead, expires_at: ahead + day });
-  },
-  'a-period-over-3650-days': (fixture) =>
-    signedAnyway(fixture, { expires_at: unixSeconds() + 315_360_100 }),
-  'an-end-before-its-start': (fixture) => {
-    const updated_at = unixSeconds() + 100;
-    return signedAnyway(fixture, { updated_at, expires_at: updated_at - 10 });
-  },
-  'more-than-4096-bytes': (fixture) => signedAnyway(fixture, { note: 'n'.repeat(4_096) }),
-  'another-type': (fixture) => signedAnyway(fixture, { $type: 'svc.account.other' }),
-  'a-null-member': (fixture) => signedAnyway(fixture, { note: null }),
-  'the-key-of-another-account': (fixture) =>
-    signedAnyway(fixture, { account_public_key: fixture.context.account().signer.publicKey }),
-  'a-relay-that-did-not-sign': async (fixture) => {
-    const other = await fixture.context.seat();
-    await other.connect();
-    return await signedAnyway(fixture, { relay_id: other.relayId });
-  },
-  'an-unlisted-relay': async (fixture) => {
-    const other = await fixture.context.seat({ status: 'unlisted' });
-    return await routeTo(fixture.home.account, other, {
-      revision: fixture.home.route.revision + 10,
-    });
-  },
-  'a-suspended-relay': async (fixture) => {
-    const other = await fixture.context.seat({ status: 'suspended' });
-    return await routeTo(fixture.home.account, other, {
-      revision: fixture.home.route.revision + 10,
-    });
-  },
-};
-
-for (const [word, make] of Object.entries(faults)) {
+for (const [word, make] of Object.entries(routeFaults)) {
   routes.check(
     `refused-${word}`,
     {

@@ -1,6 +1,10 @@
 import { admissionChecks } from './admission.ts';
 import { deliverChecks } from './deliver.ts';
+import { dhtAnswerChecks } from './dht-answers.ts';
+import { dhtCandidateChecks } from './dht-candidates.ts';
+import { dhtLookupChecks } from './dht-lookup.ts';
 import { dhtMessageChecks } from './dht-messages.ts';
+import { dhtPeerChecks } from './dht-peers.ts';
 import { dhtRouteChecks } from './dht-routes.ts';
 import { dialChecks } from './dials.ts';
 import { envelopeChecks } from './envelopes.ts';
@@ -22,6 +26,10 @@ export const relayToRelayChecks = [
   ...frameChecks,
   ...dhtMessageChecks,
   ...dhtRouteChecks,
+  ...dhtPeerChecks,
+  ...dhtLookupChecks,
+  ...dhtAnswerChecks,
+  ...dhtCandidateChecks,
   ...envelopeChecks,
   ...homeQueryChecks,
   ...deliverChecks,

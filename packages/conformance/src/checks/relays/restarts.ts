@@ -19,7 +19,11 @@ function restartOf({ target }: TestContext): () => Promise<void> {
 
 restarts.check(
   'routes',
-  { source: '07 §B5, §B11', title: 'keeps routes, their highest revisions and conflicts' },
+  {
+    source: '07 §B5, §B11',
+    title: 'keeps routes, their highest revisions and conflicts',
+    isAlone: true,
+  },
   async (context) => {
     const restart = restartOf(context);
     const seat = await context.seat();
@@ -50,7 +54,11 @@ restarts.check(
 
 restarts.check(
   'received',
-  { source: '07 §C8', title: 'confirms a message that it accepted before, and stores it once' },
+  {
+    source: '07 §C8',
+    title: 'confirms a message that it accepted before, and stores it once',
+    isAlone: true,
+  },
   async (context) => {
     const restart = restartOf(context);
     const fixture = await openDelivery(context);
@@ -69,7 +77,7 @@ restarts.check(
 
 restarts.check(
   'sent',
-  { source: '07 §C8', title: 'goes on with a delivery under way, unchanged' },
+  { source: '07 §C8', title: 'goes on with a delivery under way, unchanged', isAlone: true },
   async (context) => {
     const restart = restartOf(context);
     const fixture = await openSending(context);
