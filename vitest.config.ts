@@ -51,7 +51,7 @@ const commonSql = [
  */
 const slow = [
   'packages/relay/test/{cluster,commands,move,postgres,simulation}/**',
-  'packages/**/{crash,hostile,model,*-model,races,fan-out}.test.ts',
+  'packages/**/{crash,hostile,interrupted-move,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
   'packages/protocol/test/browser/**',

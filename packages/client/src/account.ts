@@ -1,14 +1,13 @@
 import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { homeRelay, isWrongHome, refreshHome } from './accounts/home-relay.ts';
-import { checkMove, moveHome } from './accounts/move-home.ts';
-import { knownProfile, publishProfile } from './accounts/profiles.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
 import { Devices } from './api/devices.ts';
 import { Groups } from './api/groups.ts';
+import { Home } from './api/home.ts';
 import { Messages } from './api/messages.ts';
-import { type Abortable, signalOf, type WithAccountKey } from './api/options.ts';
+import { type Abortable, signalOf } from './api/options.ts';
 import { Profiles } from './api/profiles.ts';
 import { channelOutbox } from './channels/outbox.ts';
 import type { AccountCore } from './core.ts';
@@ -16,9 +15,9 @@ import { isClientError } from './errors.ts';
 import type { AccountEvent } from './events.ts';
 import { type FollowOptions, follow, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
+import { flushOutbox } from './messages/flush-outbox.ts';
 import { outbox } from './messages/outbox.ts';
 import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
-import { flushOutbox } from './messages/send-message.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
@@ -58,6 +57,7 @@ export class Account {
   readonly deviceId: string;
   /** Compressed account public key, base64url; a new device of the account needs it. */
   readonly publicKey: string;
+  readonly home: Home;
   readonly devices: Devices;
   readonly profiles: Profiles;
   readonly contacts: Contacts;
@@ -71,6 +71,7 @@ export class Account {
     this.id = core.account;
     this.deviceId = core.device.deviceId;
     this.publicKey = core.publicKey;
+    this.home = new Home(core, (signal) => this.#syncHome(signal));
     this.devices = new Devices(core);
     this.profiles = new Profiles(core);
     this.contacts = new Contacts(core);
@@ -96,26 +97,19 @@ export class Account {
     options: Abortable & { readonly formerRelays?: boolean } = {},
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
-    const events = this.#core.eventBuffer.take();
-    const collect = async (found: AsyncIterable<readonly AccountEvent[]>) => {
-      for await (const batch of found) events.push(...batch);
-    };
-    const everything = { home: true, isTimed: true };
+    const { eventBuffer } = this.#core;
+    const events = eventBuffer.take();
     try {
-      try {
-        await collect(this.#catchUp(signal, everything));
-      } catch (error) {
-        if (!isWrongHome(error)) throw error;
-        await refreshHome(this.#core, this.id, signal);
-        await collect(this.#catchUp(signal, everything));
-      }
-      if (options.formerRelays) await collect(this.#readFormerRelays(signal));
+      await this.#atHome(signal, async () => {
+        await collect(events, this.#catchUp(signal, { home: true, isTimed: true }));
+      });
+      if (options.formerRelays) await collect(events, this.#readFormerRelays(signal));
     } catch (error) {
       // The applied pages are stored and would not be reported again: the next call returns them.
-      this.#core.eventBuffer.add(events);
+      eventBuffer.add(events);
       throw error;
     }
-    events.push(...this.#core.eventBuffer.take());
+    events.push(...eventBuffer.take());
     return events;
   }
 
@@ -145,28 +139,6 @@ export class Account {
   }
 
   /**
-   * Moves the account to another home relay: reads the old relay once more if it still answers,
-   * publishes device state and route at the new one, and the profile again (03 §12.1).
-   *
-   * @throws ClientError `invalid_input`, `account_key_required`, `no_relay`
-   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
-   * @example
-   * await account.move(relayId);
-   */
-  async move(relayId: string, options: WithAccountKey = {}): Promise<void> {
-    const core = this.#core;
-    const signal = signalOf(options);
-    checkMove(await homeRelay(core, this.id), relayId);
-    const signer = await core.accountKey(options.accountKey);
-    await this.sync(options).catch((error: unknown) => {
-      if (!isClientError(error) || signal.aborted) throw error;
-    });
-    const profile = await knownProfile(core, this.id);
-    await moveHome(core, { relayId, signer, signal });
-    if (profile !== undefined) await publishProfile(core, profile, signal);
-  }
-
-  /**
    * Returns what this device stores about the account, without asking a relay.
    *
    * @example
@@ -185,6 +157,31 @@ export class Account {
       outbox: await outboxLength(tx),
       pendingTasks: (await pendingTasks.list(tx)).length,
     }));
+  }
+
+  /** Works at the home relay; if the account moved, once more at the new one. */
+  async #atHome(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!isWrongHome(error)) throw error;
+      await refreshHome(this.#core, this.id, signal);
+      await work();
+    }
+  }
+
+  /** Catches up what the home relay has; the events are those of the next `sync` or `follow`. */
+  async #syncHome(signal: AbortSignal): Promise<void> {
+    const core = this.#core;
+    const events: AccountEvent[] = [];
+    try {
+      await this.#atHome(signal, async () => {
+        const host = await homeRelay(core, this.id);
+        await collect(events, this.#catchUp(signal, { home: true, host, isTimed: true }));
+      });
+    } finally {
+      core.eventBuffer.add(events);
+    }
   }
 
   async *#catchUp(
@@ -219,7 +216,7 @@ export class Account {
     const { signal } = visit;
     await syncOwnState(core, home, signal);
     yield* readTimeline(core, home.relayId, visit);
-    await flushOutbox(core, signal);
+    await flushOutbox(core, home.relayId, signal);
   }
 
   /** Reads former relays; one that does not answer is skipped. */
@@ -237,6 +234,13 @@ export class Account {
       }
     }
   }
+}
+
+async function collect(
+  events: AccountEvent[],
+  found: AsyncIterable<readonly AccountEvent[]>,
+): Promise<void> {
+  for await (const batch of found) events.push(...batch);
 }
 
 /** Counts everything that waits to be sent or confirmed. */

@@ -36,6 +36,8 @@ export type ClientErrorCode =
   | 'group_key_missing'
   /** This device neither follows nor created such a channel. */
   | 'unknown_channel'
+  /** Another move of the account is not finished, or another device moved it meanwhile. */
+  | 'move_conflict'
   /** A counter has no next value (01 I2, I3). */
   | 'counter_exhausted'
   /** The input cannot be sent: too large, empty, malformed. */

@@ -6,11 +6,15 @@ export {
   parseDeviceRequest,
 } from './accounts/device-pairing.ts';
 export type { DeviceInfo } from './accounts/devices.ts';
+export type { MoveProgress } from './accounts/move-home.ts';
+export type { MoveStep } from './accounts/move-rows.ts';
+export type { MovePreview, RelayPreview } from './accounts/preview-move.ts';
 export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
 export type { GroupChanges } from './api/group-administration.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
+export type { Home, MoveHomeOptions, UnfinishedMove } from './api/home.ts';
 export type { Draft, MessageKey, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';

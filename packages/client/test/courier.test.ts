@@ -306,7 +306,7 @@ describe('failures', () => {
     ['an account that is not a contact', ['send', 'ACCOUNT', 'hello'], 7, 'not_a_contact'],
     ['a malformed invite', ['accept', 'svc-invite:AAAA'], 6, 'verification_failed'],
     ['an account without public discovery', ['accept', 'ACCOUNT'], 5, 'relay_refused'],
-    ['an unregistered relay', ['move', `0x${'12'.repeat(20)}`], 4, 'no_relay'],
+    ['an unregistered relay', ['move', '--to', `0x${'12'.repeat(20)}`], 4, 'no_relay'],
     ['an unknown device', ['devices', 'remove', `dev_${'A'.repeat(22)}`], 2, 'invalid_input'],
     ['an empty message', ['send', 'me', ' '], 2, 'invalid_input'],
   ])('%s', async (_, args, exit, code) => {

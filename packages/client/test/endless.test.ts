@@ -241,7 +241,7 @@ describe('05 §17.1: a failing host does not delay the other hosts', () => {
     const [ann, bob] = [await person(from), await person(from, options)];
     const far = await club(ann, [bob], 'Far');
     const { id: farNews, link: farLink } = await ann.channels.create({ name: 'Far' });
-    for (const each of [ann, bob]) await each.move(home);
+    for (const each of [ann, bob]) await each.home.move(home);
     const near = await club(ann, [bob], 'Near');
     const { id: nearNews, link: nearLink } = await ann.channels.create({ name: 'Near' });
     for (const link of [farLink, nearLink]) await bob.channels.follow(link);

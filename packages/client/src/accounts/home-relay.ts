@@ -24,9 +24,13 @@ export async function homeRelay(core: Core, account: string): Promise<string> {
   return route.relay_id;
 }
 
+/** Relays that may answer the known route before asking ends. */
+const sameAnswers = 4;
+
 /**
- * Asks relays of the registry for the account's route, until one returns a route that is not older
- * than the known one.
+ * Asks relays for the account's route until one returns a newer one than the known: the known home
+ * relay first, which knows when the account left it, then those of the registry. If several return
+ * the known route, it is the account's.
  *
  * @throws ClientError `no_relay` if no relay returns one
  */
@@ -35,22 +39,49 @@ export async function refreshHome(
   account: string,
   signal: AbortSignal,
 ): Promise<FinalRoute> {
-  const { discovery, registry } = core;
-  const method = 'account.route.resolve';
+  const known = await core.store.read((tx) => usableRoute(core, tx, account));
+  let same = 0;
   let cause: unknown;
-  for await (const { relay_id: relayId, status } of registry.listRelays()) {
-    if (status !== 'active') continue;
+  for await (const relayId of activeRelays(core, known?.relay_id)) {
     try {
-      const relay = await discovery.find(relayId, signal);
-      const call = { method, params: { account } } as const;
-      const answer = await callWithoutSession(core, { relay, signal }, call);
-      return await verifyAndStoreRoute(core, answer, { account, method, signal });
+      const route = await resolveRouteAt(core, relayId, { account, signal });
+      if (known === undefined || route.revision > known.revision) return route;
+      same += 1;
     } catch (error) {
       if (!isClientError(error)) throw error;
+      signal.throwIfAborted();
       cause = error;
     }
+    if (same === sameAnswers) break;
   }
+  if (known !== undefined && same > 0) return known;
   throw new ClientError('no_relay', 'no relay knows the route of the account: try again later', {
     cause,
   });
+}
+
+/** Lists the registry's active relays, one of them first. */
+async function* activeRelays(
+  { registry }: Core,
+  first: string | undefined,
+): AsyncGenerator<string> {
+  if (first !== undefined) yield first;
+  for await (const { relay_id: relayId, status } of registry.listRelays()) {
+    if (status === 'active' && relayId !== first) yield relayId;
+  }
+}
+
+/**
+ * Asks one relay for an account's route, verifies and stores it.
+ * @throws ClientError `no_relay`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function resolveRouteAt(
+  core: Core,
+  relayId: string,
+  { account, signal }: { readonly account: string; readonly signal: AbortSignal },
+): Promise<FinalRoute> {
+  const method = 'account.route.resolve';
+  const relay = await core.discovery.find(relayId, signal);
+  const answer = await callWithoutSession(core, { relay, signal }, { method, params: { account } });
+  return await verifyAndStoreRoute(core, answer, { account, method, signal });
 }

@@ -1,28 +1,20 @@
-/** Publishes objects that the account key signs: device states and routes (03 §4, §9). */
+/** Publishes device states, which the account key signs (03 §4). */
 import {
   type AccountDeviceState,
-  type AccountRoute,
   type AccountSigner,
   type DeviceCertificate,
   type DeviceStatePublished,
   deriveDeviceId,
-  type FinalRoute,
   limits,
   nextRevision,
   ProtocolError,
   signDeviceState,
-  signRouteDraft,
 } from '@posthouse/protocol';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { ClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
-import { routes } from './account-rows.ts';
+import { ClientError, RelayMisbehaviour } from '../errors.ts';
 import { adoptState, resolveOwnState } from './device-states.ts';
-import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.ts';
-
-/** Seconds a route is signed for: five years. */
-const routeLifetime = 157_680_000;
 
 /**
  * Checks the answer to a published state against the relay's role for the account. The deadline is
@@ -91,7 +83,8 @@ export async function nextState(
   });
 }
 
-function revisionAfter(core: Core, current: number | undefined): number {
+/** Returns the next revision of a state or route. @throws ClientError `counter_exhausted` */
+export function revisionAfter(core: Core, current: number | undefined): number {
   try {
     return nextRevision(current, core.clock.milliseconds());
   } catch (cause) {
@@ -117,88 +110,21 @@ export function withCertificate(
 }
 
 /**
- * Makes a relay the account's home: stages the state there, then publishes the route that makes
- * both take effect (03 §11.1, §12.1). Can be repeated after any failure.
+ * Publishes a state at a relay that a route is about to make the account's home (03 §4.2).
  *
+ * @param options.mayBeHome whether the relay may be the home already, and so accept it at once
+ * @returns seconds for which the relay keeps the state from now on, by its own clock; `undefined`
+ *   if it accepted the state as the account's home
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
-export async function stageAndRoute(
-  core: Core,
+export async function stageState(
   connection: RelayConnection,
-  options: {
-    readonly state: AccountDeviceState;
-    readonly signer: AccountSigner;
-    /** Whether the relay may be the account's home already, and so accept the state at once. */
-    readonly mayBeHome: boolean;
-    readonly signal: AbortSignal;
-  },
-): Promise<FinalRoute> {
-  const { state, signer, mayBeHome, signal } = options;
-  const known = await core.store.read((tx) => routes.get(tx, state.account));
-  const begun = known?.draft?.relay_id === connection.relayId ? known.draft : undefined;
+  state: AccountDeviceState,
+  options: { readonly mayBeHome: boolean; readonly signal: AbortSignal },
+): Promise<number | undefined> {
+  const { mayBeHome, signal } = options;
   const answer = await connection.call('device.state.publish', state, { signal });
-  // A draft that was sent may have made the relay the home, and the state authoritative.
-  const statuses = ['staged', 'accepted'] as const;
-  const expected = mayBeHome || begun !== undefined ? statuses : statuses.slice(0, 1);
-  checkPublished(answer, expected, connection.relayClock.relayNow());
-  const draft = begun ?? (await makeRouteDraft(core, connection, signer));
-  return await publishRoute(core, connection, { draft, signer, signal });
-}
-
-/** Signs and stores a route draft: one revision never gets two contents (03 §3.4). */
-async function makeRouteDraft(
-  core: Core,
-  connection: RelayConnection,
-  signer: AccountSigner,
-): Promise<AccountRoute> {
-  const known = await core.store.read((tx) => routes.get(tx, signer.account));
-  const now = connection.relayClock.now();
-  const draft = await signRouteDraft(core.network, signer, {
-    revision: revisionAfter(core, highestRouteRevision(known ?? {})),
-    relay_id: connection.relayId,
-    updated_at: now,
-    expires_at: now + routeLifetime,
-  });
-  await core.store.write(async (tx) => {
-    const latest = await routes.get(tx, signer.account);
-    await routes.put(tx, signer.account, { ...latest, draft });
-  });
-  return draft;
-}
-
-/**
- * Publishes a draft: the answer must be the draft with the relay's signature added. After a lost
- * answer the same draft may be published again.
- *
- * @throws RelayRefused, RelayUnreachable
- * @throws RelayMisbehaviour `route_altered`, and the reasons of {@link verifyAndStoreRoute}
- */
-async function publishRoute(
-  core: Core,
-  connection: RelayConnection,
-  options: {
-    readonly draft: AccountRoute;
-    readonly signer: AccountSigner;
-    readonly signal: AbortSignal;
-  },
-): Promise<FinalRoute> {
-  const { signer, signal } = options;
-  const method = 'account.route.publish';
-  let { draft } = options;
-  let answer: AccountRoute;
-  try {
-    answer = await connection.call(method, draft, { signal });
-  } catch (error) {
-    if (!isRefusal(error, 'clock_skew')) throw error;
-    // Refused because of its time only: the draft was not stored, a new one gets a new revision.
-    connection.relayClock.adopt();
-    draft = await makeRouteDraft(core, connection, signer);
-    answer = await connection.call(method, draft, { signal });
-  }
-  if (!isCosigned(draft, answer)) {
-    throw new RelayMisbehaviour('route_altered', 'the relay changed more than its signature', {
-      method,
-    });
-  }
-  return await verifyAndStoreRoute(core, answer, { account: signer.account, method, signal });
+  const now = connection.relayClock.relayNow();
+  checkPublished(answer, mayBeHome ? ['staged', 'accepted'] : ['staged'], now);
+  return answer.status === 'staged' ? answer.staged_until - now : undefined;
 }

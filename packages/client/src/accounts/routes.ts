@@ -5,7 +5,8 @@ import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { checkRelayAnswer, isClientError, RelayMisbehaviour } from '../errors.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { type RouteRecord, routes } from './account-rows.ts';
+import { ownKey, ownRecords, type RouteRecord, routes } from './account-rows.ts';
+import { noteHomeChange } from './former-relay-rows.ts';
 
 /** Seconds that a route's time may be ahead of our clock. */
 const futureTolerance = 300;
@@ -54,6 +55,7 @@ async function relayKey(
  * @throws RelayMisbehaviour `route_rollback`, `route_conflict`
  */
 async function adoptRoute(
+  core: Core,
   tx: StoreWriter,
   { route, method }: { readonly route: FinalRoute; readonly method: string },
 ): Promise<void> {
@@ -65,10 +67,23 @@ async function adoptRoute(
   if (known.conflict !== undefined && route.revision <= known.conflict) {
     throw new RelayMisbehaviour('route_conflict', 'its revision is in conflict', { method });
   }
+  await noteOwnHome(core, tx, { before: known.route, route });
   const { draft, ...others } = known;
   // A draft is done when a route of its revision or a higher one exists.
   const open = draft !== undefined && draft.revision > route.revision;
   await routes.put(tx, route.account, { ...others, route, ...(open && { draft }) });
+}
+
+/** If the own account changed its home, the relay that it left is still to be read (03 §12.2). */
+async function noteOwnHome(
+  core: Core,
+  tx: StoreWriter,
+  { before, route }: { readonly before: FinalRoute | undefined; readonly route: FinalRoute },
+): Promise<void> {
+  if (before === undefined || before.relay_id === route.relay_id) return;
+  if ((await ownRecords.get(tx, ownKey))?.account !== route.account) return;
+  const now = core.clock.milliseconds();
+  await noteHomeChange(tx, { left: before.relay_id, home: route.relay_id, now });
 }
 
 /** Whether a verified route contradicts the known one: same revision, other content. */
@@ -99,7 +114,7 @@ export async function verifyAndStoreRoute(
       await routes.put(tx, route.account, { ...known, conflict: route.revision });
       return true;
     }
-    await adoptRoute(tx, { route, method });
+    await adoptRoute(core, tx, { route, method });
     return false;
   });
   if (conflict) {

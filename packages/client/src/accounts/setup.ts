@@ -11,7 +11,6 @@ import {
   signDeviceCertificate,
 } from '@posthouse/protocol';
 import { accountIdentity } from '../connect/session.ts';
-import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
@@ -27,8 +26,9 @@ import {
   ownRecords,
 } from './account-rows.ts';
 import { adoptState } from './device-states.ts';
-import { nextState, publishDevices, stageAndRoute, withCertificate } from './publish-devices.ts';
-import { verifyAndStoreRoute } from './routes.ts';
+import { resolveRouteAt } from './home-relay.ts';
+import { nextState, publishDevices, withCertificate } from './publish-devices.ts';
+import { stageAndRoute } from './publish-route.ts';
 import { deviceKeyBytes } from './stored-keys.ts';
 
 export interface SetUpOptions {
@@ -192,13 +192,8 @@ async function routeKnownTo(
   relayId: string,
   { signer, signal }: SetUpOptions,
 ): Promise<FinalRoute | undefined> {
-  const relay = await core.discovery.find(relayId, signal);
-  const method = 'account.route.resolve';
-  const { account } = signer;
   try {
-    const call = { method, params: { account } } as const;
-    const answer = await callWithoutSession(core, { relay, signal }, call);
-    return await verifyAndStoreRoute(core, answer, { account, method, signal });
+    return await resolveRouteAt(core, relayId, { account: signer.account, signal });
   } catch (error) {
     if (isRefusal(error, 'not_found', 'route_not_found')) return undefined;
     throw error;

@@ -13,7 +13,8 @@ export const exitCodes = {
   unverified: { code: 6, meaning: 'something does not verify: an answer, an invite, a request' },
   noWay: {
     code: 7,
-    meaning: 'not a contact or member, not permitted, or no device or key for it',
+    meaning:
+      'not a contact or member, not permitted, no device or key for it, or another move under way',
   },
   key: { code: 8, meaning: 'the account key is needed, or the wallet does not open' },
   store: { code: 9, meaning: 'the folder belongs to another network or version' },
@@ -45,6 +46,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   group_behind: 'unreachable',
   group_key_missing: 'noWay',
   unknown_channel: 'noWay',
+  move_conflict: 'noWay',
   counter_exhausted: 'internal',
   invalid_input: 'usage',
 };

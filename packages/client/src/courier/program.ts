@@ -3,7 +3,6 @@ import { Command, CommanderError } from 'commander';
 import type { CliEnvironment } from './client-session.ts';
 import {
   keyExportCommand,
-  moveCommand,
   profileCommand,
   statusCommand,
   syncCommand,
@@ -28,6 +27,7 @@ import {
 } from './commands/devices.ts';
 import { groupCommand } from './commands/groups.ts';
 import { inboxCommand, sendCommand } from './commands/messages.ts';
+import { moveCommand } from './commands/move.ts';
 import { setupCommand } from './commands/setup.ts';
 import { exitCodes, failureOf } from './exit.ts';
 import { columns, jsonLine, printable } from './output.ts';

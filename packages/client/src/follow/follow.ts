@@ -7,6 +7,7 @@ import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/group-rows.ts';
 import { shouldReadGroup } from '../groups/timeline/read-group.ts';
+import { formerRelaysToRead } from '../messages/former-relays.ts';
 import { AsyncQueue } from '../sync/async-queue.ts';
 import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, hasTasks } from './follow-relay.ts';
@@ -246,11 +247,12 @@ export function mayRecover(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }
 
-/** Every relay that hosts a group or channel to be read. */
-async function hostsOf({ store }: AccountCore): Promise<Set<string>> {
-  return await store.read(async (tx) => {
+/** Every relay that hosts a group or channel to be read, and former home relays until read. */
+async function hostsOf(core: AccountCore): Promise<Set<string>> {
+  const former = await formerRelaysToRead(core, { isDue: false });
+  return await core.store.read(async (tx) => {
     const groups = (await groupRows(tx)).filter(shouldReadGroup);
     const channels = (await channelRows(tx)).filter(shouldReadChannel);
-    return new Set([...groups, ...channels].map((row) => row.relay_id));
+    return new Set([...[...groups, ...channels].map((row) => row.relay_id), ...former]);
   });
 }

@@ -1,8 +1,6 @@
 /** Sends messages: stored first, then sent unchanged until the outcome is known (04 §12, §15). */
 import {
   type Authorization,
-  checkDeliveryStatus,
-  type DeliveryStatus,
   type DeviceCertificate,
   ProtocolError,
   type SendRequest,
@@ -17,26 +15,12 @@ import {
   resolveOwnState,
   resolveState,
 } from '../accounts/device-states.ts';
-import { isTemporary } from '../connect/backoff.ts';
-import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
-import {
-  ClientError,
-  checkRelayAnswer,
-  isRefusal,
-  RelayMisbehaviour,
-  type RelayRefused,
-} from '../errors.ts';
+import { ClientError, isRefusal } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { enqueueTask } from '../sync/tasks.ts';
-import {
-  addMessage,
-  type MessageRow,
-  messageRow,
-  removeMessage,
-  updateMessage,
-} from './message-rows.ts';
+import { addMessage, type MessageRow, messageRow, removeMessage } from './message-rows.ts';
 import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
+import { submit } from './submit.ts';
 
 /** Milliseconds for which a device state is used without a new read, unless a hint arrives. */
 const stateMaxAge = 3_600_000;
@@ -190,138 +174,4 @@ function sealOrInvalidInput<T>(seal: () => T): T {
     if (!(cause instanceof ProtocolError)) throw cause;
     throw new ClientError('invalid_input', cause.message, { cause });
   }
-}
-
-/**
- * Submits a stored message; after a lost answer it is submitted again unchanged.
- * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
- */
-async function submit(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<MessageRow> {
-  const method = 'message.send';
-  try {
-    const answer = await core.relay(row.relayId).call(method, row.params, { signal });
-    const status = checkedStatus(answer, method);
-    const { envelope } = row.params;
-    if (envelope.from === envelope.to && status.status !== 'target_accepted') {
-      throw new RelayMisbehaviour('invalid_delivery_status', 'self-delivery ends in the call', {
-        method,
-      });
-    }
-    return await storeStatus(core, row, status);
-  } catch (error) {
-    if (isRefusal(error) && !isTemporary(error)) await storeRejection(core, row, error);
-    throw error;
-  }
-}
-
-function checkedStatus(answer: unknown, method: string): DeliveryStatus {
-  return checkRelayAnswer('invalid_delivery_status', method, () => {
-    checkDeliveryStatus(answer);
-    return answer;
-  });
-}
-
-/** Submits messages without an answer, and reads the status of those being delivered. */
-export async function flushOutbox(core: AccountCore, signal: AbortSignal): Promise<void> {
-  const home = await core.home();
-  const rows = await core.store.read((tx) => outbox.list(tx));
-  for (const { value: row } of rows) {
-    try {
-      // The account may have moved while a send had no answer: the old relay accepts no sends any
-      // more, and a message with another ID could be delivered twice (04 §16.3).
-      if (row.accepted || row.relayId !== home.relayId) await askStatus(core, row, signal);
-      else await submit(core, row, signal);
-    } catch (error) {
-      if (!isRefusal(error) || isTemporary(error)) throw error;
-    }
-  }
-}
-
-/** Reads the latest status from the relay that accepted the message (04 §14.3). */
-async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
-  const method = 'message.delivery.status';
-  const params = { message_id: row.params.envelope.message_id };
-  try {
-    const answer = await core.relay(row.relayId).call(method, params, { signal });
-    await storeStatus(core, row, checkedStatus(answer, method));
-  } catch (error) {
-    if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
-    const home = await core.home();
-    // A relay keeps its results longer than it delivers (04 §15.2): one that has none lost the
-    // message. Submitted unchanged it is delivered once, or refused as expired.
-    if (isRefusal(error, 'not_found') && row.relayId === home.relayId) {
-      await submit(core, row, signal);
-    } else await storeRejection(core, row, error);
-  }
-}
-
-async function storeStatus(
-  core: AccountCore,
-  row: OutboxRow,
-  status: DeliveryStatus,
-): Promise<MessageRow> {
-  const { envelope } = row.params;
-  return await core.store.write(async (tx) => {
-    if (status.status === 'delivering') {
-      await outbox.put(tx, envelope.message_id, { ...row, accepted: true });
-    } else {
-      await outbox.delete(tx, envelope.message_id);
-    }
-    if (status.status === 'failed') {
-      await undoPurpose(tx, row.purpose, { retry: status.error?.code === 'device_unknown' });
-    }
-    const known = await messageRow(tx, envelope);
-    if (known === undefined)
-      throw new ClientError(
-        'store_mismatch',
-        'a sent message is missing in the store: restore the store',
-      );
-    const { error: _before, ...rest } = known;
-    const updated: MessageRow = {
-      ...rest,
-      status: status.status,
-      accepted_at: status.accepted_at,
-      ...(status.error !== undefined && {
-        error: { code: status.error.code, message: status.error.message },
-      }),
-    };
-    await updateMessage(tx, updated);
-    return updated;
-  });
-}
-
-/** Stores that the relay refused a message: it has no record of it (04 §12.1). */
-async function storeRejection(
-  core: AccountCore,
-  row: OutboxRow,
-  refusal: RelayRefused,
-): Promise<void> {
-  const { envelope } = row.params;
-  await core.store.write(async (tx) => {
-    await outbox.delete(tx, envelope.message_id);
-    await undoPurpose(tx, row.purpose, {
-      retry: isRefusal(refusal, 'device_unknown', 'clock_skew'),
-    });
-    const known = await messageRow(tx, envelope);
-    if (known === undefined) return;
-    if (row.purpose.kind === 'duty') await removeMessage(tx, known);
-    else {
-      const error = { code: refusal.error, message: refusal.message };
-      await updateMessage(tx, { ...known, status: row.accepted ? 'failed' : 'rejected', error });
-    }
-  });
-}
-
-/** Undoes the changes that depended on a message that is not delivered. */
-async function undoPurpose(
-  tx: StoreWriter,
-  purpose: Purpose,
-  { retry }: { readonly retry: boolean },
-): Promise<void> {
-  if (purpose.kind === 'duty' && retry) {
-    for (const task of purpose.duties) await enqueueTask(tx, task);
-  }
-  if (purpose.kind !== 'consent') return;
-  const now = await contactRow(tx, purpose.before.account);
-  if (JSON.stringify(now) === JSON.stringify(purpose.after)) await putContact(tx, purpose.before);
 }

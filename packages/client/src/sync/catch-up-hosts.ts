@@ -5,6 +5,7 @@ import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
 import { catchUpGroups } from '../groups/catch-up-groups.ts';
 import { groupRows } from '../groups/group-rows.ts';
+import { formerRelaysToRead, readFormerRelay } from '../messages/former-relays.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './budget.ts';
 import { HostVisit } from './host-visit.ts';
 import { mergeGenerators } from './merge.ts';
@@ -22,7 +23,7 @@ export interface SyncScope {
 }
 
 /**
- * Reads groups and channels of hosts, and sends what waits for them.
+ * Reads groups and channels of hosts, and sends what waits for them; reads former home relays.
  *
  * @param scope.isTimed whether the time per host is limited
  * @param scope.except a host that is skipped
@@ -55,12 +56,17 @@ async function* readHost(
 ): AsyncGenerator<readonly AccountEvent[]> {
   yield* catchUpGroups(core, visit, groups);
   yield* catchUpChannels(core, visit, channels);
+  yield* readFormerRelay(core, visit.host, visit);
 }
 
-/** Every relay that hosts a group or channel this device stores. */
-async function allHosts({ store }: AccountCore): Promise<string[]> {
-  return await store.read(async (tx) => {
+/**
+ * Every relay that hosts a group or channel this device stores, and former home relays that are to
+ * be read.
+ */
+async function allHosts(core: AccountCore): Promise<string[]> {
+  const former = await formerRelaysToRead(core, { isDue: true });
+  return await core.store.read(async (tx) => {
     const rows = [...(await groupRows(tx)), ...(await channelRows(tx))];
-    return [...new Set(rows.map(({ relay_id }) => relay_id))];
+    return [...new Set([...rows.map(({ relay_id }) => relay_id), ...former])];
   });
 }

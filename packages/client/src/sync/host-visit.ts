@@ -9,7 +9,7 @@ export class HostVisit implements TimeLimit {
   readonly isReached: () => boolean;
   readonly #isHome: boolean;
   /** Signal of the whole synchronization; the visit itself may end earlier. */
-  readonly #callerSignal: AbortSignal;
+  readonly callerSignal: AbortSignal;
   #unavailable: ClientError | undefined;
 
   constructor(
@@ -21,7 +21,7 @@ export class HostVisit implements TimeLimit {
     this.#isHome = address.isHome;
     this.signal = signal;
     this.isReached = isReached;
-    this.#callerSignal = callerSignal;
+    this.callerSignal = callerSignal;
   }
 
   /** Throws the stored error if the host did not answer before: its other groups are not asked. */
@@ -34,7 +34,7 @@ export class HostVisit implements TimeLimit {
    * @throws the error if it concerns more: an abort, an unavailable home relay, a program error
    */
   failureOf(error: unknown): ClientError {
-    this.#callerSignal.throwIfAborted();
+    this.callerSignal.throwIfAborted();
     if (!isClientError(error)) throw error;
     if (isHostUnavailable(error)) {
       if (this.#isHome) throw error;

@@ -55,7 +55,7 @@ function bothRelays(): Registry {
 async function setScene(options: Parameters<typeof person>[0] = {}) {
   const [ann, bob] = [await person(), await person(options)];
   const far = await club(ann, [bob], 'Far');
-  for (const each of [ann, bob]) await each.move(home.relayId);
+  for (const each of [ann, bob]) await each.home.move(home.relayId);
   const near = await club(ann, [bob], 'Near');
   return { ann, bob, far, near };
 }
@@ -122,7 +122,7 @@ test('05 §17.1: groups of two hosts are read, written and followed by one accou
 test('a group joined at a new host while following is followed', async () => {
   const { ann } = await setScene();
   const carl = await person();
-  await carl.move(home.relayId);
+  await carl.home.move(home.relayId);
   const live = followed(carl);
   await live.until(isConnected);
   // Carl's home relay was there once; nothing on it was followed.

@@ -57,19 +57,34 @@ export class RelaysWithClients implements AsyncDisposable {
     return this.network.relay(name).server.relayId;
   }
 
-  /** Makes a new account with its home on a relay; its client can reach all relays. */
-  async person(home: RelayName, options: Partial<ClientOptions> = {}): Promise<Account> {
-    const { registryFile, authorityFile } = this.network;
-    const ca = readFileSync(authorityFile, 'utf8');
-    const registry = staticRegistry(network, parseJson(readFileSync(registryFile, 'utf8')));
-    const transport = this.#parts.use(new NodeTransport({ ca }));
-    const client = this.#parts.use(
-      await Client.open({
-        ...{ network, registry, transport, store: new MemoryStore(), clock: this.clock },
-        ...options,
-      }),
+  /** The HTTPS address of a relay in the registry. */
+  endpoint(name: RelayName): string {
+    const { relays } = JSON.parse(readFileSync(this.network.registryFile, 'utf8'));
+    const entries: { relay_id: string; endpoint: string }[] = relays;
+    const found = entries.find(({ relay_id }) => relay_id === this.relayId(name));
+    return found?.endpoint.replace(/\/$/, '') ?? '';
+  }
+
+  /** A transport that reaches all relays. */
+  transport(): NodeTransport {
+    const ca = readFileSync(this.network.authorityFile, 'utf8');
+    return this.#parts.use(new NodeTransport({ ca }));
+  }
+
+  /** A client that can reach all relays; its store is the test's, or a new one. */
+  async client(options: Partial<ClientOptions> = {}): Promise<Client> {
+    const registry = staticRegistry(
+      network,
+      parseJson(readFileSync(this.network.registryFile, 'utf8')),
     );
-    return await client.setUp({ relayId: this.relayId(home) });
+    const { transport = this.transport(), store = new MemoryStore() } = options;
+    const parts = { network, registry, clock: this.clock };
+    return this.#parts.use(await Client.open({ ...parts, ...options, transport, store }));
+  }
+
+  /** Makes a new account with its home on a relay. */
+  async person(home: RelayName, options: Partial<ClientOptions> = {}): Promise<Account> {
+    return await (await this.client(options)).setUp({ relayId: this.relayId(home) });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

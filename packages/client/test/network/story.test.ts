@@ -115,7 +115,7 @@ describe.each(['websocket', 'http'] as const)('over %s', (prefer) => {
     const [ann, bob] = await three();
     await ann.messages.send(bob.id, { text: 'before' });
     await shows(bob, ['before']);
-    await bob.move(world.relayId('c'));
+    await bob.home.move(world.relayId('c'));
     expect(await bob.status()).toMatchObject({ homeRelay: world.relayId('c') });
     await ann.messages.send(bob.id, { text: 'after' });
     // The old relay says that it is not responsible; the next try is seconds later.

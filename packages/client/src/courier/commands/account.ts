@@ -1,19 +1,17 @@
-/** Commands on the account itself: identity, status, sync, profile, home relay, account key. */
+/** Commands on the account itself: identity, status, sync, profile, account key. */
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { accountKeys } from '../../accounts/account-rows.ts';
 import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
-import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { type CliEnvironment, settingsInForce } from '../client-session.ts';
 import { gapNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
 import { statusShape } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
 import { columns, localTime, oneLine } from '../output.ts';
-import { type GlobalOptions, networkOf } from '../settings.ts';
+import type { GlobalOptions } from '../settings.ts';
 import { baseCommand, onAccount, onAction } from './context.ts';
-import { relayIdOf } from './setup.ts';
 
 export function whoamiCommand(environment: CliEnvironment): Command {
   const command = baseCommand('whoami', 'show account, device and home relay of the folder');
@@ -44,7 +42,8 @@ export function statusCommand(environment: CliEnvironment): Command {
   );
   return onAccount(command, environment, async ({ account, out }) => {
     const status = await account.status();
-    out.result(statusShape(status), () =>
+    const move = await account.home.unfinishedMove();
+    out.result({ ...statusShape(status), ...(move !== undefined && { move_to: move.to }) }, () =>
       columns([
         ['account', status.account],
         ['device', status.deviceId],
@@ -52,6 +51,7 @@ export function statusCommand(environment: CliEnvironment): Command {
         ['read up to', status.position === -1 ? 'nothing yet' : String(status.position)],
         ['lost by the relay', status.hasGap ? 'yes' : 'no'],
         ['waiting to be sent', String(status.outbox + status.pendingTasks)],
+        ...(move === undefined ? [] : [['not finished', `a move: courier move --to ${move.to}`]]),
       ]),
     );
   });
@@ -129,22 +129,6 @@ export function profileCommand(environment: CliEnvironment): Command {
 
 function withText<N extends string>(name: N, text: string | undefined): { [K in N]?: string } {
   return (text === undefined || text === '' ? {} : { [name]: text }) as { [K in N]?: string };
-}
-
-export function moveCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('move <relay>', 'move the account to another home relay')
-    .option('--wallet <file>', 'NEP-6 wallet with the account key')
-    .option('--address <address>', 'address of the account in the wallet');
-  return onAccount<WalletOptions & GlobalOptions>(
-    command,
-    environment,
-    async ({ account, out, settings, signal }, { options, args }) => {
-      const relayId = (await relayIdOf(settings, args[0])) ?? '';
-      const accountKey = await walletSigner(networkOf(settings), options, environment);
-      await account.move(relayId, { accountKey, signal });
-      out.result({ relay: relayId }, () => [`the home relay is ${relayId}`]);
-    },
-  );
 }
 
 /** The one command that prints a secret. */

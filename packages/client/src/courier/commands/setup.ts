@@ -154,10 +154,11 @@ function claimedRelayId(body: Uint8Array): string {
   throw new UsageError('--relay: no relay answers at that address: check the URL');
 }
 
-/** Resolves `--relay` to a relay ID: an ID, or the URL that the registry has for a relay. */
+/** Resolves an option to a relay ID: an ID, or the URL that the registry has for a relay. */
 export async function relayIdOf(
   settings: Settings,
   relay: string | undefined,
+  option = '--relay',
 ): Promise<string | undefined> {
   if (relay?.startsWith('https://') !== true) return relay;
   const endpoint = relay.replace(/\/$/, '');
@@ -165,5 +166,5 @@ export async function relayIdOf(
   for await (const entry of registry.listRelays()) {
     if (entry.endpoint.replace(/\/$/, '') === endpoint) return entry.relay_id;
   }
-  throw new UsageError(`--relay: the registry has no relay at ${relay}: use one of its relays`);
+  throw new UsageError(`${option}: the registry has no relay at ${relay}: use one of its relays`);
 }

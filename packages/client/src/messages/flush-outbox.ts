@@ -1,0 +1,78 @@
+/** Submits what waits in the outbox, and reads the status of what is being delivered (04 §14, §15). */
+import { homeRelay } from '../accounts/home-relay.ts';
+import { isTemporary } from '../connect/backoff.ts';
+import type { AccountCore } from '../core.ts';
+import { isRefusal, RelayRefused } from '../errors.ts';
+import { type OutboxRow, outbox } from './outbox.ts';
+import { checkedStatus, storeRejection, storeStatus, submit } from './submit.ts';
+
+const method = 'message.delivery.status';
+
+/** Lists the messages whose outcome one relay knows. */
+async function rowsAt({ store }: AccountCore, relayId: string): Promise<OutboxRow[]> {
+  const rows = await store.read((tx) => outbox.list(tx));
+  return rows.map(({ value }) => value).filter((row) => row.relayId === relayId);
+}
+
+/** Whether messages are left whose outcome only this relay knows. */
+export async function awaitsRelay(core: AccountCore, relayId: string): Promise<boolean> {
+  return (await rowsAt(core, relayId)).length > 0;
+}
+
+/**
+ * Submits one relay's messages that have no answer yet, and reads the status of the others.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function flushOutbox(
+  core: AccountCore,
+  relayId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const homeId = await homeRelay(core, core.account);
+  for (const row of await rowsAt(core, relayId)) {
+    try {
+      // The account may have moved while a send had no answer: the old relay accepts no sends any
+      // more, and a message with another ID could be delivered twice (04 §16.3).
+      if (row.accepted || relayId !== homeId) await askStatus(core, row, signal);
+      else await submit(core, row, signal);
+    } catch (error) {
+      if (!isRefusal(error) || isTemporary(error)) throw error;
+    }
+  }
+}
+
+/** Reads the latest status from the relay that accepted the message (04 §14.3). */
+async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
+  const params = { message_id: row.params.envelope.message_id };
+  try {
+    const answer = await core.relay(row.relayId).call(method, params, { signal });
+    await storeStatus(core, row, checkedStatus(answer, method));
+  } catch (error) {
+    if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
+    // A relay keeps its results longer than it delivers (04 §15.2): one that has none lost the
+    // message, or never got it. Submitted unchanged at the home relay it is delivered once, also if
+    // the former relay had delivered it (03 §12.2), or refused as expired.
+    if (isRefusal(error, 'not_found')) await submit(core, await atHome(core, row), signal);
+    else await storeRejection(core, row, error);
+  }
+}
+
+/** Stores that a message is sent to the home relay from now on, before it is. */
+async function atHome(core: AccountCore, row: OutboxRow): Promise<OutboxRow> {
+  const relayId = await homeRelay(core, core.account);
+  if (row.relayId === relayId) return row;
+  const moved = { ...row, relayId, accepted: false };
+  const { message_id } = row.params.envelope;
+  await core.store.write(async (tx) => {
+    if ((await outbox.get(tx, message_id)) !== undefined) await outbox.put(tx, message_id, moved);
+  });
+  return moved;
+}
+
+/** Ends the messages whose outcome a relay never said, and never will. */
+export async function giveUpRelay(core: AccountCore, relayId: string): Promise<void> {
+  const message = 'the relay that accepted it did not answer any more';
+  for (const row of await rowsAt(core, relayId)) {
+    await storeRejection(core, row, new RelayRefused(method, 'message_expired', { message }));
+  }
+}

@@ -1,0 +1,121 @@
+/** Submits stored messages and stores their outcome (04 §12, §14, §15). */
+import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
+import { isTemporary } from '../connect/backoff.ts';
+import { contactRow, putContact } from '../contacts/contact-rows.ts';
+import type { AccountCore } from '../core.ts';
+import {
+  ClientError,
+  checkRelayAnswer,
+  isRefusal,
+  RelayMisbehaviour,
+  type RelayRefused,
+} from '../errors.ts';
+import type { StoreWriter } from '../store/index.ts';
+import { enqueueTask } from '../sync/tasks.ts';
+import { type MessageRow, messageRow, removeMessage, updateMessage } from './message-rows.ts';
+import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
+
+/**
+ * Submits a stored message; after a lost answer it is submitted again unchanged.
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function submit(
+  core: AccountCore,
+  row: OutboxRow,
+  signal: AbortSignal,
+): Promise<MessageRow> {
+  const method = 'message.send';
+  try {
+    const answer = await core.relay(row.relayId).call(method, row.params, { signal });
+    const status = checkedStatus(answer, method);
+    const { envelope } = row.params;
+    if (envelope.from === envelope.to && status.status !== 'target_accepted') {
+      throw new RelayMisbehaviour('invalid_delivery_status', 'self-delivery ends in the call', {
+        method,
+      });
+    }
+    return await storeStatus(core, row, status);
+  } catch (error) {
+    if (isRefusal(error) && !isTemporary(error)) await storeRejection(core, row, error);
+    throw error;
+  }
+}
+
+export function checkedStatus(answer: unknown, method: string): DeliveryStatus {
+  return checkRelayAnswer('invalid_delivery_status', method, () => {
+    checkDeliveryStatus(answer);
+    return answer;
+  });
+}
+
+/** Stores a delivery status of the relay that the message was sent to. */
+export async function storeStatus(
+  core: AccountCore,
+  row: OutboxRow,
+  status: DeliveryStatus,
+): Promise<MessageRow> {
+  const { envelope } = row.params;
+  return await core.store.write(async (tx) => {
+    if (status.status === 'delivering') {
+      await outbox.put(tx, envelope.message_id, { ...row, accepted: true });
+    } else {
+      await outbox.delete(tx, envelope.message_id);
+    }
+    if (status.status === 'failed') {
+      await undoPurpose(tx, row.purpose, { retry: status.error?.code === 'device_unknown' });
+    }
+    const known = await messageRow(tx, envelope);
+    if (known === undefined)
+      throw new ClientError(
+        'store_mismatch',
+        'a sent message is missing in the store: restore the store',
+      );
+    const { error: _before, ...rest } = known;
+    const updated: MessageRow = {
+      ...rest,
+      status: status.status,
+      accepted_at: status.accepted_at,
+      ...(status.error !== undefined && {
+        error: { code: status.error.code, message: status.error.message },
+      }),
+    };
+    await updateMessage(tx, updated);
+    return updated;
+  });
+}
+
+/** Stores that the relay refused a message: it has no record of it (04 §12.1). */
+export async function storeRejection(
+  core: AccountCore,
+  row: OutboxRow,
+  refusal: RelayRefused,
+): Promise<void> {
+  const { envelope } = row.params;
+  await core.store.write(async (tx) => {
+    await outbox.delete(tx, envelope.message_id);
+    await undoPurpose(tx, row.purpose, {
+      retry: isRefusal(refusal, 'device_unknown', 'clock_skew'),
+    });
+    const known = await messageRow(tx, envelope);
+    if (known === undefined) return;
+    if (row.purpose.kind === 'duty') await removeMessage(tx, known);
+    else {
+      const error = { code: refusal.error, message: refusal.message };
+      await updateMessage(tx, { ...known, status: row.accepted ? 'failed' : 'rejected', error });
+    }
+  });
+}
+
+/** Undoes the changes that depended on a message that is not delivered. */
+async function undoPurpose(
+  tx: StoreWriter,
+  purpose: Purpose,
+  { retry }: { readonly retry: boolean },
+): Promise<void> {
+  if (purpose.kind === 'duty' && retry) {
+    for (const task of purpose.duties) await enqueueTask(tx, task);
+  }
+  if (purpose.kind !== 'consent') return;
+  const now = await contactRow(tx, purpose.before.account);
+  if (JSON.stringify(now) === JSON.stringify(purpose.after)) await putContact(tx, purpose.before);
+}
