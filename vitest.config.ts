@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 const relayOnce = [
   'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
   'packages/relay/test/{cluster,move,postgres,simulation}/**',
-  'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-lookup,dht-routes,kept-registry,registry,request-slots}.test.ts',
+  'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-candidates,dht-lookup,dht-routes,dht-table,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/{dev,main},dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/transport/addresses.test.ts',

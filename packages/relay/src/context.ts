@@ -123,14 +123,21 @@ export interface RouteDirectory {
    * Finds the account's verified, unexpired final routes: none, one, or several that differ.
    *
    * @param only asks this relay alone
+   * @param known the home relay by the last known route: it is always asked
    */
-  resolveRemote(account: string, only?: string): Promise<FoundRoutes>;
+  resolveRemote(account: string, only?: string, known?: string): Promise<FoundRoutes>;
   /**
-   * Sends a route that this relay committed to other relays (07 §B12).
+   * Sends a route that this relay committed to the relays nearest to its key, and waits until enough
+   * of them stored it, or the time is over (07 §B12).
    *
-   * @param leaving the relay that the account leaves; it is always asked
+   * @param leaving the relay that the account leaves; it is always sent the route
+   * @param nearest the nearest relays if a lookup has just found them
    */
-  replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication>;
+  replicate(
+    route: FinalRoute,
+    leaving: string | undefined,
+    nearest?: readonly string[],
+  ): Promise<Replication>;
 }
 
 /** What a search of the route directory found. */
@@ -140,6 +147,8 @@ export interface FoundRoutes {
   readonly missed: readonly string[];
   /** IDs of the relays that answered with a route which names themselves. */
   readonly claimed: readonly string[];
+  /** IDs of the nearest relays that answered: those that are to hold a copy. */
+  readonly nearest: readonly string[];
 }
 
 /** Which relays stored a route. */
@@ -151,7 +160,7 @@ export interface Replication {
 }
 
 /** What a lookup in the route directory ended with, and whether it found a valid route. */
-export interface RouteLookup extends Pick<FoundRoutes, 'missed' | 'claimed'> {
+export interface RouteLookup extends Pick<FoundRoutes, 'missed' | 'claimed' | 'nearest'> {
   readonly home: Home;
   readonly hasFound: boolean;
 }

@@ -110,6 +110,10 @@ const atMost: readonly Pair[] = [
   ['routeLookupsWithoutSession', 'routeLookups'],
   ['routeLookupsEach', 'routeLookups'],
   ['dhtQuestionTimeout', 'dhtLookupTimeout'],
+  ['dhtLookupTimeout', 'dhtPublishTimeout'],
+  ['dhtReplicas', 'dhtBucket'],
+  ['dhtConcurrency', 'dhtLookupRequests'],
+  ['dhtBucket', 'dhtLookupRequests'],
   ['peerRetryFirst', 'peerRetryMost'],
   ['peersConnected', 'peerConnections'],
 ];
@@ -130,6 +134,8 @@ const atLeast: readonly Pair[] = [
   ['dhtBurst', 'dhtRate'],
   ['dhtBytesBurst', 'dhtBytes'],
   ['dhtAskBurst', 'dhtAskRate'],
+  ['dhtSendBurst', 'dhtSendRate'],
+  ['dhtCandidateBurst', 'dhtCandidateRate'],
   ['dhtPutBurst', 'dhtPutRate'],
   ['peerHandshakeBurst', 'peerHandshakeRate'],
 ];

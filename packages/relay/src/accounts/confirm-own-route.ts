@@ -35,7 +35,7 @@ async function correct(context: RelayContext, account: string, relayId: string):
   const known = await storage.read((tx) => readRoute(tx, account));
   if (known?.relayId !== identity.relayId) return;
   const route = parseJson(known.text) as unknown as FinalRoute;
-  if ((await routeDirectory.replicate(route, relayId)).reachedLeaving) return;
+  if ((await routeDirectory.replicate(route, relayId, [])).reachedLeaving) return;
   const announcement = { relayId, at: clock.now() + limits.remoteRetryFirst };
   await storage.write(`account:${account}`, (tx) => addAnnouncement(tx, route, announcement));
 }

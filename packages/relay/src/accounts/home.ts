@@ -87,7 +87,9 @@ export async function confirmHomeWith(
 
 async function lookUp(context: RelayContext, account: string, only?: string): Promise<RouteLookup> {
   const { clock, identity, limits, routeDirectory, storage } = context;
-  const { routes, missed, claimed } = await routeDirectory.resolveRemote(account, only);
+  const known = await storage.read((tx) => readKnownHome(tx, account));
+  const answers = await routeDirectory.resolveRemote(account, only, known?.relayId);
+  const { routes, missed, claimed, nearest } = answers;
   const now = clock.now();
   const usable = routes.filter(
     (route) =>
@@ -97,7 +99,7 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
   );
   if (usable.length > 0) await storeRoutes(context, account, usable);
   const home = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
-  return { home, hasFound: usable.length > 0, missed, claimed };
+  return { home, hasFound: usable.length > 0, missed, claimed, nearest };
 }
 
 /**

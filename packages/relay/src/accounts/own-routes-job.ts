@@ -63,7 +63,7 @@ async function announce(context: RelayContext, signal: AbortSignal): Promise<voi
       const isExpired = route.expires_at <= now;
       const { reachedLeaving } = isExpired
         ? { reachedLeaving: true }
-        : await routeDirectory.replicate(route, pending.previousRelay);
+        : await routeDirectory.replicate(route, pending.previousRelay, []);
       const retryAt = clock.now() + retryDelay(pending.failures, limits);
       await storage.write(owner, (tx) =>
         reachedLeaving ? endAnnouncement(tx, pending) : postponeAnnouncement(tx, pending, retryAt),

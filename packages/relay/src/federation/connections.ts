@@ -7,6 +7,7 @@ import {
   rejectOnAbort,
 } from '@posthouse/peer';
 import { hex, type Libp2pAddress } from '@posthouse/protocol';
+import type { KadCandidate } from '@posthouse/protocol/federation';
 import type { RelayContext } from '../context.ts';
 import { peerConnected, peerDisconnected } from '../observability/peer-events.ts';
 import type { AddressFilter } from './address-filter.ts';
@@ -176,6 +177,19 @@ export class PeerConnections {
     return await rejectOnAbort(signal, dial);
   }
 
+  /**
+   * Dials a peer of which only Peer ID and addresses are known; the handshake shows which relay it is
+   * (07 §B4).
+   *
+   * @throws Error of the last address; the signal's reason
+   */
+  async dialUnknown({ peerId, addresses }: KadCandidate, signal: AbortSignal): Promise<Connection> {
+    const dialled = addresses.map((address) => ({ ...address, peerId }));
+    const connection = await this.#dialAddresses(dialled, signal);
+    await this.#checkProtocols(connection, signal);
+    return connection;
+  }
+
   /** Uses a connection for no more streams, and closes it when those under way have had their time. */
   retire(connection: Connection): void {
     this.#remove(connection);
@@ -244,7 +258,7 @@ export class PeerConnections {
     const expected = this.#expected.get(key) ?? new Set();
     this.#expected.set(key, expected.add(relayId));
     try {
-      const connection = await this.#dialAddresses(peer, signal);
+      const connection = await this.#dialAddresses(peer.addresses, signal);
       if (connection.peer.relayId !== relayId) {
         throw new PeerRefusal('relay_id_expected', 'the relay is not the one that was dialled');
       }
@@ -257,9 +271,12 @@ export class PeerConnections {
   }
 
   /** Dials the addresses of a relay, a few at once; the first connection wins. */
-  async #dialAddresses(peer: EligiblePeer, signal: AbortSignal): Promise<Connection> {
+  async #dialAddresses(
+    addresses: readonly Libp2pAddress[],
+    signal: AbortSignal,
+  ): Promise<Connection> {
     const { limits } = this.#context;
-    const waiting = peer.addresses.slice(0, limits.peerAddresses);
+    const waiting = addresses.slice(0, limits.peerAddresses);
     const won = new AbortController();
     const ended = AbortSignal.any([signal, won.signal]);
     let lastError: unknown = new Error('the relay has no address');

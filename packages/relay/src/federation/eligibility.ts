@@ -15,7 +15,7 @@ import { isBlocked } from './block-store.ts';
 import type { Descriptors, FetchReason, KnownDescriptor } from './descriptors.ts';
 import type { PeerFaults } from './peer-faults.ts';
 import { PeerRefusal } from './peer-refusal.ts';
-import type { DropListener, DropReason, PeerSet } from './peer-set.ts';
+import type { DropListener, DropReason, EnterListener, PeerSet } from './peer-set.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
 import {
   type EligiblePeer,
@@ -79,6 +79,11 @@ export class Eligibility {
     return this.#peers.find(relayId);
   }
 
+  /** Returns the relay with a Peer ID that is eligible now, connected or not. */
+  findPeer(peerId: Uint8Array): EligiblePeer | undefined {
+    return this.#peers.findPeer(peerId);
+  }
+
   /** Returns every relay that is eligible now, connected or not. */
   all(): readonly EligiblePeer[] {
     return this.#peers.all();
@@ -93,6 +98,11 @@ export class Eligibility {
   /** Removes a relay from the eligible set; its connections close at once. */
   drop(relayId: string, reason: DropReason): void {
     this.#peers.drop(relayId, reason);
+  }
+
+  /** Calls a listener for each relay that is admitted, and for its newer descriptors. */
+  onEnter(listener: EnterListener): Disposable {
+    return this.#peers.onEnter(listener);
   }
 
   /** Calls a listener for each relay that loses its admission. */

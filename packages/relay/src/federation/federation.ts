@@ -81,8 +81,8 @@ export class Federation implements AsyncDisposable {
       get hasRelays() {
         return routes().hasRelays;
       },
-      resolveRemote: (account, only) => routes().resolveRemote(account, only),
-      replicate: (route, leaving) => routes().replicate(route, leaving),
+      resolveRemote: (account, only, known) => routes().resolveRemote(account, only, known),
+      replicate: (route, leaving, nearest) => routes().replicate(route, leaving, nearest),
     };
   }
 
@@ -120,9 +120,9 @@ export class Federation implements AsyncDisposable {
     const reading = { limits, longWork, held };
     const dispatcher = new RelayDispatcher(context, handlers, new RelayTexts(reading));
     const rpc = new RpcServer(context, { dispatcher, faults });
-    const dht = new DhtServer(context, { eligibility, faults });
     const relays = () => eligibility.candidates();
-    const routes = new DhtRoutes(context, { ...shared, connections, relays });
+    const routes = this.#parts.use(new DhtRoutes(context, { ...shared, connections, relays }));
+    const dht = new DhtServer(context, { eligibility, faults, table: routes.table });
     const host = this.#parts.use(
       new PeerHost<EligiblePeer>({
         identity: options.peer,

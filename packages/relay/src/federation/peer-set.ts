@@ -18,6 +18,9 @@ export type DropReason =
   /** Another process of this relay dropped it. */
   | 'other_process';
 
+/** Adds the relay to a table, or its newer descriptor. Must not throw. */
+export type EnterListener = (peer: EligiblePeer) => void;
+
 /** Closes the relay's connections, and removes it from tables of its own. Must not throw. */
 export type DropListener = (peer: EligiblePeer, reason: DropReason) => void;
 
@@ -29,6 +32,7 @@ export class PeerSet {
   /** Relay IDs by the text of the Peer ID. */
   readonly #relays = new Map<string, string>();
   readonly #listeners = new Set<DropListener>();
+  readonly #enterListeners = new Set<EnterListener>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -38,6 +42,11 @@ export class PeerSet {
   find(relayId: string): EligiblePeer | undefined {
     const peer = this.get(relayId);
     return peer !== undefined && this.isCurrent(peer) ? peer : undefined;
+  }
+
+  /** Returns the admitted relay with a Peer ID whose descriptor has not expired. */
+  findPeer(peerId: Uint8Array): EligiblePeer | undefined {
+    return this.find(this.#relays.get(formatPeerId(peerId)) ?? '');
   }
 
   /** Returns a relay that was admitted and not dropped, also if its descriptor expired since. */
@@ -79,6 +88,7 @@ export class PeerSet {
     }
     this.#peers.set(relayId, peer);
     this.#relays.set(peerId, relayId);
+    for (const listener of [...this.#enterListeners]) listener(peer);
     return known === undefined;
   }
 
@@ -100,6 +110,11 @@ export class PeerSet {
     this.#relays.delete(formatPeerId(peer.peerId));
     peerDropped(this.#parts, { relay: relayId, reason });
     for (const listener of [...this.#listeners]) listener(peer, reason);
+  }
+
+  onEnter(listener: EnterListener): Disposable {
+    this.#enterListeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#enterListeners.delete(listener) };
   }
 
   onDrop(listener: DropListener): Disposable {

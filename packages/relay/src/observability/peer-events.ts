@@ -125,13 +125,34 @@ export function dhtAsked(
   metrics.count('dht_requests', { type: request.type, outcome: request.outcome });
 }
 
-/** Records that more relays are active than are asked for a route: some routes may not be found. */
-export function relaysLeftOut(
+/** Records what became of a peer that an answer of the DHT named. */
+export function candidateTried(
   { log, metrics }: Observed,
-  relays: { readonly active: number; readonly asked: number },
+  outcome: 'admitted' | 'refused' | 'limited',
+  error?: unknown,
 ): void {
-  metrics.count('dht_relays_left_out');
-  log.warn(relays, 'not all active relays are asked for routes: raise limits.dhtRelays');
+  metrics.count('dht_candidates', { outcome });
+  if (error !== undefined) log.debug({ err: error }, 'peer named by a DHT answer not reached');
+}
+
+/** Records a lookup, and how long it took. */
+export function dhtLookedUp(
+  { metrics }: Pick<Observed, 'metrics'>,
+  lookup: { readonly outcome: 'complete' | 'exhausted'; readonly milliseconds: number },
+): void {
+  metrics.count('dht_lookups', { outcome: lookup.outcome });
+  metrics.observe('dht_lookup_seconds', {}, lookup.milliseconds / 1_000);
+}
+
+/** Counts the relays that stored a route of an account at home here. */
+export function routeReplicated({ metrics }: Pick<Observed, 'metrics'>, replicas: number): void {
+  metrics.count('route_replicas', {}, replicas);
+}
+
+/** Records that too few relays stored a route in time; it is sent again. */
+export function replicasMissed({ log, metrics }: Observed, { enough }: { enough: number }): void {
+  metrics.count('replicas_missed');
+  log.warn({ enough }, 'too few relays stored a route');
 }
 
 /** Records a route of another relay that did not verify, and is not used. */

@@ -71,6 +71,10 @@ test('07 §B6: a relay that could not be asked is asked again as soon as it is b
   const [a, b] = network.pair;
   const { account } = await b.register('bob');
   const lookUp = () => a.call('account.route.resolve', { account });
+  // As if it had never been sent the route.
+  await a.server.context.storage.write(`account:${account}`, (tx) =>
+    tx.run('DELETE FROM account_routes'),
+  );
   await b.stop();
   await expect(lookUp()).rejects.toMatchObject({ code: 'not_found' });
   await b.restart();
@@ -187,6 +191,6 @@ test('07 §B7: a relay without a listener for others is alone, and warns', async
     kind: 'unreachable',
   });
   expect(await context.routeDirectory.resolveRemote('neo:1:x')).toEqual({
-    ...{ routes: [], missed: [], claimed: [] },
+    ...{ routes: [], missed: [], claimed: [], nearest: [] },
   });
 });

@@ -11,6 +11,7 @@ import {
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { closerPeers } from '../../src/federation/dht/closer-peers.ts';
+import { DhtTable } from '../../src/federation/dht/table.ts';
 import { Person } from '../fixtures/person.ts';
 import { network } from '../support/modules.ts';
 import { patience, unlimitedHandshakes } from '../support/served-network.ts';
@@ -174,9 +175,15 @@ describe('07 §B7: FIND_NODE and GET_VALUE', () => {
       network: new Network({ context: network.context, primitives: counting }),
       limits: relay.server.context.limits,
     };
-    const asking = peer(40);
-    const found = closerPeers(context, peers, { key: new Uint8Array(1_000_000), asking });
+    const none = () => ({ [Symbol.dispose]: () => {} });
+    const find = (relayId: string) => peers[Number(relayId)];
+    const eligibility = { all: () => peers, find, onEnter: none, onDrop: none };
+    const self = Uint8Array.of(50, 1);
+    const table = new DhtTable(context, { eligibility, self, probe: async () => true });
+    const [asking] = peers as [ReturnType<typeof peer>];
+    const found = closerPeers(context, table, { key: new Uint8Array(1_000_000), asking });
     expect(found).toHaveLength(20);
+    expect(found.map(({ id }) => id)).not.toContainEqual(asking.peerId);
     expect(mapped.filter((length) => length > 2)).toEqual([1_000_000]);
   });
 

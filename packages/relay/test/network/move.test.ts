@@ -98,20 +98,34 @@ test('07 §C8: an answer lost before a move does not double the message', async 
 test('07 §B12: an old relay that cannot be reached does not block the move, and learns of it later', async () => {
   const { a, b, c } = network;
   const ben = await network.register('ben', b);
+  network.cables.b.cut();
+  await ben.moveTo(c);
+  expect(await homeAt(c, ben.account)).toBe(c.relayId);
+  await network.heal();
+  await network.untilInTime(async () => (await serves(b, a, ben)) === 'route_stale');
+});
+
+test('07 §B12: a move that no other relay stores is in force all the same, and they learn of it later', async () => {
+  const { a, b, c } = network;
+  const ben = await network.register('ben', b);
   expect(await homeAt(c, ben.account)).toBe(b.relayId);
   network.cutAll();
-  await ben.moveTo(c);
+  await expect(ben.moveTo(c)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
   expect(await homeAt(c, ben.account)).toBe(c.relayId);
   expect(await homeAt(b, ben.account)).toBe(b.relayId);
   await network.heal();
   await network.untilInTime(async () => (await serves(b, a, ben)) === 'route_stale');
+  expect(await homeAt(a, ben.account)).toBe(c.relayId);
 });
 
 test('07 §B12: an old relay that the new one does not know learns of the move after healing', async () => {
   const { a, b, c } = network;
   const ben = await network.register('ben', b);
+  await c.server.context.storage.write(`account:${ben.account}`, (tx) =>
+    tx.run('DELETE FROM account_routes WHERE account = ?', ben.account),
+  );
   network.cutAll();
-  await ben.moveTo(c);
+  await expect(ben.moveTo(c)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
   await network.heal();
   await network.untilInTime(async () => (await serves(b, a, ben)) === 'route_stale');
 });

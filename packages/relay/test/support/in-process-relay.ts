@@ -276,7 +276,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
             const missed = this.missed(only).filter((relayId) => relayId === (only ?? relayId));
             const claimed = [...new Set(routes.map((route) => route.relay_id))];
             const others = claimed.filter((id) => id !== this.relayId && !missed.includes(id));
-            return { routes, missed, claimed: others };
+            return { routes, missed, claimed: others, nearest: [] };
           },
           replicate: (route, leaving) => this.replicate(route, leaving),
         },

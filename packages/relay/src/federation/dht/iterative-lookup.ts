@@ -21,7 +21,7 @@ export interface DhtPeer {
 }
 
 /** What a lookup needs of the network of relays. */
-export interface LookupNetwork<P extends DhtPeer> {
+interface LookupNetwork<P extends DhtPeer> {
   /** Returns up to `count` peers of the routing table, nearest to a raw lookup input first. */
   closest(raw: Uint8Array, count: number): readonly P[];
   /**

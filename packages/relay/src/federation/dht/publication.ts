@@ -1,32 +1,42 @@
 /** Sending a route to other relays and counting those that stored it (07 §B7, §B12). */
-import { hex } from '@posthouse/protocol';
-import { type CompleteKadRecord, type KadRequest, kadTypes } from '@posthouse/protocol/federation';
+import {
+  type CompleteKadRecord,
+  type KadMessage,
+  type KadRequest,
+  kadTypes,
+} from '@posthouse/protocol/federation';
 import type { Clock } from '../../context.ts';
 import type { RelayLimits } from '../../limits.ts';
 import { timeLimit } from '../time-limit.ts';
-import type { DhtPeer, LookupNetwork } from './iterative-lookup.ts';
 
 type PutRequest = Extract<KadRequest, { type: 0 }>;
 
-export interface PublicationParts<P extends DhtPeer> {
+export interface PublicationParts<P> {
   readonly clock: Pick<Clock, 'after'>;
-  readonly limits: Pick<RelayLimits, 'dhtReplicas' | 'dhtPublishTimeout' | 'dhtQuestionTimeout'>;
-  readonly network: Pick<LookupNetwork<P>, 'ask'>;
+  readonly limits: Pick<RelayLimits, 'dhtQuestionTimeout'>;
+  readonly network: {
+    /** As of `LookupNetwork`; a relay may be named by its ID alone. */
+    ask(peer: P, request: KadRequest, signal: AbortSignal): Promise<KadMessage | undefined>;
+  };
 }
 
 export interface PublicationTask<P> {
   readonly record: CompleteKadRecord;
-  /** The nearest peers that a lookup found, and those that must have the route in any case. */
+  /** The nearest that a lookup found, and those that must have the route in any case; each once. */
   readonly targets: readonly P[];
   /** How many echoes are enough. */
   readonly enough: number;
+  /** Milliseconds in which they are, `dhtPublishTimeout` less what the lookup took. */
+  readonly within: number;
   readonly signal: AbortSignal;
 }
 
 export interface Published<P> {
   /** Whether as many relays stored the record as are enough, in time. */
   readonly isEnough: boolean;
-  /** Resolves when every target has answered or had its time, with those that stored the record. */
+  /** Whether each target stored the record, when it has answered or had its time. */
+  readonly echoes: ReadonlyMap<P, Promise<boolean>>;
+  /** Resolves with those that stored the record when that is known of every target. */
   readonly stored: Promise<readonly P[]>;
 }
 
@@ -47,10 +57,11 @@ export function replicaPolicy(limits: Pick<RelayLimits, 'dhtReplicas'>, others: 
  *
  * @example
  * const publications = new Publications({ clock, limits, network: { ask } });
- * const task = { record, targets: nearest, enough: replicaPolicy(limits, others), signal };
+ * const enough = replicaPolicy(limits, others);
+ * const task = { record, targets: nearest, enough, within: limits.dhtPublishTimeout, signal };
  * const { isEnough, stored } = await publications.publish(task);
  */
-export class Publications<P extends DhtPeer> {
+export class Publications<P> {
   readonly #parts: PublicationParts<P>;
 
   constructor(parts: PublicationParts<P>) {
@@ -58,29 +69,29 @@ export class Publications<P extends DhtPeer> {
   }
 
   /**
-   * Resolves as soon as enough targets stored the record, when all have answered, or after
-   * `dhtPublishTimeout`. The other requests go on, each for `dhtQuestionTimeout` at most, until
+   * Resolves as soon as enough targets stored the record, when all have answered, or when the
+   * time is over. The other requests go on, each for `dhtQuestionTimeout` at most, until
    * `signal` aborts.
    *
    * @throws what the network throws
    */
-  async publish({ record, targets, enough, signal }: PublicationTask<P>): Promise<Published<P>> {
-    const { clock, limits } = this.#parts;
+  async publish(task: PublicationTask<P>): Promise<Published<P>> {
+    const { record, targets, enough, within, signal } = task;
     const request: PutRequest = { type: kadTypes.putValue, key: record.key, record };
     const stored: P[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
-    using _timer = clock.after(limits.dhtPublishTimeout, resolve);
+    using _timer = this.#parts.clock.after(Math.max(0, within), resolve);
     if (enough === 0) resolve();
-    const distinct = new Map(targets.map((peer) => [hex(peer.peerId), peer])).values();
-    const sent = Promise.all(
-      [...distinct].map(async (peer) => {
-        if (!(await this.#isStored(peer, { request, signal }))) return;
-        stored.push(peer);
-        if (stored.length >= enough) resolve();
-      }),
-    ).then(() => stored);
+    const echo = async (peer: P) => {
+      const isStored = await this.#isStored(peer, { request, signal });
+      if (isStored) stored.push(peer);
+      if (stored.length >= enough) resolve();
+      return isStored;
+    };
+    const echoes = new Map(targets.map((peer) => [peer, echo(peer)]));
+    const sent = Promise.all(echoes.values()).then(() => stored);
     await Promise.race([promise, sent]);
-    return { isEnough: stored.length >= enough, stored: sent };
+    return { isEnough: stored.length >= enough, echoes, stored: sent };
   }
 
   async #isStored(

@@ -1,24 +1,33 @@
 import { rejectOnAbort } from '@posthouse/peer';
 import { BoundedMap } from '../../bounded-map.ts';
-import type { RelayContext } from '../../context.ts';
+import type { Clock } from '../../context.ts';
 
 /**
  * Spaces this relay's DHT requests to each other relay: one that gets more than it allows resets the
  * streams, and is not asked for a while then. Requests wait in their order.
  */
 export class RequestPace {
-  readonly #clock: RelayContext['clock'];
+  readonly #clock: Clock;
   /** Milliseconds between two requests, sustained. */
   readonly #interval: number;
   readonly #burst: number;
   /** Monotonic milliseconds at which the last request was due, by relay ID. */
   readonly #last: BoundedMap<string, number>;
 
-  constructor({ clock, limits }: Pick<RelayContext, 'clock' | 'limits'>) {
+  constructor(options: {
+    readonly clock: Clock;
+    /** Requests to one relay in a second, sustained. */
+    readonly rate: number;
+    /** Requests to one relay at once. */
+    readonly burst: number;
+    /** Relays that are remembered. */
+    readonly keys: number;
+  }) {
+    const { clock, rate, burst, keys } = options;
     this.#clock = clock;
-    this.#interval = 1_000 / limits.dhtAskRate;
-    this.#burst = limits.dhtAskBurst;
-    this.#last = new BoundedMap(limits.federationRegistryRelays);
+    this.#interval = 1_000 / rate;
+    this.#burst = burst;
+    this.#last = new BoundedMap(keys);
   }
 
   /** Waits for a relay's next turn; returns `false` if the signal aborts before. */

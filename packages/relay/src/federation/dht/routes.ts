@@ -1,31 +1,36 @@
-import { type PeerStream, rejectOnAbort } from '@posthouse/peer';
-import type { FinalRoute } from '@posthouse/protocol';
-import { utf8 } from '@posthouse/protocol';
+import { rejectOnAbort } from '@posthouse/peer';
+import { type FinalRoute, utf8 } from '@posthouse/protocol';
 import {
-  checkKadReply,
-  decodeKadMessage,
   deriveRouteKey,
-  encodeKadMessage,
   type KadMessage,
+  type KadRecord,
   type KadRequest,
   kadTypes,
+  parsePeerId,
 } from '@posthouse/protocol/federation';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { BoundedMap } from '../../bounded-map.ts';
 import type { FoundRoutes, RelayContext, Replication, RouteDirectory } from '../../context.ts';
-import { dhtAsked, relaysLeftOut, routeRecordRefused } from '../../observability/peer-events.ts';
+import {
+  dhtLookedUp,
+  replicasMissed,
+  routeRecordRefused,
+  routeReplicated,
+} from '../../observability/peer-events.ts';
 import type { PeerConnections } from '../connections.ts';
 import type { Eligibility } from '../eligibility.ts';
-import { finishStream } from '../finish-stream.ts';
 import type { PeerFaults } from '../peer-faults.ts';
-import { dhtProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
 import { timeLimit } from '../time-limit.ts';
-import { dhtFaultOf, dhtTypeName } from './messages.ts';
+import type { EligiblePeer } from '../verify-descriptor.ts';
+import { DhtCandidates } from './candidates.ts';
+import { DhtClient } from './client.ts';
+import { IterativeLookups, type LookupResult } from './iterative-lookup.ts';
+import { dhtFaultOf } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
-import { RequestPace } from './request-pace.ts';
+import { Publications, replicaPolicy } from './publication.ts';
 import { storeKeys } from './route-keys.ts';
 import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
+import { DhtTable } from './table.ts';
 
 export interface DhtRoutesParts {
   readonly eligibility: Eligibility;
@@ -38,181 +43,208 @@ export interface DhtRoutesParts {
 }
 
 /**
- * Finds routes by asking every active relay, which is a complete lookup in a network of a few relays
- * (07 §B7), and sends routes to the relays that must have them.
+ * Finds routes in the relay DHT, and sends it those of accounts at home here (07 §B7, §B12). If the
+ * registry lists no more relays than a bucket has, each question goes to all of them at once, which
+ * is a complete lookup; otherwise to the nearest ones, which an iterative lookup finds.
  */
-export class DhtRoutes implements RouteDirectory {
+export class DhtRoutes implements RouteDirectory, AsyncDisposable {
   readonly #context: RelayContext;
   readonly #parts: DhtRoutesParts;
-  /** Monotonic milliseconds until which a relay is not asked, after an invalid or no answer. */
-  readonly #paused: BoundedMap<string, number>;
   readonly #newAccounts: NewAccounts;
-  readonly #pace: RequestPace;
-  /** Whether the last lookup asked fewer relays than are active. */
-  #leavesOut = false;
+  readonly #client: DhtClient;
+  readonly #lookups: IterativeLookups<EligiblePeer>;
+  readonly #publications: Publications<string>;
+  /** `PUT_VALUE` requests that go on after their publication was answered. */
+  readonly #sending = new Set<Promise<unknown>>();
+  readonly table: DhtTable;
 
   constructor(context: RelayContext, parts: DhtRoutesParts) {
+    const { clock, identity, limits, network } = context;
+    const { eligibility, connections, stopping } = parts;
     this.#context = context;
     this.#parts = parts;
-    this.#paused = new BoundedMap(context.limits.federationRegistryRelays);
     this.#newAccounts = new NewAccounts(context);
-    this.#pace = new RequestPace(context);
+    const onOutcome = (relayId: string, isAnswered: boolean) =>
+      this.table.noteOutcome(relayId, isAnswered);
+    this.#client = new DhtClient(context, { ...parts, onOutcome });
+    const self = parsePeerId(identity.peerId) ?? new Uint8Array();
+    const probe = (peer: EligiblePeer) => this.isAnswering(peer);
+    this.table = new DhtTable(context, { eligibility, self, probe });
+    const candidates = new DhtCandidates(context, { eligibility, connections, stopping });
+    const ask = (relayId: string, request: KadRequest, signal: AbortSignal) =>
+      this.#client.ask(relayId, request, signal);
+    this.#lookups = new IterativeLookups({
+      primitives: network.primitives,
+      clock,
+      limits,
+      self,
+      network: {
+        closest: (raw, count) => this.table.closest(raw, count),
+        candidate: (candidate, signal) => candidates.find(candidate, signal),
+        ask: ({ relayId }, request, signal) => ask(relayId, request, signal),
+      },
+    });
+    this.#publications = new Publications({ clock, limits, network: { ask } });
   }
 
   get hasRelays(): boolean {
     return this.#parts.relays().length > 0;
   }
 
-  /** Ends the pause of a relay that has connected again. */
-  resume(relayId: string): void {
-    this.#paused.delete(relayId);
+  /** Whether each question goes to every active relay. */
+  get asksAll(): boolean {
+    return this.#parts.relays().length <= this.#context.limits.dhtBucket;
   }
 
-  async resolveRemote(account: string, only?: string): Promise<FoundRoutes> {
-    const { network, clock, limits } = this.#context;
-    const key = deriveRouteKey(network, account);
-    using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
+  /** Ends the pause of a relay that has connected again. */
+  resume(relayId: string): void {
+    this.#client.resume(relayId);
+  }
+
+  async resolveRemote(account: string, only?: string, known?: string): Promise<FoundRoutes> {
+    const key = deriveRouteKey(this.#context.network, account);
     const request: KadRequest = { type: kadTypes.getValue, key };
-    // A higher route may be anywhere, so an answer counts when all have answered or had their time.
-    const relays = only === undefined ? this.#relaysToAsk() : [only];
-    const ask = { request, signal: limit.signal };
-    const found = await Promise.all(relays.map((relayId) => this.#find(relayId, ask)));
-    const routes = distinct(found.flatMap((answer) => answer?.route ?? []));
+    if (only !== undefined) return await this.#askEach([only], request);
+    if (this.asksAll) return await this.#askEach(this.#parts.relays(), request);
+    const answers = new Map<string, FinalRoute | undefined>();
+    const onRecord = async ({ relayId }: EligiblePeer, record: KadRecord) =>
+      void answers.set(relayId, await this.#routeOf(relayId, record, this.#parts.stopping));
+    // The relay that was the home last is asked wherever it is: it knows first of a move.
+    const home = known === undefined ? undefined : this.#askEach([known], request);
+    const lookup = this.lookUp(request, onRecord);
+    const [{ nearest }, atHome] = await Promise.all([lookup, home]);
+    const found = foundIn([...answers]);
     return {
-      routes,
-      missed: relays.filter((_, index) => found[index] === undefined),
-      claimed: relays.filter((relayId, index) => found[index]?.route?.relay_id === relayId),
+      routes: distinct([...found.routes, ...(atHome?.routes ?? [])]),
+      // The others of the nearest have what these would have had.
+      missed: [],
+      claimed: [...new Set([...found.claimed, ...(atHome?.claimed ?? [])])],
+      nearest: nearest.map(({ relayId }) => relayId),
     };
   }
 
-  /** Chooses the relays to ask: connected ones first, failing ones last, each group by its ID. */
-  #relaysToAsk(): readonly string[] {
-    const { dhtRelays } = this.#context.limits;
-    const relays = this.#parts.relays();
-    const isTooMany = relays.length > dhtRelays;
-    if (isTooMany && !this.#leavesOut) {
-      relaysLeftOut(this.#context, { active: relays.length, asked: dhtRelays });
-    }
-    this.#leavesOut = isTooMany;
-    if (!isTooMany) return relays;
-    const { connections, health } = this.#parts;
-    const order = relays.map((relayId) => {
-      if (connections.isConnected(relayId)) return `0 ${relayId}`;
-      return `${health.isFailing(relayId) ? 2 : 1} ${relayId}`;
-    });
-    return order
-      .sort()
-      .slice(0, dhtRelays)
-      .map((key) => key.slice(2));
+  /** Runs an iterative lookup. @throws the reason with which this relay stops */
+  async lookUp(
+    request: KadRequest,
+    onRecord?: (peer: EligiblePeer, record: KadRecord) => Promise<void>,
+  ): Promise<LookupResult<EligiblePeer>> {
+    const { clock } = this.#context;
+    const started = clock.monotonic();
+    const task = { request, signal: this.#parts.stopping, ...(onRecord && { onRecord }) };
+    const result = await this.#lookups.run(task);
+    const milliseconds = clock.monotonic() - started;
+    dhtLookedUp(this.#context, { outcome: result.outcome, milliseconds });
+    return result;
   }
 
-  async replicate(route: FinalRoute, leaving: string | undefined): Promise<Replication> {
+  /** Asks a relay with `FIND_NODE`; returns whether it gave a valid answer. */
+  async isAnswering({ relayId, peerId }: EligiblePeer): Promise<boolean> {
+    const { clock, limits } = this.#context;
+    using limit = timeLimit(clock, limits.dhtQuestionTimeout, this.#parts.stopping);
+    const request: KadRequest = { type: kadTypes.findNode, key: peerId };
+    return (await this.#client.ask(relayId, request, limit.signal)) !== undefined;
+  }
+
+  async replicate(
+    route: FinalRoute,
+    leaving: string | undefined,
+    nearest?: readonly string[],
+  ): Promise<Replication> {
     const { network, clock, limits, storage } = this.#context;
     const { account } = route;
     await storage.write(`account:${account}`, (tx) => storeKeys(tx, network, [account]));
-    if (leaving === undefined) return { isEnough: true, reachedLeaving: true };
-    using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
+    const started = clock.monotonic();
     const key = deriveRouteKey(network, account);
     const record = { key, value: utf8(canonicalJson(route)) };
-    const request: KadRequest = { type: kadTypes.putValue, key, record };
-    const reply = await this.#ask(leaving, { request, signal: limit.signal });
-    const stored = reply?.record?.value;
+    const near = nearest ?? (await this.#nearestTo(key));
+    const targets = [...new Set(leaving === undefined ? near : [...near, leaving])];
     // 07 §B12: the relay that the account leaves may be gone, which does not block the move.
-    const reachedLeaving = stored !== undefined && Buffer.compare(stored, record.value) === 0;
-    return { isEnough: true, reachedLeaving };
+    const others = this.#parts.relays().filter((relayId) => relayId !== leaving);
+    const enough = replicaPolicy(limits, others.length);
+    const within = limits.dhtPublishTimeout - (clock.monotonic() - started);
+    const signal = this.#parts.stopping;
+    const task = { record, targets, enough, within, signal };
+    const { isEnough, echoes, stored } = await this.#publications.publish(task);
+    const sending = stored.then((relays) => routeReplicated(this.#context, relays.length));
+    this.#sending.add(sending);
+    void sending.finally(() => this.#sending.delete(sending));
+    const reachedLeaving = leaving === undefined || (await echoes.get(leaving)) === true;
+    if (!isEnough && nearest === undefined) replicasMissed(this.#context, { enough });
+    return { isEnough, reachedLeaving };
   }
 
-  /**
-   * Asks one relay for a route, for a limited time, and verifies its record; `undefined` without an
-   * answer.
-   */
-  async #find(relayId: string, ask: Ask): Promise<Answer | undefined> {
+  async #nearestTo(key: Uint8Array): Promise<readonly string[]> {
+    if (this.asksAll) return this.#parts.relays();
+    const { nearest } = await this.lookUp({ type: kadTypes.findNode, key });
+    return nearest.map(({ relayId }) => relayId);
+  }
+
+  /** Asks relays at once: a higher route may be anywhere, so each has its time to answer. */
+  async #askEach(relays: readonly string[], request: KadRequest): Promise<FoundRoutes> {
     const { clock, limits } = this.#context;
+    using limit = timeLimit(clock, limits.dhtLookupTimeout, this.#parts.stopping);
+    const asked = await Promise.all(
+      relays.map(async (relayId) => {
+        using question = timeLimit(clock, limits.dhtQuestionTimeout, limit.signal);
+        const reply = await this.#client.ask(relayId, request, question.signal);
+        return reply && ([relayId, await this.#routeIn(relayId, reply, limit.signal)] as const);
+      }),
+    );
+    const answers = asked.filter((answer) => answer !== undefined);
+    return {
+      ...foundIn(answers),
+      missed: relays.filter((_, index) => asked[index] === undefined),
+      nearest: answers.map(([relayId]) => relayId),
+    };
+  }
+
+  async #routeIn(
+    relayId: string,
+    { record }: KadMessage,
+    signal: AbortSignal,
+  ): Promise<FinalRoute | undefined> {
+    return record && (await this.#routeOf(relayId, record, signal));
+  }
+
+  /** Verifies a relay's record (07 §B10); `undefined` if it is not valid. */
+  async #routeOf(
+    relayId: string,
+    { key, value }: KadRecord,
+    signal: AbortSignal,
+  ): Promise<FinalRoute | undefined> {
     const { eligibility, faults } = this.#parts;
-    using limit = timeLimit(clock, limits.dhtQuestionTimeout, ask.signal);
-    const reply = await this.#ask(relayId, { ...ask, signal: limit.signal });
-    if (reply === undefined) return undefined;
-    const { record } = reply;
-    if (record?.key === undefined || record.value === undefined) return { route: undefined };
+    if (key === undefined || value === undefined) return undefined;
     try {
-      const { key, value } = record;
       const route = readRouteRecord(this.#context, { key, value });
-      if (!(await this.#newAccounts.admit(relayId, route.account))) return { route: undefined };
+      if (!(await this.#newAccounts.admit(relayId, route.account))) return undefined;
       const verified = verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
       // The descriptor of the relay that it names may have to be fetched.
-      await rejectOnAbort(ask.signal, verified);
-      return { route };
+      await rejectOnAbort(signal, verified);
+      return route;
     } catch (error) {
       routeRecordRefused(this.#context, { relay: relayId, error });
       const fault = dhtFaultOf(error);
       if (fault !== undefined) faults.add(relayId, fault);
-      return { route: undefined };
-    }
-  }
-
-  /** Sends one request; `undefined` without a valid answer, after which the relay has a pause. */
-  async #ask(relayId: string, { request, signal }: Ask): Promise<KadMessage | undefined> {
-    const { clock, limits } = this.#context;
-    const { faults, health } = this.#parts;
-    const pausedUntil = this.#paused.get(relayId) ?? 0;
-    const type = dhtTypeName(request.type);
-    const isPaused = health.pausedUntil(relayId) !== undefined || clock.monotonic() < pausedUntil;
-    if (isPaused || !(await this.#pace.turn(relayId, signal))) {
-      dhtAsked(this.#context, { type, outcome: 'paused' });
-      return undefined;
-    }
-    try {
-      const reply = await this.#exchange(relayId, { request, signal });
-      dhtAsked(this.#context, { type, outcome: 'ok' });
-      health.succeeded(relayId);
-      return reply;
-    } catch (error) {
-      const fault = dhtFaultOf(error);
-      if (fault !== undefined) faults.add(relayId, fault);
-      this.#paused.set(relayId, clock.monotonic() + limits.dhtPause * 1_000);
-      dhtAsked(this.#context, { type, outcome: 'failed' });
       return undefined;
     }
   }
 
-  /** @throws FrameError, ProtocolError for an invalid answer; the error of the connection */
-  async #exchange(relayId: string, { request, signal }: Ask): Promise<KadMessage> {
-    const { connections } = this.#parts;
-    const protocol = dhtProtocol(this.#context.network);
-    let opened = await connections.openStream(relayId, protocol, signal);
-    for (;;) {
-      try {
-        return await this.#exchangeOn(opened.stream, request);
-      } catch (error) {
-        opened.stream.reset();
-        // Every request may be repeated, so the end of one process of that relay delays no lookup.
-        const other = await connections.openInstead(opened.connection, protocol, signal);
-        if (other === undefined) throw error;
-        opened = other;
-      }
-    }
-  }
-
-  async #exchangeOn(stream: PeerStream, request: KadRequest): Promise<KadMessage> {
-    const { clock, limits } = this.#context;
-    await stream.writeFrame(encodeKadMessage(request));
-    const frame = await stream.readFrame();
-    if (frame === undefined) throw new Error('the stream ended without an answer');
-    const reply = decodeKadMessage(frame, { peers: 0, addresses: 0 });
-    checkKadReply(request, reply);
-    void finishStream(stream, clock, limits.peerLinger);
-    return reply;
+  /** Waits for the requests under way, which end when the relay stops. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.table[Symbol.dispose]();
+    await Promise.allSettled([...this.#sending]);
   }
 }
 
-interface Ask {
-  readonly request: KadRequest;
-  readonly signal: AbortSignal;
-}
+type Answer = readonly [relayId: string, route: FinalRoute | undefined];
 
-/** A relay's answer, with the valid route that it has, if any. */
-interface Answer {
-  readonly route: FinalRoute | undefined;
+/** Returns what relays answered: the routes, and the relays that name themselves. */
+function foundIn(answers: readonly Answer[]): Pick<FoundRoutes, 'routes' | 'claimed'> {
+  const claimed = answers.filter(([relayId, route]) => route?.relay_id === relayId);
+  return {
+    routes: distinct(answers.flatMap(([, route]) => route ?? [])),
+    claimed: claimed.map(([relayId]) => relayId),
+  };
 }
 
 /** Leaves out routes with the same text, which several relays have. */

@@ -23,9 +23,16 @@ import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
 import { readKeyAccount, storeKeys } from './route-keys.ts';
 import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
+import type { DhtTable } from './table.ts';
 
 /** A request above a quota: the stream is reset, which is no fault of the peer's messages. */
 class OverQuota extends Error {}
+
+export interface DhtServerParts {
+  readonly eligibility: Eligibility;
+  readonly faults: PeerFaults;
+  readonly table: DhtTable;
+}
 
 type PutRequest = Extract<KadRequest, { type: 0 }>;
 
@@ -34,16 +41,15 @@ export class DhtServer {
   readonly #context: RelayContext;
   readonly #eligibility: Eligibility;
   readonly #faults: PeerFaults;
+  readonly #table: DhtTable;
   readonly #requests: RateLimiter;
   readonly #bytes: RateLimiter;
   readonly #puts: RateLimiter;
   readonly #newAccounts: NewAccounts;
 
-  constructor(
-    context: RelayContext,
-    { eligibility, faults }: { readonly eligibility: Eligibility; readonly faults: PeerFaults },
-  ) {
+  constructor(context: RelayContext, { eligibility, faults, table }: DhtServerParts) {
     this.#context = context;
+    this.#table = table;
     this.#eligibility = eligibility;
     this.#faults = faults;
     const { clock, limits } = context;
@@ -102,7 +108,7 @@ export class DhtServer {
       const isStored = await this.#put(request, peer);
       return { type, key, ...(isStored && { record: request.record }) };
     }
-    const peers = closerPeers(this.#context, this.#eligibility.all(), { key, asking: peer });
+    const peers = closerPeers(this.#context, this.#table, { key, asking: peer });
     const value = request.type === kadTypes.getValue ? await this.#value(key) : undefined;
     return { type, key, ...(value && { record: { key, value } }), closerPeers: peers };
   }

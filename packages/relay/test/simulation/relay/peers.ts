@@ -87,7 +87,8 @@ export function peersOf(
         const claimed = asked
           .filter(({ relayId }, index) => found[index]?.some((route) => route.relay_id === relayId))
           .map(({ relayId }) => relayId);
-        return { routes, missed, claimed };
+        const nearest = asked.map(({ relayId }) => relayId).filter((id) => !missed.includes(id));
+        return { routes, missed, claimed, nearest };
       },
       async replicate(route, leaving) {
         let reachedLeaving = leaving === undefined;
