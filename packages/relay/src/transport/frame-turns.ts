@@ -42,15 +42,19 @@ export class FrameTurns implements Disposable {
     this.#parts = parts;
   }
 
-  /** Reads a chunk when its turns have come; returns false if too much waits. */
-  add(bytes: Uint8Array, { ends, charge }: FrameReading): boolean {
+  /**
+   * Reads a chunk when its turns have come; returns false if too much waits.
+   *
+   * @param earlier bytes held for the message that ends in the chunk, which stay held as long
+   */
+  add(bytes: Uint8Array, { ends, charge }: FrameReading, earlier = 0): boolean {
     const { context, hold, read, filled } = this.#parts;
     if (this.#current === undefined && ends.length === 0) {
       read(bytes);
       return true;
     }
     const { chunkCharge, unreadBytes } = context.limits;
-    const held = charge + chunkCharge;
+    const held = charge + chunkCharge + earlier;
     if (!hold.add(held)) return false;
     if (!this.#isFull && hold.bytes > unreadBytes) {
       this.#isFull = true;

@@ -86,7 +86,9 @@ export class IncomingBytes implements Disposable {
   /** Accounts for the next bytes; the WebSocket library reads them in turns of the owner. */
   receive(chunk: Uint8Array): void {
     const reading = this.#meter.read(chunk);
-    const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading);
+    // What the library has of a message stays in memory until the last frame is read.
+    const earlier = reading.hasEnded ? this.#unfinished.bytes : 0;
+    const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading, earlier);
     if (isHeld) this.#charge(reading.charge);
     else this.#parts.refused();
   }
