@@ -102,6 +102,8 @@ const atMost: readonly Pair[] = [
   ['relayCallsAtOnce', 'relayStreams'],
   ['deliveryLookups', 'deliveryConcurrency'],
   ['federationRegistryCheck', 'federationRegistryRefresh'],
+  ['federationNodeTimeout', 'federationRegistryTimeout'],
+  ['federationRegistryTimeout', 'federationRegistryListTimeout'],
   ['federationDescriptorForced', 'federationDescriptorPause'],
   ['federationPeers', 'federationDescriptors'],
   ['federationDescriptorPause', 'federationDescriptorRefresh'],

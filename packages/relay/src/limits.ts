@@ -149,7 +149,16 @@ export const RelayLimits = Type.Object({
     'Seconds between refreshes of the registry; no relay is admitted by an older answer (07 §B5).',
   ),
   federationRegistryRetry: period(30, 'Seconds until a failed refresh is repeated, at first.'),
-  federationRegistryTimeout: timer(10_000, 'Milliseconds to read the registry.'),
+  federationRegistryTimeout: timer(10_000, 'Milliseconds to read one record of the registry.'),
+  federationRegistryListTimeout: timer(60_000, 'Milliseconds to read the whole registry.'),
+  federationNodeTimeout: timer(
+    4_000,
+    'Milliseconds until a node of the chain that has not answered is replaced by the next (07 §A6).',
+  ),
+  federationRegistryBytes: limit(
+    4_194_304,
+    'Bytes of one answer of a node of the chain with records of the list (07 §A6).',
+  ),
   federationRegistryRelays: limit(10_000, 'Relays of the registry that are used.'),
   federationUnknownRelay: period(
     60,

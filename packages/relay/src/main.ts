@@ -9,6 +9,7 @@ import { devCommand } from './commands/dev.ts';
 import { initCommand } from './commands/init.ts';
 import { moveCommand } from './commands/move.ts';
 import { peersCommand } from './commands/peers.ts';
+import { registryCommand } from './commands/registry.ts';
 import { reportsCommand } from './commands/reports.ts';
 import { serveCommand } from './commands/serve.ts';
 import { ConfigError } from './config/index.ts';
@@ -25,6 +26,7 @@ const program = new Command('posthouse')
   .addCommand(reportsCommand())
   .addCommand(peersCommand())
   .addCommand(blockCommand())
+  .addCommand(registryCommand())
   .addCommand(clockCommand())
   .addCommand(configCommand());
 

@@ -35,6 +35,8 @@ const bytesOf = {
 const formsOfDescriptor = 3;
 /** Bytes that wait for a client are held once more by TLS. */
 const formsOfAnswer = 2;
+/** An answer with records is held as bytes, as text and as what it becomes: 19 times, measured. */
+const formsOfList = 20;
 /** Kinds of allowance: calls and bytes of accounts and addresses, lookups, queries of relays. */
 const kindsOfAllowance = 9;
 
@@ -79,6 +81,11 @@ export function memoryKinds(limits: RelayLimits): MemoryKind[] {
       bytesOf.relay * limits.federationRegistryRelays,
       'federationRegistryRelays',
     ),
+    kind(
+      'an answer with the list of the registry',
+      formsOfList * limits.federationRegistryBytes,
+      'federationRegistryBytes',
+    ),
     kind('deliveries', delivery * limits.deliveryConcurrency, 'deliveryConcurrency'),
     kind('queries to relays', bytesOf.relayQuery * limits.relayQueries, 'relayQueries'),
   ];
@@ -115,6 +122,7 @@ const lowered: Readonly<Partial<Record<keyof RelayLimits, number>>> = {
   verifiedTexts: 1_000,
   rememberedRouteLookups: 10_000,
   federationRegistryRelays: 2_000,
+  federationRegistryBytes: 1_048_576,
   federationDescriptors: 200,
   federationPeers: 100,
   deliveryConcurrency: 64,

@@ -21,9 +21,8 @@ import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
 import {
   Federation,
-  FileRegistry,
-  KeptRegistry,
-  registryPath,
+  type KeptRegistry,
+  openRegistry,
   registryStatusOf,
   useRegistry,
 } from './federation/index.ts';
@@ -183,7 +182,8 @@ async function startParts(
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
   await serve(config, { context, sessions, modules, addresses, tls, longWork, parts });
-  await useRegistry(config, context, addresses.https[0] as string);
+  const endpoint = addresses.https[0] as string;
+  await useRegistry(config, context, { endpoint, registry: created.registry });
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
   const guard = new ClockGuard(context);
@@ -241,14 +241,12 @@ async function createContext(
   const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));
   availability = parts.use(new StorageReach({ bus, probe }, observed));
   const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
-  const file = new FileRegistry(network, registryPath(config));
-  const registry = new KeptRegistry(
-    file,
-    { ...observed, clock, limits },
-    { version: () => file.version() },
-  );
   const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
+  const longWork = new LongWork();
+  const registry = parts.use(
+    await openRegistry(config, { ...observed, network, clock, limits, longWork, parts }),
+  );
   const relayContext: RelayContext = {
     network,
     storage,
@@ -274,8 +272,7 @@ async function createContext(
     log,
   };
   return {
-    ...{ context: relayContext, sessions, identity, jobs, federation, registry },
-    longWork: new LongWork(),
+    ...{ context: relayContext, sessions, identity, jobs, federation, registry, longWork },
   };
 }
 

@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import {
   checkHttpsEndpoint,
+  checkRegistryNodes,
   checkText,
   checkWssEndpoint,
   classifyEndpoint,
@@ -28,6 +29,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
     ...checkPresence(config, purpose),
     ...checkAddresses(config),
     ...checkStorage(config),
+    ...checkRegistry(config),
     ...problemsOf(() =>
       checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
     ),
@@ -97,6 +99,15 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
     if (url !== '' && !isServerUrl(url)) problems.push(`${path}: expected ${serverUrl}`);
   }
   return problems;
+}
+
+function checkRegistry({ registry }: RelayConfig): string[] {
+  if (typeof registry === 'string') return [];
+  const unknown = Object.keys(registry).filter((name) => !['nodes', 'agree'].includes(name));
+  return [
+    ...unknown.map((name) => `registry.${name}: there is no such key`),
+    ...problemsOf(() => checkRegistryNodes(registry, 'registry')),
+  ];
 }
 
 function checkAddresses({ public: addresses, trustedProxies }: RelayConfig): string[] {

@@ -3,10 +3,17 @@
  * token, even in a malformed URL.
  */
 export function redact(value: unknown): string {
-  const text = JSON.stringify(value, (_, part) =>
-    typeof part === 'string' ? withoutSecrets(part) : part,
-  );
+  const text = JSON.stringify(value, (name, part) => {
+    // Providers of nodes put keys into paths and queries.
+    if (name === 'nodes' && Array.isArray(part)) return part.map(withoutPath);
+    return typeof part === 'string' ? withoutSecrets(part) : part;
+  });
   return text ?? 'none';
+}
+
+function withoutPath(url: unknown): unknown {
+  if (typeof url !== 'string') return url;
+  return url.replace(/^([a-z]+:\/\/[^/?#]*)[/?#](?=.).*/is, '$1/[secret]');
 }
 
 /** Replaces secrets; removes too much rather than too little, as passwords may be unencoded. */

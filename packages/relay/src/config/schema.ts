@@ -1,4 +1,4 @@
-import { type Static, Type } from '@posthouse/protocol';
+import { RegistryNodes, type Static, Type } from '@posthouse/protocol';
 import { RelayLimits } from '../limits.ts';
 
 const text = (description: string, options: { default?: string; pattern?: string } = {}) =>
@@ -107,7 +107,11 @@ export const RelayConfig = Type.Object(
       }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
-    registry: text('Registry file; empty: registry.json in the data folder.', { default: '' }),
+    registry: Type.Union([Type.String(), RegistryNodes], {
+      description:
+        'Registry file (empty: registry.json in the data folder), or the nodes of the chain: `{ "nodes": ["https://..."], "agree": 1 }`. A variable has the same as JSON.',
+      default: '',
+    }),
     descriptorLifetime: Type.Integer({
       description: 'Seconds a signed descriptor is valid; signed again at half of it.',
       default: 604_800,

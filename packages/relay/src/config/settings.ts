@@ -21,7 +21,7 @@ interface Node {
   readonly pattern?: string;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly anyOf?: readonly { const: unknown }[];
+  readonly anyOf?: readonly { readonly const?: unknown; readonly type?: string }[];
 }
 
 /** All settings, in the order of the schema. */
@@ -62,6 +62,7 @@ export function fits(setting: Setting, value: unknown): boolean {
 /** Describes the values that a setting accepts. */
 export function expected({ schema }: Setting): string {
   const node = schema as Node;
+  if (node.anyOf?.some(({ type }) => type === 'object')) return 'a text or an object';
   if (node.anyOf !== undefined) {
     return `one of ${node.anyOf.map((option) => String(option.const)).join(', ')}`;
   }
@@ -81,6 +82,8 @@ export function expected({ schema }: Setting): string {
 
 /** Parses a text of the environment or the command line. */
 export function fromText({ schema }: Setting, text: string): unknown {
+  const isObject = (schema as Node).anyOf?.some(({ type }) => type === 'object') === true;
+  if (isObject && text.startsWith('{')) return jsonOrText(text);
   switch ((schema as Node).type) {
     case 'integer':
       return /^-?[0-9]+$/.test(text) ? Number(text) : text;
@@ -93,5 +96,13 @@ export function fromText({ schema }: Setting, text: string): unknown {
         .filter((item) => item !== '');
     default:
       return text;
+  }
+}
+
+function jsonOrText(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
   }
 }

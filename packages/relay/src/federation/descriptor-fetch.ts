@@ -1,11 +1,11 @@
 /** Fetches descriptors of other relays over HTTPS (07 §A9): the only outgoing HTTP of a relay. */
-import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import { isIP } from 'node:net';
-import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import type { RelayContext } from '../context.ts';
 import { type AddressFilter, AddressRefused } from './address-filter.ts';
+import { readBody, trusting } from './https.ts';
 
 export interface FetcherOptions extends Pick<RelayContext, 'clock' | 'limits'> {
   readonly filter: AddressFilter;
@@ -22,13 +22,7 @@ export class DescriptorFetcher {
   /** @throws Error if the authority is no PEM certificate */
   constructor(options: FetcherOptions) {
     this.#options = options;
-    const { authority } = options;
-    if (authority !== undefined) checkCertificate(authority);
-    // Naming one authority would replace those of the system.
-    this.#secureContext =
-      authority === undefined
-        ? undefined
-        : createSecureContext({ ca: [...getCACertificates('default'), authority] });
+    this.#secureContext = trusting(options.authority);
   }
 
   /**
@@ -81,33 +75,7 @@ export class DescriptorFetcher {
   }
 
   async #read(response: IncomingMessage): Promise<string> {
-    const most = this.#options.limits.federationDescriptorBytes;
-    try {
-      const { statusCode, headers } = response;
-      if (statusCode !== 200) throw new Error(`answered with status ${statusCode}`);
-      const coding = headers['content-encoding'] ?? 'identity';
-      if (coding !== 'identity') throw new Error('answered with a content coding');
-      const chunks: Buffer[] = [];
-      let bytes = 0;
-      for await (const chunk of response as AsyncIterable<Buffer>) {
-        bytes += chunk.length;
-        if (bytes > most) throw new Error(`answered with over ${most} bytes`);
-        chunks.push(chunk);
-      }
-      return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
-        Buffer.concat(chunks),
-      );
-    } finally {
-      response.destroy();
-    }
-  }
-}
-
-/** A secure context ignores what is no certificate. */
-function checkCertificate(authority: string): void {
-  try {
-    void new X509Certificate(authority);
-  } catch (cause) {
-    throw new Error('the file has no certificate in PEM', { cause });
+    const body = await readBody(response, this.#options.limits.federationDescriptorBytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(body);
   }
 }

@@ -10,4 +10,10 @@ export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
 export { FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
-export { registryPath, useRegistry } from './registry/own-record.ts';
+export { openChain, openRegistry } from './registry/open.ts';
+export {
+  type OwnRecordFinding,
+  ownRecordFinding,
+  registryPath,
+  useRegistry,
+} from './registry/own-record.ts';

@@ -49,6 +49,12 @@ const catalogue = {
   registry_reads: ['counter', 'Reads of the registry, by kind (all, one) and outcome.'],
   registry_lost: ['counter', 'Times the registry could not be read.'],
   registry_restored: ['counter', 'Times the registry could be read again.'],
+  registry_node_failures: ['counter', 'Failed reads of nodes of the chain, by reason.'],
+  registry_records_malformed: ['counter', 'Malformed records of the registry that were skipped.'],
+  registry_nodes_differ: [
+    'counter',
+    'Times two nodes of the chain had different records of a relay.',
+  ],
   own_record_not_active: ['counter', 'Times the registry stopped listing this relay as active.'],
   peers: ['gauge', 'Other relays, by state.'],
   peers_admitted: ['counter', 'Other relays admitted, by direction of the connection.'],

@@ -181,3 +181,40 @@ export function otherEndpointRegistered(
   metrics.count('other_endpoint_registered');
   log.warn(addresses, 'the registry names another address than the first one of public.https');
 }
+
+/** Records that a node of the chain failed; the next one is asked. */
+export function registryNodeFailed(
+  { log, metrics }: Observed,
+  {
+    node,
+    error,
+    isNew,
+  }: {
+    /** Scheme, host and port: the rest of a node's URL can contain a key. */
+    readonly node: string;
+    readonly error: { readonly code: string };
+    /** False if a failure of the node was logged a short time ago. */
+    readonly isNew: boolean;
+  },
+): void {
+  metrics.count('registry_node_failures', { reason: error.code });
+  log[isNew ? 'warn' : 'debug']({ node, err: error }, 'node of the registry failed');
+}
+
+/** Records that records of the registry were skipped because they are malformed. */
+export function registryRecordsMalformed(
+  { log, metrics }: Observed,
+  facts: { readonly node: string; readonly count: number },
+): void {
+  metrics.count('registry_records_malformed', {}, facts.count);
+  log.debug(facts, 'malformed records of the registry skipped');
+}
+
+/** Records that two nodes have different records of a relay, which is not admitted. */
+export function registryNodesDiffer(
+  { log, metrics }: Observed,
+  facts: { readonly relay: string; readonly nodes: readonly string[] },
+): void {
+  metrics.count('registry_nodes_differ');
+  log.warn(facts, 'two nodes of the registry differ: the relay is not admitted');
+}

@@ -417,3 +417,51 @@ describe('what an operator reads', () => {
     expect(Object.keys(schema.properties.limits.properties)).toEqual(Object.keys(defaultLimits));
   });
 });
+
+describe('07 §A6: the registry is a file, or nodes of the chain', () => {
+  const registryOf = (registry: unknown) =>
+    loadConfig({ values: { dev: true, registry } as never }).config.registry;
+  const failure = (registry: unknown) => problems(() => registryOf(registry)).join('\n');
+
+  test('both forms are accepted', () => {
+    expect(registryOf('registry.json')).toBe('registry.json');
+    const nodes = ['https://a.example', 'https://b.example'];
+    expect(registryOf({ nodes })).toEqual({ nodes });
+    expect(registryOf({ nodes, agree: 2 })).toEqual({ nodes, agree: 2 });
+  });
+
+  test('a variable has the same as JSON', () => {
+    const environment = { POSTHOUSE_REGISTRY: '{"nodes":["https://a.example"],"agree":1}' };
+    const { config } = loadConfig({ flags: { dev: true }, environment });
+    expect(config.registry).toEqual({ nodes: ['https://a.example'], agree: 1 });
+    const file = { POSTHOUSE_REGISTRY: '/etc/registry.json' };
+    expect(loadConfig({ flags: { dev: true }, environment: file }).config.registry).toBe(
+      '/etc/registry.json',
+    );
+    const broken = { POSTHOUSE_REGISTRY: '{"nodes":' };
+    const read = () => loadConfig({ flags: { dev: true }, environment: broken }).config.registry;
+    expect(read()).toBe('{"nodes":');
+  });
+
+  test.each([
+    [{ nodes: [] }, 'registry: expected a text or an object'],
+    [{ nodes: ['http://node.example'] }, 'registry.nodes.0: node must have https://'],
+    [{ nodes: ['https://a.example'], agree: 2 }, 'registry.nodes: has one host only'],
+    [{ nodes: ['https://a.example'], agreed: 2 }, 'registry.agreed: there is no such key'],
+    [{ nodes: ['https://a.example'], agree: 3 }, 'registry: expected a text or an object'],
+    [5, 'registry: expected a text or an object, found 5'],
+  ])('%j is refused', (registry, message) => {
+    expect(failure(registry)).toContain(message);
+  });
+
+  test('keys in the paths of nodes are shown nowhere', () => {
+    const nodes = ['https://node.example/v1/sekret', 'https://node.example:10331/?key=sekret'];
+    const loaded = loadConfig({ values: { dev: true, registry: { nodes } } });
+    expect(explainConfig(loaded)).toContain(
+      'registry = {"nodes":["https://node.example/[secret]","https://node.example:10331/[secret]"]}',
+    );
+    expect(explainConfig(loaded)).not.toContain('sekret');
+    expect(failure({ nodes, agree: 9 })).not.toContain('sekret');
+    expect(failure({ nodes: [...nodes, 'http://node.example/sekret'] })).not.toContain('sekret');
+  });
+});

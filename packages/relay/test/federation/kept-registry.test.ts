@@ -1,7 +1,11 @@
-import type { Registry, RelayEntry } from '@posthouse/protocol';
+import { type Registry, RegistryError, type RelayEntry } from '@posthouse/protocol';
 import { pino } from 'pino';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { KeptRegistry, registryStatusOf } from '../../src/federation/registry/kept-registry.ts';
+import {
+  KeptRegistry,
+  type RegistryKind,
+  registryStatusOf,
+} from '../../src/federation/registry/kept-registry.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { ManualClock } from '../support/clock.ts';
@@ -37,13 +41,17 @@ class CountedRegistry implements Registry {
 let clock: ManualClock;
 let source: CountedRegistry;
 let metrics: Metrics;
-const kept = (limits: Partial<RelayLimits> = {}) =>
-  new KeptRegistry(source, {
-    clock,
-    metrics,
-    limits: { ...defaultLimits, ...limits },
-    log: pino({ level: 'silent' }),
-  });
+const kept = (limits: Partial<RelayLimits> = {}, kind: RegistryKind = {}) =>
+  new KeptRegistry(
+    source,
+    {
+      clock,
+      metrics,
+      limits: { ...defaultLimits, ...limits },
+      log: pino({ level: 'silent' }),
+    },
+    kind,
+  );
 const stranger = '192.0.2.1';
 
 beforeEach(() => {
@@ -63,6 +71,8 @@ test('07 §A6: a registry that hangs is as one that cannot be read', async () =>
   const refreshed = registry.refresh();
   clock.advance(10);
   await expect(current).rejects.toMatchObject({ check: 'registry_unavailable' });
+  expect(metrics.value('registry_lost')).toBe(0);
+  clock.advance(50);
   expect(await refreshed).toBe(false);
   expect(metrics.value('registry_lost')).toBe(1);
 });
@@ -307,5 +317,70 @@ describe('strangers do not drive registry reads', () => {
     await registry.current(id('2'), stranger);
     expect(await registry.current(id('1'), 'another')).toEqual(entry('1'));
     expect(source.reads).toBe(1);
+  });
+});
+
+describe('07 §A6: if two nodes must agree, single reads do', () => {
+  const confirming = () => kept({}, { isConfirming: true });
+  const differ = () =>
+    Promise.reject(new RegistryError('nodes_differ', 'two nodes have different records'));
+
+  test('an active record of a list admits after a single read, once', async () => {
+    source.entries = [entry('1'), entry('2', 'suspended')];
+    const registry = confirming();
+    await registry.refresh();
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    expect(await registry.current(id('2'), stranger)).toEqual(entry('2', 'suspended'));
+    expect(source.reads).toBe(1);
+    clock.advance(600);
+    await registry.refresh();
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    expect(source.reads).toBe(1);
+  });
+
+  test('a changed record of a list is confirmed again', async () => {
+    source.entries = [entry('1')];
+    const registry = confirming();
+    await registry.current(id('1'));
+    clock.advance(1);
+    for (const changed of [
+      { ...entry('1'), updated_at: 2 },
+      { ...entry('1'), endpoint: 'https://moved.example' },
+    ]) {
+      source.entries = [changed];
+      const before = source.reads;
+      await registry.refresh();
+      expect(await registry.current(id('1'))).toEqual(changed);
+      expect(source.reads).toBe(before + 1);
+      clock.advance(1);
+    }
+  });
+
+  test('nodes that differ admit no relay, not even one that was known a minute ago', async () => {
+    source.entries = [entry('1')];
+    const registry = confirming();
+    await registry.current(id('1'));
+    clock.advance(60);
+    source.getRelay = differ;
+    const refused = { check: 'registry_unavailable' };
+    await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
+    await registry.refresh();
+    clock.advance(60);
+    await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
+  });
+
+  test('while no node answers, only a confirmed record serves', async () => {
+    source.entries = [entry('1'), entry('2')];
+    const registry = confirming();
+    await registry.current(id('1'));
+    clock.advance(1);
+    await registry.refresh();
+    source.isReachable = false;
+    clock.advance(100);
+    expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    await expect(registry.current(id('2'), stranger)).rejects.toMatchObject({
+      check: 'registry_unavailable',
+    });
   });
 });

@@ -1,6 +1,11 @@
 /** The registry as this relay knows it: cached, refreshed, and limited in how often it is read. */
 import { rejectOnAbort } from '@posthouse/peer';
-import { checkRelayEntry, type Registry, type RelayEntry } from '@posthouse/protocol';
+import {
+  checkRelayEntry,
+  isRegistryError,
+  type Registry,
+  type RelayEntry,
+} from '@posthouse/protocol';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
@@ -34,12 +39,23 @@ export interface StoredRecord {
   readonly seenAt: number;
 }
 
+/** What a registry is, if it differs from one that is read over the network. */
+export interface RegistryKind {
+  /** For a registry that costs little to read: returns another text after each change. */
+  readonly version?: () => Promise<string>;
+  /**
+   * Whether a relay is admitted only by a record that was read by itself: two nodes agree on single
+   * records, a list is of one node.
+   */
+  readonly isConfirming?: boolean;
+}
+
 /**
  * Keeps the registry's records (07 §B4, §B5). A record that admits a relay is at most
  * `federationRegistryCheck` seconds old, or `federationRegistryRefresh` if the registry cannot be
  * read. Reads that a stranger causes are limited, for its address and in all.
  */
-export class KeptRegistry {
+export class KeptRegistry implements Disposable {
   readonly #registry: Registry;
   readonly #parts: Parts;
   readonly #reads = new Map<string, Promise<RelayEntry | undefined>>();
@@ -49,23 +65,21 @@ export class KeptRegistry {
   #listing: Listing | undefined;
   #isLost = false;
   readonly #version: (() => Promise<string>) | undefined;
+  readonly #isConfirming: boolean;
+  readonly #stopping = new AbortController();
+  /** Active records that a single read has confirmed, if that is needed. */
+  readonly #confirmed: BoundedMap<string, RelayEntry>;
   /** The version before the last {@link refresh}. */
   #refreshed: string | undefined;
 
-  /**
-   * @param file for a registry that costs little to read; `version` returns another text after each
-   *   change
-   */
-  constructor(
-    registry: Registry,
-    parts: Parts,
-    file?: { readonly version: () => Promise<string> },
-  ) {
+  constructor(registry: Registry, parts: Parts, kind: RegistryKind = {}) {
     this.#registry = registry;
-    this.#version = file?.version;
+    this.#version = kind.version;
+    this.#isConfirming = kind.isConfirming === true;
     this.#parts = parts;
     const { limits, clock } = parts;
     this.#single = new BoundedMap(limits.federationUnknownRelays);
+    this.#confirmed = new BoundedMap(limits.federationRegistryRelays);
     this.#strangers = {
       all: new RateLimiter({
         rate: limits.federationLookupRate,
@@ -80,6 +94,11 @@ export class KeptRegistry {
         keys: limits.rememberedCallers,
       }),
     };
+  }
+
+  /** Ends the reads under way: jobs that stop do not wait for a node. */
+  [Symbol.dispose](): void {
+    this.#stopping.abort(new Error('the relay is stopping'));
   }
 
   /** Whether the registry is a file, which costs little to read. */
@@ -112,8 +131,8 @@ export class KeptRegistry {
     const entries = new Map<string, RelayEntry>();
     const repeated = new Set<string>();
     let isComplete = true;
-    const list = async () => {
-      for await (const entry of this.#registry.listRelays()) {
+    const list = async (signal: AbortSignal) => {
+      for await (const entry of this.#registry.listRelays(signal)) {
         if (!isValid(entry)) continue;
         const { relay_id: relayId } = entry;
         if (entries.has(relayId)) repeated.add(relayId);
@@ -125,9 +144,9 @@ export class KeptRegistry {
       }
     };
     try {
-      await this.#inTime(list());
+      await this.#inTime(limits.federationRegistryListTimeout, list);
     } catch (error) {
-      this.#lost(error);
+      if (!this.#stopping.signal.aborted) this.#lost(error);
       return false;
     }
     for (const relayId of repeated) entries.delete(relayId);
@@ -187,9 +206,11 @@ export class KeptRegistry {
       if (cause !== undefined) this.#charge(cause);
       return await this.#read(relayId);
     } catch (error) {
-      // A record within the refresh interval serves when the registry cannot be read now.
+      // A record within the refresh interval serves when the registry cannot be read now. Nodes that
+      // differ can be read.
+      const isUnread = !isRegistryError(error, 'nodes_differ') && this.#isConfirmed(known?.entry);
       const serves = known?.entry !== undefined && age < limits.federationRegistryRefresh;
-      if (serves) return known.entry;
+      if (serves && isUnread) return known.entry;
       if (error instanceof PeerRefusal) throw error;
       throw new PeerRefusal('registry_unavailable', 'the registry cannot be read', {
         cause: error,
@@ -209,11 +230,20 @@ export class KeptRegistry {
   #serves(relayId: string, age: number, cause: string | undefined): boolean {
     const entry = this.#known(relayId)?.entry;
     const { limits } = this.#parts;
-    if (entry !== undefined) return age < limits.federationRegistryCheck;
+    if (entry !== undefined) {
+      return age < limits.federationRegistryCheck && this.#isConfirmed(entry);
+    }
     // A relay may have been entered since the listing, so its own record is read once. This relay's
     // own questions are few.
     const wasAskedFor = this.#single.get(relayId) !== undefined;
     return wasAskedFor && cause !== undefined && age < limits.federationUnknownRelay;
+  }
+
+  /** Whether a record may admit a relay; one that is not active admits none anyway. */
+  #isConfirmed(entry: RelayEntry | undefined): boolean {
+    if (!this.#isConfirming || entry?.status !== 'active') return true;
+    const { endpoint, updated_at } = this.#confirmed.get(entry.relay_id) ?? {};
+    return endpoint === entry.endpoint && updated_at === entry.updated_at;
   }
 
   /** The newer of a single record and the listing. */
@@ -254,12 +284,16 @@ export class KeptRegistry {
   async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
     const readAt = this.#parts.clock.now();
     try {
-      const entry = await this.#inTime(this.#registry.getRelay(relayId));
+      const entry = await this.#inTime(
+        this.#parts.limits.federationRegistryTimeout,
+        async (signal) => await this.#registry.getRelay(relayId, signal),
+      );
       if (entry !== undefined) {
         checkRelayEntry(entry);
         if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
       }
       this.#single.set(relayId, { entry, readAt });
+      if (this.#isConfirming && entry?.status === 'active') this.#confirmed.set(relayId, entry);
       registryRead(this.#parts, { kind: 'one', outcome: 'ok' });
       return entry;
     } catch (error) {
@@ -269,10 +303,9 @@ export class KeptRegistry {
   }
 
   /** @throws Error if the registry takes too long: what it answers later has no effect */
-  async #inTime<T>(reading: Promise<T>): Promise<T> {
-    const { clock, limits } = this.#parts;
-    using limit = timeLimit(clock, limits.federationRegistryTimeout);
-    return await rejectOnAbort(limit.signal, reading);
+  async #inTime<T>(milliseconds: number, reading: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    using limit = timeLimit(this.#parts.clock, milliseconds, this.#stopping.signal);
+    return await rejectOnAbort(limit.signal, reading(limit.signal));
   }
 
   #lost(error: unknown): void {

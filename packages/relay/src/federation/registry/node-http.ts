@@ -1,0 +1,91 @@
+/** Sends JSON-RPC requests to the nodes of the chain (07 §A6). */
+import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import type { NodeAnswer, NodePost, NodeRequest } from '@posthouse/protocol';
+import type { RelayContext } from '../../context.ts';
+import { readBody, trusting } from '../https.ts';
+import { timeLimit } from '../time-limit.ts';
+
+export interface NodeHttpOptions extends Pick<RelayContext, 'clock' | 'limits'> {
+  /** PEM of an authority to trust in addition to those of the system. */
+  readonly authority: string | undefined;
+}
+
+/** Connections to each node, which are kept open. */
+const connections = { keepAlive: true, maxSockets: 8, maxFreeSockets: 2 };
+
+/**
+ * Sends requests over kept connections. The nodes' addresses are the operator's, so they may be
+ * private; TLS is verified, redirects are not followed.
+ */
+export class NodeHttp implements Disposable {
+  readonly #options: NodeHttpOptions;
+  readonly #https: HttpsAgent;
+  readonly #http = new HttpAgent(connections);
+
+  /** @throws Error if the authority is no PEM certificate */
+  constructor(options: NodeHttpOptions) {
+    this.#options = options;
+    const secureContext = trusting(options.authority);
+    this.#https = new HttpsAgent({
+      ...connections,
+      ...(secureContext !== undefined && { secureContext }),
+    });
+  }
+
+  /** Sends one request. @throws Error if there is no complete answer in time; the signal's reason */
+  readonly post: NodePost = async (request) => {
+    const { clock, limits } = this.#options;
+    const signals = request.signal === undefined ? [] : [request.signal];
+    using limit = timeLimit(clock, limits.federationNodeTimeout, ...signals);
+    try {
+      return await this.#send(request, limit.signal);
+    } catch (error) {
+      // A node may close a kept connection at any time; every read can be repeated.
+      if (!isStale(error)) throw error;
+      return await this.#send(request, limit.signal);
+    }
+  };
+
+  [Symbol.dispose](): void {
+    this.#https.destroy();
+    this.#http.destroy();
+  }
+
+  async #send({ url, body, maxBytes }: NodeRequest, signal: AbortSignal): Promise<NodeAnswer> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = {
+      method: 'POST',
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'identity',
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(body),
+      },
+      signal,
+    };
+    const sent = url.startsWith('http:')
+      ? requestHttp(url, { ...options, agent: this.#http })
+      : requestHttps(url, { ...options, agent: this.#https, rejectUnauthorized: true });
+    sent
+      .on('response', resolve)
+      .on('error', (error) => reject(sent.reusedSocket ? new StaleConnection(error) : error))
+      .end(body);
+    const response = await promise;
+    const { reusedSocket } = sent;
+    const bytes = await readBody(response, maxBytes);
+    return { status: 200, body: bytes, isNewConnection: !reusedSocket };
+  }
+}
+
+/** A kept connection ended before it had an answer. */
+class StaleConnection extends Error {
+  constructor(cause: Error) {
+    super('the kept connection ended', { cause });
+  }
+}
+
+function isStale(error: unknown): boolean {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  return error instanceof StaleConnection && ['ECONNRESET', 'EPIPE'].includes(String(cause?.code));
+}
