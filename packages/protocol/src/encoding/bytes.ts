@@ -41,9 +41,12 @@ export function utf8Length(text: string): number {
  */
 export function hex(bytes: Uint8Array): string {
   let text = '';
-  for (const byte of bytes) text += byte.toString(16).padStart(2, '0');
+  for (let index = 0; index < bytes.length; index += 1) text += hexBytes[bytes[index] as number];
   return text;
 }
+
+/** Each byte in hex: lookups of the DHT compare many Peer IDs. */
+const hexBytes = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 
 /**
  * Decodes a hex text, either case.

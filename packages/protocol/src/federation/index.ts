@@ -32,6 +32,7 @@ export {
 } from './kad.ts';
 export {
   compareDistance,
+  compareNearness,
   deriveRouteKey,
   dhtDistance,
   dhtPosition,

@@ -44,7 +44,11 @@ export function dhtPosition(primitives: Primitives, raw: Uint8Array): Uint8Array
  * const distances = peers.map((each) => positionDistance(target, dhtPosition(primitives, each)));
  */
 export function positionDistance(a: Uint8Array, b: Uint8Array): Uint8Array {
-  return a.map((byte, index) => byte ^ (b[index] as number));
+  const distance = new Uint8Array(a.length);
+  for (let index = 0; index < a.length; index += 1) {
+    distance[index] = (a[index] as number) ^ (b[index] as number);
+  }
+  return distance;
 }
 
 /**
@@ -59,6 +63,23 @@ export function positionDistance(a: Uint8Array, b: Uint8Array): Uint8Array {
  */
 export function dhtDistance(primitives: Primitives, raw: Uint8Array, peer: Uint8Array): Uint8Array {
   return positionDistance(dhtPosition(primitives, raw), dhtPosition(primitives, peer));
+}
+
+/**
+ * Compares two positions by their distance to a third one, for sorting: negative if `a` is nearer.
+ *
+ * @example
+ * const target = dhtPosition(primitives, key);
+ * const positions = peers.map((each) => dhtPosition(primitives, each));
+ * positions.sort((a, b) => compareNearness(target, a, b));
+ */
+export function compareNearness(target: Uint8Array, a: Uint8Array, b: Uint8Array): number {
+  for (let index = 0; index < target.length; index += 1) {
+    const at = target[index] as number;
+    const difference = ((a[index] as number) ^ at) - ((b[index] as number) ^ at);
+    if (difference !== 0) return difference;
+  }
+  return 0;
 }
 
 /**

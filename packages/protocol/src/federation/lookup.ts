@@ -110,7 +110,11 @@ export class Lookup {
   answered(peer: Uint8Array, closer: readonly Uint8Array[]): void {
     const candidate = this.#end(peer, 'answered');
     if (candidate === undefined) return;
-    const named = closer.map((each) => ({ each, distance: this.#distance(each) }));
+    const named = closer.map((each) => {
+      // Answers name the same peers again and again.
+      const known = this.#candidates.get(hex(each));
+      return { each, distance: known?.distance ?? this.#distance(each) };
+    });
     named.sort((a, b) => compareDistance(a.distance, b.distance));
     for (const { each } of named.slice(0, this.#bounds.closest)) this.#add(each, candidate.id);
   }

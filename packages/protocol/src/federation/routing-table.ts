@@ -4,7 +4,7 @@
  */
 import type { Primitives, Random } from '../crypto/primitives.ts';
 import { hex } from '../encoding/bytes.ts';
-import { compareDistance, dhtPosition, positionDistance } from './keyspace.ts';
+import { compareNearness, dhtPosition } from './keyspace.ts';
 
 /** Deepest bucket for which inputs are drawn: a draw lands in bucket `n` once in 2^(n+1) times. */
 const deepestDrawn = 12;
@@ -121,8 +121,7 @@ export class RoutingTable<E extends RoutingEntry = RoutingEntry> {
   closest(raw: Uint8Array, count: number): E[] {
     const target = dhtPosition(this.#primitives, raw);
     return [...this.#slots.values()]
-      .map(({ entry, position }) => ({ entry, distance: positionDistance(position, target) }))
-      .sort((a, b) => compareDistance(a.distance, b.distance))
+      .sort((a, b) => compareNearness(target, a.position, b.position))
       .slice(0, count)
       .map(({ entry }) => entry);
   }
