@@ -113,7 +113,7 @@ describe('07 §C9: a flood of PUT_VALUE', () => {
     expect(reply?.record).toBeDefined();
   });
 
-  test('with the same record is verified once, whoever sends it', async () => {
+  test('with the same record is verified once', async () => {
     const route = await foreign.route(new Person(relay, 'bob'), 7);
     const { checks } = await workOf(async () => {
       expect((await foreign.askDht(putOf(route as never)))?.record).toBeDefined();

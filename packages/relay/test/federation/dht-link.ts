@@ -79,10 +79,10 @@ export class DhtLink {
 
   /** @throws NoReply */
   async ask(request: KadRequest, from: string): Promise<KadMessage> {
-    const eligibility = { ...eligibilityOf(this.#active), all: () => [] };
     this.#server ??= new DhtServer(this.#relay.context, {
-      eligibility,
+      eligibility: eligibilityOf(this.#active),
       faults: this.#faults,
+      table: { closest: () => [] },
     } as never);
     const requests = [encodeKadMessage(request)];
     let answer: Uint8Array | undefined;
