@@ -69,6 +69,7 @@ export async function beginMove(
     const floor = Math.max(other?.floor ?? -1, other?.staged?.state.revision ?? -1);
     const record: MoveRecord = {
       ...{ from, to: relayId, startedAt: core.clock.milliseconds(), step: moveSteps[0] },
+      ...(other !== undefined && { replaced: other.to }),
       ...(floor >= 0 && { floor }),
       ...{ isRouteSent: false, isReplicated: false },
     };
@@ -190,8 +191,8 @@ class HomeMove {
       if (!isClientError(error)) throw error;
     }
     const home = await homeRelay(core, core.account);
-    if (home === record.from) {
-      await this.#store(record, { ...record, step: 'stage' });
+    if (home === record.from || home === record.replaced) {
+      await this.#store(record, { ...record, from: home, step: 'stage' });
       return;
     }
     await this.#store(record, undefined);

@@ -26,7 +26,8 @@ export class MovedRoute {
   readonly #signer: AccountSigner;
   readonly #signal: AbortSignal;
   #restarts = 0;
-  #wasSent = false;
+  /** Whether the route was signed or sent by this run, so that its outcome is not unknown yet. */
+  #isOwn = false;
 
   constructor(
     core: AccountCore,
@@ -48,6 +49,7 @@ export class MovedRoute {
       await storeMove(tx, record, { ...record, step: 'publish', isRouteSent: true });
     };
     await makeRouteDraft(this.#core, this.connection, { signer: this.#signer, inTransaction });
+    this.#isOwn = true;
   }
 
   /**
@@ -58,7 +60,7 @@ export class MovedRoute {
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    */
   async publish(record: MoveRecord): Promise<void> {
-    if (!this.#wasSent) await this.#ask(record);
+    if (!this.#isOwn) await this.#ask(record);
     let outcome = await this.#outcome(record);
     if (outcome.kind === 'open') {
       const { draft } = outcome;
@@ -92,7 +94,7 @@ export class MovedRoute {
   }
 
   async #send(draft: AccountRoute): Promise<void> {
-    this.#wasSent = true;
+    this.#isOwn = true;
     const act = { signer: this.#signer, signal: this.#signal };
     await publishRoute(this.#core, this.connection, { draft, ...act });
   }

@@ -35,7 +35,9 @@ export interface MoveRecord {
   readonly step: MoveStep;
   /** The state that is staged, and the revision that it replaces. Stored before it is sent. */
   readonly staged?: { readonly state: AccountDeviceState; readonly replaces: number };
-  /** A revision that was signed for another relay; new states are above it. */
+  /** The relay of a move that this one replaces; the account may be at home there. */
+  readonly replaced?: string;
+  /** A revision that was signed for that relay; new states are above it. */
   readonly floor?: number;
   /** Whether the route may have been sent, so that it may be in force. */
   readonly isRouteSent: boolean;
