@@ -1,5 +1,6 @@
 /** Three relays that federate, and accounts whose homes are on any of them. */
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { staticRegistry } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { afterAll, beforeAll } from 'vitest';
@@ -27,6 +28,11 @@ export class RelaysWithClients implements AsyncDisposable {
   readonly clock = new LeapingClock();
   readonly #parts = new AsyncDisposableStack();
   #network: DevNetwork | undefined;
+
+  /** The folder of the network. */
+  get folder(): string {
+    return dirname(this.network.registryFile);
+  }
 
   async start(): Promise<void> {
     const { path } = this.#parts.use(temporaryFolder());

@@ -11,9 +11,9 @@ interface Ran {
 /** Runs the command for one account in a folder of its own. */
 export class Person {
   readonly folder: string;
-  readonly #world: RelayWithClients;
+  readonly #world: Pick<RelayWithClients, 'folder'>;
 
-  constructor(world: RelayWithClients, name: string) {
+  constructor(world: Pick<RelayWithClients, 'folder'>, name: string) {
     this.#world = world;
     this.folder = join(world.folder, 'people', name);
   }
