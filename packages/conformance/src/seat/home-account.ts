@@ -33,9 +33,12 @@ export class HomeAccount {
     this.route = parts.route;
   }
 
-  /** Makes an account with one device and a public profile. */
-  static async create(network: Network, relay: RelaySigner): Promise<HomeAccount> {
-    const account = new Account(network);
+  /** Makes an account with one device and a public profile; by default with new keys. */
+  static async create(
+    network: Network,
+    relay: RelaySigner,
+    account = new Account(network),
+  ): Promise<HomeAccount> {
     const devices = [await account.device()];
     const profile = publicProfile(devices[0] as Device);
     const state = await account.state(devices);

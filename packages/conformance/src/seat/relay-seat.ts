@@ -54,6 +54,8 @@ export interface SeatOptions {
   readonly without?: 'rpc' | 'dht';
   /** Whether its descriptor is not to be had over HTTPS: others learn of it by handshake alone. */
   readonly isHidden?: boolean;
+  /** The peer key, by default a new one. */
+  readonly identity?: PeerIdentity;
 }
 
 export interface SeatParts {
@@ -94,7 +96,7 @@ export class RelaySeat implements AsyncDisposable {
   /** Descriptors that the relay under test sent in handshakes. */
   readonly seen: RemotePeer[] = [];
   /** The peer key; a check may take another one before it calls {@link listen} again. */
-  identity: PeerIdentity = ed25519Identity(randomBytes(32));
+  identity: PeerIdentity;
   /** Text of the descriptor that is served over HTTPS. */
   served = '';
   /** Text of the descriptor that is sent in handshakes; the served one if absent. */
@@ -110,7 +112,8 @@ export class RelaySeat implements AsyncDisposable {
     const { network, name, server } = parts;
     this.signer = accountSigner(network, nodeRandom(32));
     this.relayId = deriveRelayId(network, this.signer.publicKey);
-    const { isHidden = false } = options;
+    const { isHidden = false, identity = ed25519Identity(randomBytes(32)) } = options;
+    this.identity = identity;
     this.endpoint = server.add(name, () => (isHidden ? undefined : this.served));
     this.service = new RelayService(network);
     this.dht = new DhtService(network, this.service.homes);

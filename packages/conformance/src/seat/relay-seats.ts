@@ -17,6 +17,9 @@ export interface RelaySeatsOptions extends ServerOptions {
 /** As many as a relay waits for, if it waits for a fixed number of replicas of a few. */
 const residents = 3;
 
+/** More than a bucket of 20 has, so that a relay has to choose which relays it asks and names. */
+const crowd = 22;
+
 /**
  * Makes relays of the kit, as many as the checks need: a relay that misbehaved in one check must not
  * be refused in the next.
@@ -33,6 +36,7 @@ export class RelaySeats implements AsyncDisposable {
   readonly #own = new Set<string>();
   readonly #server: DescriptorServer;
   #residents: Promise<readonly RelaySeat[]> | undefined;
+  #crowd: Promise<readonly RelaySeat[]> | undefined;
   #next = 1;
 
   private constructor(options: RelaySeatsOptions, server: DescriptorServer) {
@@ -72,6 +76,27 @@ export class RelaySeats implements AsyncDisposable {
     return await this.#residents;
   }
 
+  /**
+   * Returns the residents, and so many relays more that the relay under test has to choose among
+   * them; from the first call on they are in the registry too. All are connected with it.
+   */
+  async crowd(target: RelayDescriptor): Promise<readonly RelaySeat[]> {
+    this.#crowd ??= this.#openConnected(target);
+    return [...(await this.residents(target)), ...(await this.#crowd)];
+  }
+
+  /** Returns the relays that {@link residents} and {@link crowd} have opened so far. */
+  async lasting(target: RelayDescriptor): Promise<readonly RelaySeat[]> {
+    return this.#crowd === undefined ? await this.residents(target) : await this.crowd(target);
+  }
+
+  async #openConnected(target: RelayDescriptor): Promise<readonly RelaySeat[]> {
+    const opened = await Promise.all(Array.from({ length: crowd }, () => this.#open(target, {})));
+    const all = [...(await this.residents(target)), ...opened];
+    await Promise.all(all.map((relay) => relay.connect()));
+    return opened;
+  }
+
   async #open(target: RelayDescriptor, options: SeatOptions): Promise<RelaySeat> {
     const name = `relay-${this.#next}`;
     this.#next += 1;
@@ -95,8 +120,10 @@ export class RelaySeats implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    const opened = (await this.#residents?.catch(() => [])) ?? [];
-    for (const resident of opened) await resident[Symbol.asyncDispose]();
+    for (const opened of [this.#residents, this.#crowd]) {
+      const relays = (await opened?.catch(() => [])) ?? [];
+      await Promise.all(relays.map((relay) => relay[Symbol.asyncDispose]()));
+    }
     await this.#server[Symbol.asyncDispose]();
   }
 }

@@ -14,12 +14,12 @@ import {
 } from './lookup-fixture.ts';
 import { another, routeFaults } from './route-faults.ts';
 
-const lookups = relayChecksOf('dht.lookup');
+const answers = relayChecksOf('dht.answers');
 
 const { getValue, findNode, putValue } = kadTypes;
 
 for (const [word, make] of Object.entries(routeFaults)) {
-  lookups.check(
+  answers.check(
     `drops-${word}`,
     { source: '07 §B7, §B10', title: `uses no route with ${word} that a relay returns` },
     async (context) => {
@@ -70,7 +70,7 @@ async function foreign({ context, seat }: LookupFixture) {
 }
 
 for (const [word, make] of Object.entries(wrongReplies)) {
-  lookups.check(
+  answers.check(
     `drops-an-answer-with-${word}`,
     { source: '07 §B6, §B7', title: `uses no answer to GET_VALUE with ${word}` },
     async (context) => {
@@ -98,7 +98,7 @@ const failures: Readonly<Record<string, () => ReplyToRequest | Promise<ReplyToRe
 const tooMany = 5;
 
 for (const [word, fail] of Object.entries(failures)) {
-  lookups.check(
+  answers.check(
     `past-a-relay-that-${word}`,
     { source: '07 §B6', title: `finds routes although one relay ${word}, and asks it in no loop` },
     async (context) => {
@@ -119,7 +119,7 @@ for (const [word, fail] of Object.entries(failures)) {
 /** Seconds that a relay may need until it asks for an unknown account once more. */
 const askedAgain = 60;
 
-lookups.check(
+answers.check(
   'recovers',
   { source: '07 §B6, §B15', title: 'finds a route when the relays that have it answer again' },
   async (context) => {
@@ -143,4 +143,4 @@ lookups.check(
   },
 );
 
-export const dhtAnswerChecks = lookups.list;
+export const dhtAnswerChecks = answers.list;

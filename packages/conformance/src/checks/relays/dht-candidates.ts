@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { ed25519Identity } from '@posthouse/peer';
 import { encodeMultiaddr, type KadPeer, kadTypes } from '@posthouse/protocol/federation';
-import { assertConforms } from '../../assert.ts';
+import { assertConforms, assertEqual } from '../../assert.ts';
 import { unixSeconds } from '../../fixtures/account.ts';
 import { tampered } from '../../fixtures/tampered.ts';
 import type { RelaySeat, SeatOptions } from '../../seat/relay-seat.ts';
@@ -12,13 +12,53 @@ import {
   expectResolved,
   hiddenSeat,
   type LookupFixture,
-  openLookup,
+  openCrowd,
 } from './lookup-fixture.ts';
 import { another } from './route-faults.ts';
 
 const candidates = relayChecksOf('dht.candidates');
 
 const { getValue, findNode } = kadTypes;
+
+candidates.check(
+  'found',
+  {
+    source: '07 §B4, §B15',
+    title: 'asks a candidate of which it knows only Peer ID and address, by handshake alone',
+    isAlone: true,
+  },
+  async (context) => {
+    const fixture = await openCrowd(context);
+    const { seat, home } = fixture;
+    const hidden = await hiddenSeat(fixture);
+    seat.dht.nameCloser(home.id, [hidden.kadPeer]);
+    hidden.dht.hold(home.route);
+    await expectResolved(fixture, home.route, 'the route that only the candidate has');
+    assertEqual(hidden.dht.malformed.length, 0, 'malformed requests of the relay');
+  },
+);
+
+candidates.check(
+  'to-the-last',
+  {
+    source: '07 §B7, §B11',
+    title: 'completes a lookup: the highest revision wins, though only the last candidate has it',
+    isAlone: true,
+  },
+  async (context) => {
+    const fixture = await openCrowd(context);
+    const { seat, home } = fixture;
+    const chain = [seat, await hiddenSeat(fixture), await hiddenSeat(fixture)];
+    const routes = [home.route, await another(fixture)];
+    routes.push(await another(fixture, { revision: home.route.revision + 2 }));
+    for (const [index, one] of chain.entries()) {
+      const next = chain[index + 1];
+      if (next !== undefined) one.dht.nameCloser(home.id, [next.kadPeer]);
+      one.dht.hold(routes[index] as (typeof routes)[0]);
+    }
+    await expectResolved(fixture, routes[2] as (typeof routes)[0], 'the route of the last one');
+  },
+);
 
 /** Candidates that must not be asked, each with a fault of its own. */
 interface Impostor {
@@ -68,11 +108,11 @@ const impostors: Readonly<Record<string, Impostor>> = {
 for (const [word, { options = {}, fault, named }] of Object.entries(impostors)) {
   candidates.check(
     `not-one-that-${word}`,
-    { source: '07 §B4, §B7', title: `sends no request to a candidate that ${word}` },
+    { source: '07 §B4, §B7', title: `sends no request to a candidate that ${word}`, isAlone: true },
     async (context) => {
-      const fixture = await openLookup(context);
+      const fixture = await openCrowd(context);
       const { seat, home } = fixture;
-      const hidden = await hiddenSeat(context, options);
+      const hidden = await hiddenSeat(fixture, options);
       await fault?.(hidden, fixture);
       const peer = named?.(hidden) ?? hidden.kadPeer;
       seat.dht.nameCloser(home.id, [peer]);
@@ -93,6 +133,7 @@ async function expectUnnamed({ seat }: LookupFixture, peers: readonly KadPeer[])
     const isNamed = (reply?.closerPeers ?? []).some((one) => Buffer.compare(one.id, id) === 0);
     assertConforms(!isNamed, 'FIND_NODE names no peer that was not authenticated');
   }
+  connection.connection.close('done');
 }
 
 const inventedPeer = (addrs: readonly Uint8Array[]): KadPeer => ({
@@ -127,9 +168,13 @@ const lies: Readonly<Record<string, (fixture: LookupFixture) => readonly KadPeer
 for (const [word, lie] of Object.entries(lies)) {
   candidates.check(
     `past-${word}`,
-    { source: '07 §B4, §B7', title: `finds routes although an answer names ${word}` },
+    {
+      source: '07 §B4, §B7',
+      title: `finds routes although an answer names ${word}`,
+      isAlone: true,
+    },
     async (context) => {
-      const fixture = await openLookup(context);
+      const fixture = await openCrowd(context);
       const { seat, other, home } = fixture;
       const peers = lie(fixture);
       seat.dht.nameCloser(home.id, peers);
@@ -146,11 +191,11 @@ for (const [word, lie] of Object.entries(lies)) {
 
 candidates.check(
   'not-of-other-protocols',
-  { source: '07 §A9', title: 'sends no request to a candidate without relay RPC' },
+  { source: '07 §A9', title: 'sends no request to a candidate without relay RPC', isAlone: true },
   async (context) => {
-    const fixture = await openLookup(context);
+    const fixture = await openCrowd(context);
     const { seat, home } = fixture;
-    const hidden = await hiddenSeat(context, { without: 'rpc' });
+    const hidden = await hiddenSeat(fixture, { without: 'rpc' });
     seat.dht.nameCloser(home.id, [hidden.kadPeer]);
     seat.dht.hold(home.route);
     hidden.dht.hold(await another(fixture));

@@ -2,9 +2,11 @@ import { admissionChecks } from './admission.ts';
 import { deliverChecks } from './deliver.ts';
 import { dhtAnswerChecks } from './dht-answers.ts';
 import { dhtCandidateChecks } from './dht-candidates.ts';
+import { dhtCrowdChecks } from './dht-crowd.ts';
 import { dhtLookupChecks } from './dht-lookup.ts';
 import { dhtMessageChecks } from './dht-messages.ts';
 import { dhtPeerChecks } from './dht-peers.ts';
+import { dhtPublicationChecks } from './dht-publication.ts';
 import { dhtRouteChecks } from './dht-routes.ts';
 import { dialChecks } from './dials.ts';
 import { envelopeChecks } from './envelopes.ts';
@@ -29,7 +31,7 @@ export const relayToRelayChecks = [
   ...dhtPeerChecks,
   ...dhtLookupChecks,
   ...dhtAnswerChecks,
-  ...dhtCandidateChecks,
+  ...dhtPublicationChecks,
   ...envelopeChecks,
   ...homeQueryChecks,
   ...deliverChecks,
@@ -39,4 +41,6 @@ export const relayToRelayChecks = [
   ...sourceDeliverChecks,
   ...messagePeriodChecks,
   ...restartChecks,
+  ...dhtCrowdChecks,
+  ...dhtCandidateChecks,
 ];

@@ -1,8 +1,13 @@
+import { randomBytes } from 'node:crypto';
+import { ed25519Identity } from '@posthouse/peer';
 import type { FinalRoute } from '@posthouse/protocol';
+import { compareDistance, deriveRouteKey, dhtDistance } from '@posthouse/protocol/federation';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { assertConforms, assertEqual } from '../../assert.ts';
 import type { TestContext } from '../../fixtures/test-context.ts';
 import { HomeAccount } from '../../seat/home-account.ts';
 import type { RelaySeat, SeatOptions } from '../../seat/relay-seat.ts';
+import { byDistance } from './nearest.ts';
 import type { RouteFixture } from './route-faults.ts';
 
 /** A lookup by the relay under test: it has never seen the account. */
@@ -20,15 +25,34 @@ export async function openLookup(context: TestContext): Promise<LookupFixture> {
 }
 
 /**
- * Makes relays that the relay under test cannot reach by its registry, as their descriptors are not
- * to be had over HTTPS: it has to learn their addresses from others, and to authenticate them by
- * handshake alone (07 §B4).
+ * A lookup in a network of so many relays that not all are asked. The account's home, and the other
+ * relay, are the nearest to the key.
+ */
+export async function openCrowd(context: TestContext): Promise<LookupFixture> {
+  const crowd = await context.crowd();
+  const account = context.account();
+  const key = deriveRouteKey(context.network, account.id);
+  const [seat, other] = byDistance(key, crowd) as [RelaySeat, RelaySeat];
+  return { context, seat, other, home: await HomeAccount.create(context.network, seat, account) };
+}
+
+/**
+ * Makes a relay that the relay under test cannot reach by its registry, as its descriptor is not to
+ * be had over HTTPS: it has to learn the address from another relay, and to authenticate this one by
+ * handshake alone (07 §B4). It is nearer to the key of the account than the home relay is.
  */
 export async function hiddenSeat(
-  context: TestContext,
+  { context, seat, home }: LookupFixture,
   options: SeatOptions = {},
 ): Promise<RelaySeat> {
-  return await context.seat({ isHidden: true, ...options });
+  const key = deriveRouteKey(context.network, home.id);
+  const distance = (peer: Uint8Array) => dhtDistance(nodePrimitives, key, peer);
+  const limit = distance(seat.identity.peerId);
+  for (;;) {
+    const identity = ed25519Identity(randomBytes(32));
+    if (compareDistance(distance(identity.peerId), limit) > 0) continue;
+    return await context.seat({ isHidden: true, identity, ...options });
+  }
 }
 
 /** Resolves the account's route as a client without a session, and asserts which one is found. */
