@@ -1,10 +1,12 @@
 /** Faults of the relay DHT. */
-import { kadTypes } from '@posthouse/protocol/federation';
+import { type KadPeer, kadTypes, RoutingTable } from '@posthouse/protocol/federation';
+import { nodePrimitives } from '@posthouse/protocol/node';
 import { answeringFromMemory } from './calls.ts';
-import type { SeededFault } from './replace.ts';
+import { changingWire } from './questions.ts';
+import { all, replace, type SeededFault } from './replace.ts';
 import { answeringDht } from './streams.ts';
 
-const { putValue, getValue } = kadTypes;
+const { putValue, getValue, findNode } = kadTypes;
 const keyOf = (bytes: Uint8Array | undefined) => Buffer.from(bytes ?? []).toString('hex');
 
 /** Returns the first value of each key that a relay was sent, whatever came after. */
@@ -20,6 +22,42 @@ function servingFirstValues(): Disposable {
     return Promise.resolve({ type, key, record: { key, value } });
   });
 }
+
+/** Names every peer once more that it named before. */
+function namingForGood(): Disposable {
+  const named = new Map<string, KadPeer>();
+  return answeringDht(async (_request, honest) => {
+    const reply = await honest();
+    for (const peer of reply.closerPeers ?? []) named.set(keyOf(peer.id), peer);
+    return { ...reply, closerPeers: [...named.values()] };
+  });
+}
+
+/** Names the peers that the answers of others name. */
+function namingCandidates(): Disposable {
+  const candidates: KadPeer[] = [];
+  return all(
+    changingWire({
+      reply: (reply) => {
+        candidates.push(...(reply.closerPeers ?? []));
+        return reply;
+      },
+    }),
+    answeringDht(async (_request, honest) => {
+      const reply = await honest();
+      return { ...reply, closerPeers: [...candidates, ...(reply.closerPeers ?? [])] };
+    }),
+  );
+}
+
+const isJson = (bytes: Uint8Array | undefined) => {
+  try {
+    JSON.parse(Buffer.from(bytes ?? []).toString());
+    return true;
+  } catch {
+    return false;
+  }
+};
 
 export const dhtFaults: readonly SeededFault[] = [
   {
@@ -60,5 +98,72 @@ export const dhtFaults: readonly SeededFault[] = [
     fault: 'serves an account on after it has left',
     check: 'dht.routes/leave',
     seed: () => answeringFromMemory('device.status'),
+  },
+  {
+    fault: 'echoes a record that is no JSON',
+    check: 'dht.messages/refused-value-with-no-json',
+    seed: () =>
+      answeringDht((request) =>
+        request.type === putValue && !isJson(request.record?.value)
+          ? Promise.resolve(request)
+          : undefined,
+      ),
+  },
+  {
+    fault: 'answers one request on a stream',
+    check: 'dht.messages/several-on-a-stream',
+    seed: () => answeringDht((_request, honest) => honest(), { most: 1 }),
+  },
+  {
+    fault: 'answers FIND_NODE for keys of 32 bytes alone',
+    check: 'dht.peers/any-key-of-33-bytes',
+    seed: () =>
+      answeringDht(({ type, key }) =>
+        type === findNode && key?.length !== 32
+          ? Promise.reject(new TypeError('reset'))
+          : undefined,
+      ),
+  },
+  {
+    fault: 'answers FIND_NODE with the record of the key',
+    check: 'dht.peers/no-record',
+    seed: () =>
+      answeringDht(({ type, key }, honest) =>
+        type === findNode && key !== undefined
+          ? honest().then((reply) => ({ ...reply, record: { key, value: new Uint8Array([0x7b]) } }))
+          : undefined,
+      ),
+  },
+  {
+    fault: 'names suspended relays on',
+    check: 'dht.peers/forgets-suspended',
+    seed: namingForGood,
+  },
+  {
+    fault: 'names the old Peer ID of a relay in addition to the new one',
+    check: 'dht.peers/rebinding',
+    seed: namingForGood,
+  },
+];
+
+/** Faults that show in a network of many relays, which stays so for the rest of a run. */
+export const namingFaults: readonly SeededFault[] = [
+  {
+    fault: 'maps lookup inputs to other positions than the SHA-256 of their bytes',
+    check: 'dht.peers/nearest',
+    seed: () =>
+      replace(
+        RoutingTable.prototype,
+        'closest',
+        (original) =>
+          function (this: RoutingTable, raw, count) {
+            return original.call(this, nodePrimitives.sha256(raw), count);
+          },
+      ),
+  },
+  {
+    fault: 'names peers that it has not authenticated',
+    check: 'dht.candidates/past-invented-relays',
+    seed: namingCandidates,
   },
 ];

@@ -6,7 +6,7 @@ import { type EligiblePeer, peerOf } from '../../../relay/src/federation/verify-
 import { all, replace, type SeededFault } from './replace.ts';
 
 /** Admits relays that fail these checks alone. */
-function admittingWithout(...checks: readonly PeerCheck[]): Disposable {
+export function admittingWithout(...checks: readonly PeerCheck[]): Disposable {
   const admitted = new Map<string, EligiblePeer>();
   return all(
     replace(

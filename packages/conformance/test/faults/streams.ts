@@ -61,15 +61,20 @@ export function servingRpc(serve: Serve): Disposable {
 
 const bounds = { peers: 100, addresses: 8 };
 
-/** Answers DHT requests; `undefined` lets the relay answer. */
+/**
+ * Answers DHT requests; `undefined` lets the relay answer.
+ *
+ * @param options.most requests of one stream that are answered
+ */
 export function answeringDht(
   answer: (
     request: KadMessage,
     honest: () => Promise<KadMessage>,
   ) => Promise<KadMessage> | undefined,
+  { most = Number.POSITIVE_INFINITY }: { readonly most?: number } = {},
 ): Disposable {
   return servingDht(async (stream, serve) => {
-    for (;;) {
+    for (let count = 0; count < most; count += 1) {
       const frame = await stream.readFrame();
       if (frame === undefined) return;
       const request = decodeKadMessage(frame, bounds);
