@@ -6,7 +6,6 @@ import {
   deviceSigner,
   encodeBase64url,
   type Network,
-  type Registry,
   signingDevice,
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
@@ -39,6 +38,7 @@ import {
 import { deviceKeyBytes, requireAccountKey, storedAccountKey } from './accounts/stored-keys.ts';
 import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
 import { Discovery } from './connect/discovery.ts';
+import { openRegistry, type RegistrySource } from './connect/registry.ts';
 import { RelayConnection } from './connect/relay-connection.ts';
 import { deviceIdentity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
@@ -53,7 +53,8 @@ import { enqueueTask } from './sync/tasks.ts';
 /** Everything a client needs; nothing is taken from globals. */
 export interface ClientOptions {
   readonly network: Network;
-  readonly registry: Registry;
+  /** The list of relays: an object, or the nodes of the chain that has it (07 §A6). */
+  readonly registry: RegistrySource;
   readonly transport: Transport;
   /** Stays open when the client is closed; its owner closes it. */
   readonly store: Store;
@@ -104,7 +105,8 @@ export class Client implements AsyncDisposable {
   /**
    * Opens a client and binds its store to the network. No relay is called.
    *
-   * @throws ClientError `store_mismatch` for the store of another network
+   * @throws ClientError `store_mismatch` for the store of another network; ProtocolError
+   *   `bad_request` for nodes of the chain that cannot be used
    * @example
    * import { Client, MemoryStore, webTransport } from '@posthouse/client';
    * import { staticRegistry } from '@posthouse/protocol';
@@ -113,9 +115,10 @@ export class Client implements AsyncDisposable {
    * await using opened = await Client.open({ network, registry, transport: webTransport, store });
    */
   static async open(options: ClientOptions): Promise<Client> {
-    const { network, registry, transport, store } = options;
+    const { network, transport, store } = options;
     const { clock = systemClock, random = webRandom, prefer = 'websocket' } = options;
     const { retry = defaultRetry, timeout } = options;
+    const registry = openRegistry(options.registry, { network, transport, store, clock });
     await bindStore(network, store);
     const discovery = new Discovery({ network, registry, transport, store, clock });
     const parts = { network, discovery, transport, clock, random };

@@ -1,9 +1,11 @@
 /** The neutral entry runs in a browser: nothing of Node may be in it. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { RelayEntry } from '@posthouse/protocol';
 import { build } from 'esbuild';
 import { chromium } from 'playwright-core';
 import { expect, test } from 'vitest';
+import { FakeNode } from '../../protocol/test/registry-chain/fake-node.ts';
 import { network, RelayWithClients } from './support/relay-with-clients.ts';
 
 const chromiumPath = '/usr/bin/chromium';
@@ -17,7 +19,7 @@ const program = `
     const network = new Network({ context, primitives: noblePrimitives });
     const client = await Client.open({
       network,
-      registry: staticRegistry(network, registry),
+      registry: 'nodes' in registry ? registry : staticRegistry(network, registry),
       transport: webTransport,
       store: new MemoryStore(),
       prefer,
@@ -29,6 +31,14 @@ const program = `
     return { status: sent.status, texts: messages.map((row) => row.content.body.text) };
   };
 `;
+
+function register({ contract }: FakeNode, relays: readonly RelayEntry[]): void {
+  contract.fee = 0;
+  for (const { relay_id: relayId, endpoint } of relays) {
+    const signers = [{ account: relayId, scopes: 'CalledByEntry' }];
+    contract.execute({ method: 'registerRelay', args: [relayId, endpoint], signers });
+  }
+}
 
 async function bundle(): Promise<{ text: string; inputs: string[] }> {
   const { outputFiles, metafile } = await build({
@@ -50,7 +60,7 @@ test('the neutral entry bundles for a browser, without Node, ws or commander', a
 });
 
 test.skipIf(!existsSync(chromiumPath))(
-  'a page of any origin sets an account up and uses it, over either transport',
+  'a page of any origin sets an account up and uses it, over either transport; 07 §A6: through nodes of the chain too',
   async () => {
     await using world = await RelayWithClients.start();
     const browser = await chromium.launch({
@@ -60,9 +70,17 @@ test.skipIf(!existsSync(chromiumPath))(
     try {
       const page = await browser.newPage();
       await page.addScriptTag({ content: (await bundle()).text });
-      const file = readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8');
-      for (const prefer of ['websocket', 'http']) {
-        const given = { context: network.context, registry: JSON.parse(file), prefer };
+      const file = JSON.parse(
+        readFileSync(join(world.folder, 'relay', 'registry.json'), 'utf8'),
+      ) as { relays: RelayEntry[] };
+      await using node = await FakeNode.start(network.context);
+      register(node, file.relays);
+      for (const [prefer, registry] of [
+        ['websocket', file],
+        ['http', file],
+        ['http', { nodes: [node.url] }],
+      ] as const) {
+        const given = { context: network.context, registry, prefer };
         expect(await page.evaluate(`run(${JSON.stringify(given)})`)).toEqual({
           status: 'target_accepted',
           texts: ['from a page'],

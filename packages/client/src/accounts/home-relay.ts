@@ -1,5 +1,5 @@
 /** The account's home relay, and finding it again after another device moved it. */
-import type { FinalRoute } from '@posthouse/protocol';
+import { activeRelays, type FinalRoute } from '@posthouse/protocol';
 import { callWithoutSession } from '../connect/unauthenticated-call.ts';
 import type { Core } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
@@ -42,7 +42,7 @@ export async function refreshHome(
   const known = await core.store.read((tx) => usableRoute(core, tx, account));
   let same = 0;
   let cause: unknown;
-  for await (const relayId of activeRelays(core, known?.relay_id)) {
+  for await (const relayId of relaysToAsk(core, { first: known?.relay_id, signal })) {
     try {
       const route = await resolveRouteAt(core, relayId, { account, signal });
       if (known === undefined || route.revision > known.revision) return route;
@@ -61,13 +61,13 @@ export async function refreshHome(
 }
 
 /** Lists the registry's active relays, one of them first. */
-async function* activeRelays(
+async function* relaysToAsk(
   { registry }: Core,
-  first: string | undefined,
+  { first, signal }: { readonly first: string | undefined; readonly signal: AbortSignal },
 ): AsyncGenerator<string> {
   if (first !== undefined) yield first;
-  for await (const { relay_id: relayId, status } of registry.listRelays()) {
-    if (status === 'active' && relayId !== first) yield relayId;
+  for (const { relay_id: relayId } of await activeRelays(registry, { signal })) {
+    if (relayId !== first) yield relayId;
   }
 }
 

@@ -2,6 +2,7 @@
 import {
   type AccountDeviceState,
   type AccountSigner,
+  activeRelays,
   currentDevices,
   type DeviceCertificate,
   deriveDeviceId,
@@ -175,8 +176,8 @@ async function existingRoute(core: Core, options: SetUpOptions): Promise<FinalRo
   const chosen = options.relayId ?? (await anyRelay(core, options.signal));
   const route = await routeKnownTo(core, chosen, options);
   if (route !== undefined || options.isNewKey === true) return route;
-  for await (const { relay_id: relayId, status } of core.registry.listRelays()) {
-    if (status !== 'active' || relayId === chosen) continue;
+  for (const { relay_id: relayId } of await activeRelays(core.registry, options)) {
+    if (relayId === chosen) continue;
     try {
       const found = await routeKnownTo(core, relayId, options);
       if (found !== undefined) return found;

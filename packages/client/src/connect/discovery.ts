@@ -1,4 +1,5 @@
 import {
+  activeRelays,
   checkDescriptorStatus,
   checkRelayEntry,
   descriptorAddresses,
@@ -67,7 +68,7 @@ export class Discovery {
    * @throws RelayUnreachable, RelayMisbehaviour
    */
   async find(relayId: string, signal: AbortSignal): Promise<VerifiedRelay> {
-    const entry = await this.#parts.registry.getRelay(relayId);
+    const entry = await this.#parts.registry.getRelay(relayId, signal);
     signal.throwIfAborted();
     if (entry === undefined)
       throw new ClientError(
@@ -92,10 +93,8 @@ export class Discovery {
    * @throws ClientError `no_relay`, with the last failure as its cause
    */
   async choose(signal: AbortSignal, shuffle: <T>(items: T[]) => T[]): Promise<VerifiedRelay> {
-    const candidates: string[] = [];
-    for await (const entry of this.#parts.registry.listRelays()) {
-      if (entry.status === 'active') candidates.push(entry.relay_id);
-    }
+    const entries = await activeRelays(this.#parts.registry, { signal });
+    const candidates = entries.map((entry) => entry.relay_id);
     let cause: unknown;
     for (const relayId of shuffle(candidates)) {
       try {

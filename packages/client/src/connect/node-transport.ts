@@ -1,3 +1,4 @@
+import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { limits } from '@posthouse/protocol';
@@ -22,6 +23,8 @@ export interface NodeTransportOptions {
 export class NodeTransport implements Transport, Disposable {
   readonly #ca: { readonly ca?: string };
   readonly #agent: Agent;
+  /** For nodes of the chain on this machine; relays have HTTPS addresses only. */
+  readonly #plain = new HttpAgent({ keepAlive: true });
 
   constructor({ ca }: NodeTransportOptions = {}) {
     this.#ca = ca === undefined ? {} : { ca };
@@ -36,17 +39,19 @@ export class NodeTransport implements Transport, Disposable {
         else if (cause instanceof RelayMisbehaviour) reject(cause);
         else reject(unreachable(url, { outcomeUnknown: sent, cause }));
       };
-      const request = httpsRequest(url, {
+      const isPlain = url.startsWith('http:');
+      const request = (isPlain ? httpRequest : httpsRequest)(url, {
         method: verb,
         // Without this header a server may choose any coding (RFC 9110 §12.5.3). Node frames the
         // bodies of most verbs by itself, but not those of DELETE.
         headers: { 'accept-encoding': 'identity', ...headers, ...lengthOf(body) },
-        agent: this.#agent,
+        agent: isPlain ? this.#plain : this.#agent,
         signal,
       });
       request.on('socket', (socket) => {
         // Before the TLS handshake ended nothing of the request can have reached the relay.
         if (!socket.connecting) sent = true;
+        else if (isPlain) socket.once('connect', () => (sent = true));
         else (socket as TLSSocket).once('secureConnect', () => (sent = true));
       });
       request.on('error', fail);
@@ -110,6 +115,7 @@ export class NodeTransport implements Transport, Disposable {
   /** Closes idle connections. */
   [Symbol.dispose](): void {
     this.#agent.destroy();
+    this.#plain.destroy();
   }
 }
 

@@ -72,7 +72,9 @@ export async function withClient<T>(
   const { folder, environment } = context;
   prepareFolder(folder);
   const network = networkOf(settings);
-  const registry = registryOf(network, settings.registry);
+  // Nodes of the chain have certificates of public authorities, whatever the relays have.
+  using toNodes = new NodeTransport();
+  const registry = registryOf(network, settings.registry, toNodes);
   const ca = settings.ca === undefined ? {} : { ca: readText(settings.ca) };
   using transport = new NodeTransport(ca);
   await using store = SqliteStore.open(join(folder, 'store.sqlite'));

@@ -3,23 +3,29 @@ import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'n
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import {
+  ChainRegistry,
+  checkRegistryNodes,
   checkSchema,
   Network,
   ProtocolError,
   type Registry,
+  RegistryNodes,
   type Static,
   staticRegistry,
   Type,
 } from '@posthouse/protocol';
 import { JsonError, parseJson } from '@posthouse/protocol/json';
 import { nodePrimitives } from '@posthouse/protocol/node';
+import { nodePost } from '../connect/registry.ts';
+import type { Transport } from '../connect/transport.ts';
 import { UsageError } from './exit.ts';
 
 /** What `setup` writes, so that later commands need no flags. Paths are absolute. */
 const Settings = Type.Object({
   network: Type.String(),
   service: Type.String(),
-  registry: Type.String(),
+  /** Path of a file, or nodes of the chain. */
+  registry: Type.Union([Type.String(), RegistryNodes]),
   ca: Type.Optional(Type.String()),
 });
 export type Settings = Static<typeof Settings>;
@@ -30,6 +36,8 @@ export interface GlobalOptions {
   readonly network?: string;
   readonly service?: string;
   readonly registry?: string;
+  readonly registryNode?: readonly string[];
+  readonly registryAgree?: '1' | '2';
   readonly ca?: string;
   readonly json?: boolean;
 }
@@ -92,10 +100,28 @@ export function mergedSettings(
   const given = {
     ...(options.network !== undefined && { network: options.network }),
     ...(options.service !== undefined && { service: options.service }),
-    ...(options.registry !== undefined && { registry: resolve(options.registry) }),
+    ...registryGiven(options),
     ...(options.ca !== undefined && { ca: resolve(options.ca) }),
   };
   return { ...stored, ...given };
+}
+
+/** Returns the registry that options name: a file, or nodes. @throws UsageError for both */
+function registryGiven({
+  registry,
+  registryNode: nodes = [],
+  registryAgree,
+}: GlobalOptions): Pick<Settings, 'registry'> | undefined {
+  if (nodes.length === 0) {
+    if (registryAgree !== undefined) throw new UsageError('--registry-agree needs --registry-node');
+    return registry === undefined ? undefined : { registry: resolve(registry) };
+  }
+  if (registry !== undefined) throw new UsageError('give either --registry or --registry-node');
+  const value = { nodes: [...nodes], agree: registryAgree === '2' ? 2 : 1 };
+  return orUsageError('--registry-node', () => {
+    checkRegistryNodes(value);
+    return { registry: value };
+  });
 }
 
 /** Reads a file as text. @throws UsageError if it cannot be read */
@@ -114,16 +140,31 @@ export function networkOf({ network, service }: Pick<Settings, 'network' | 'serv
   });
 }
 
-/** Reads a registry file. @throws UsageError */
-export function registryOf(network: Network, path: string): Registry {
-  const text = readText(path);
-  return orUsageError(path, () => staticRegistry(network, parseJson(text)));
+/**
+ * Opens the registry of the settings: reads a file, or uses nodes over the transport.
+ * @throws UsageError
+ */
+export function registryOf(
+  network: Network,
+  registry: Settings['registry'],
+  transport: Transport,
+): Registry {
+  if (typeof registry !== 'string') {
+    return new ChainRegistry({ ...registry, network, post: nodePost(transport) });
+  }
+  const text = readText(registry);
+  return orUsageError(registry, () => staticRegistry(network, parseJson(text)));
 }
 
-/** Reads the network context of a registry file. @throws UsageError */
-export function contextOfRegistry(path: string): string {
-  const text = readText(path);
-  return orUsageError(path, () => {
+/** Returns the network context of a registry file. @throws UsageError for nodes, which tell none */
+export function contextOfRegistry(registry: Settings['registry']): string {
+  if (typeof registry !== 'string') {
+    throw new UsageError(
+      '--registry-node needs --network neo:<magic>:<registry> from the operator',
+    );
+  }
+  const text = readText(registry);
+  return orUsageError(registry, () => {
     const value = parseJson(text);
     checkSchema(Type.Object({ context: Type.String() }), value);
     return value.context;

@@ -1,5 +1,5 @@
 /** Declares a command of `courier`: its options, and the session that its action gets. */
-import { Command } from 'commander';
+import { Command, Option } from 'commander';
 import {
   type AccountSession,
   type CliEnvironment,
@@ -21,6 +21,17 @@ export function baseCommand(signature: string, description: string): Command {
     .option('--network <context>', 'network context neo:<magic>:<registry>')
     .option('--service <word>', 'service word of the network')
     .option('--registry <file>', 'registry file')
+    .option(
+      '--registry-node <url>',
+      'node of the chain that has the registry (repeatable)',
+      several,
+    )
+    .addOption(
+      new Option('--registry-agree <count>', 'nodes that must agree on a relay').choices([
+        '1',
+        '2',
+      ]),
+    )
     .option('--ca <file>', 'certificate authority of the relays, PEM');
 }
 
@@ -69,4 +80,9 @@ export function onAccount<O>(
     const account = await session.client.account();
     await action({ ...session, account }, context);
   });
+}
+
+/** Collects the values of an option that may be given several times. */
+function several(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
 }

@@ -72,7 +72,8 @@ export function requestDeviceCommand(environment: CliEnvironment): Command {
 
 function newSettings(folder: string, options: GlobalOptions): Settings {
   const { network, service = 'svc', registry, ca } = mergedSettings(readSettings(folder), options);
-  if (registry === undefined) throw new UsageError('a new device needs --registry FILE');
+  if (registry === undefined)
+    throw new UsageError('a new device needs --registry FILE or --registry-node URL');
   const context = network ?? contextOfRegistry(registry);
   return { network: context, service, registry, ...(ca !== undefined && { ca }) };
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { decodeBase64url, type Network } from '@posthouse/protocol';
+import { activeRelays, decodeBase64url, type Network } from '@posthouse/protocol';
 import { decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
 import type { Command } from 'commander';
 import { withDeadline } from '../../connect/deadline.ts';
@@ -112,9 +112,12 @@ async function settingsFor(
   }
   const { network } = merged;
   if (options.relay?.startsWith('https://') !== true || network === undefined) {
-    throw new UsageError('setup needs --registry FILE, or --network CONTEXT with --relay URL');
+    throw new UsageError(
+      'setup needs --registry FILE, or --network CONTEXT with --registry-node URL or --relay URL',
+    );
   }
-  const settings = { ...common, network, registry: join(folder, 'registry.json') };
+  const path = join(folder, 'registry.json');
+  const settings = { ...common, network, registry: path };
   await trustRelay(settings, options.relay, environment.signal);
   return settings;
 }
@@ -123,7 +126,11 @@ async function settingsFor(
  * Writes a registry file for the relay at a URL. The relay's own claim of its ID is trusted this
  * once; from then on the client connects to this relay only.
  */
-async function trustRelay(settings: Settings, url: string, signal: AbortSignal): Promise<void> {
+async function trustRelay(
+  settings: Settings & { readonly registry: string },
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
   using transport = new NodeTransport(
     settings.ca === undefined ? {} : { ca: readText(settings.ca) },
   );
@@ -162,8 +169,9 @@ export async function relayIdOf(
 ): Promise<string | undefined> {
   if (relay?.startsWith('https://') !== true) return relay;
   const endpoint = relay.replace(/\/$/, '');
-  const registry = registryOf(networkOf(settings), settings.registry);
-  for await (const entry of registry.listRelays()) {
+  using toNodes = new NodeTransport();
+  const registry = registryOf(networkOf(settings), settings.registry, toNodes);
+  for (const entry of await activeRelays(registry)) {
     if (entry.endpoint.replace(/\/$/, '') === endpoint) return entry.relay_id;
   }
   throw new UsageError(`${option}: the registry has no relay at ${relay}: use one of its relays`);
