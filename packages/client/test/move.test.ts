@@ -22,6 +22,7 @@ beforeAll(async () => {
       dev: true,
       registry: join(world.folder, 'relay', 'registry.json'),
       listen: '127.0.0.1:0',
+      federation: { listen: '' },
       log: 'silent',
     },
     { clock: world.clock },

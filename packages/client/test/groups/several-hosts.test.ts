@@ -25,6 +25,7 @@ beforeAll(async () => {
       data: join(away.world.folder, 'home'),
       registry: join(away.world.folder, 'relay', 'registry.json'),
       listen: '127.0.0.1:0',
+      federation: { listen: '' },
       log: 'silent',
       host: { groups: true },
     },

@@ -87,6 +87,8 @@ export class RelayWithClients implements AsyncDisposable {
         data: join(this.folder, 'relay'),
         listen: '127.0.0.1:0',
         log: 'silent',
+        // Relays of a file do not reach each other: routes need no replicas.
+        federation: { listen: '' },
         ...config,
         limits: { ...generous, ...limits },
       },
