@@ -140,7 +140,12 @@ describe('two nodes that must agree', () => {
     const args = [relayId, 'https://other.example/svc/v1'];
     b.contract.execute({ method: 'updateRelayEndpoint', args, signers: own });
     await differs();
-    expect(differences).toEqual(Array(4).fill({ id: relayId, nodes: [a.url, b.url] }));
+    const record = a.contract.records.get(relayId);
+    if (record === undefined) throw new Error('it is not registered');
+    const endpoint = new TextEncoder().encode('https://other.example/svc/v1');
+    b.contract.records.set(relayId, { ...record, endpoint });
+    await differs();
+    expect(differences).toEqual(Array(5).fill({ id: relayId, nodes: [a.url, b.url] }));
     b.contract.records = new Map(a.contract.records);
     expect(await registry.getRelay(relayId)).toMatchObject({ status: 'active' });
   });

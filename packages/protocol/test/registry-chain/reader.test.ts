@@ -380,6 +380,14 @@ describe('07 §A6: the list', () => {
     expect(node.sessions.size).toBe(0);
   });
 
+  test('an inline list is read to the limit of items, malformed ones counted', async () => {
+    node.iterators = 'inline';
+    register(...Array.from({ length: 30 }, (_, index) => index));
+    expect(await ids(reader({ limits: { listItems: 29 } }))).toHaveLength(29);
+    expect(await ids(reader({ limits: { listItems: 30 } }))).toHaveLength(30);
+    expect(await ids(reader({ limits: { listItems: 31 } }))).toHaveLength(30);
+  });
+
   test('an iterator of endless small parts ends at the limit of requests', async () => {
     node.tamper = (method, result) => (method === 'traverseiterator' ? [null] : result);
     await rejects(listed(reader({ limits: { listRequests: 25 } })), 'incomplete_list');

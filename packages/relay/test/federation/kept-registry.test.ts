@@ -214,6 +214,23 @@ describe('while the registry cannot be read', () => {
     expect(registry.ageOf(id('1'))).toBe(600);
   });
 
+  test('a known relay does not wait for it: it is read again after 30 seconds', async () => {
+    source.entries = [entry('1')];
+    const registry = kept();
+    await registry.refresh();
+    source.isReachable = false;
+    clock.advance(60);
+    for (const seconds of [0, 29, 1]) {
+      clock.advance(seconds);
+      expect(await registry.current(id('1'), stranger)).toEqual(entry('1'));
+    }
+    expect(source.reads).toBe(2);
+    source.isReachable = true;
+    source.entries = [entry('1', 'suspended')];
+    clock.advance(30);
+    expect(await registry.current(id('1'), stranger)).toMatchObject({ status: 'suspended' });
+  });
+
   test('the loss and the end of it are reported once', async () => {
     const registry = kept();
     source.isReachable = false;

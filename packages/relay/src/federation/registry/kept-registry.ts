@@ -64,6 +64,8 @@ export class KeptRegistry implements Disposable {
   readonly #single: BoundedMap<string, KnownRecord>;
   #listing: Listing | undefined;
   #isLost = false;
+  /** Unix seconds of the last single read, if it failed. */
+  #failedAt = Number.NEGATIVE_INFINITY;
   readonly #version: (() => Promise<string>) | undefined;
   readonly #isConfirming: boolean;
   readonly #stopping = new AbortController();
@@ -197,20 +199,18 @@ export class KeptRegistry implements Disposable {
    * @throws PeerRefusal `registry_busy` if strangers caused too many reads, `registry_unavailable`
    */
   async current(relayId: string, cause?: string): Promise<RelayEntry | undefined> {
-    const { limits } = this.#parts;
     if (this.#listing?.repeated.has(relayId) === true) return undefined;
     const known = this.#known(relayId);
     const age = this.#ageOf(known);
     if (known !== undefined && this.#serves(relayId, age, cause)) return known.entry;
+    // A handshake has no time to wait for nodes that do not answer.
+    if (this.#isPaused() && this.#servesUnread(known)) return known?.entry;
     try {
       if (cause !== undefined) this.#charge(cause);
       return await this.#read(relayId);
     } catch (error) {
-      // A record within the refresh interval serves when the registry cannot be read now. Nodes that
-      // differ can be read.
-      const isUnread = !isRegistryError(error, 'nodes_differ') && this.#isConfirmed(known?.entry);
-      const serves = known?.entry !== undefined && age < limits.federationRegistryRefresh;
-      if (serves && isUnread) return known.entry;
+      // Nodes that differ can be read.
+      if (!isRegistryError(error, 'nodes_differ') && this.#servesUnread(known)) return known?.entry;
       if (error instanceof PeerRefusal) throw error;
       throw new PeerRefusal('registry_unavailable', 'the registry cannot be read', {
         cause: error,
@@ -237,6 +237,19 @@ export class KeptRegistry implements Disposable {
     // own questions are few.
     const wasAskedFor = this.#single.get(relayId) !== undefined;
     return wasAskedFor && cause !== undefined && age < limits.federationUnknownRelay;
+  }
+
+  /** Whether a record within the refresh interval serves when the registry cannot be read now. */
+  #servesUnread(known: KnownRecord | undefined): boolean {
+    const isRecent = this.#ageOf(known) < this.#parts.limits.federationRegistryRefresh;
+    return known?.entry !== undefined && isRecent && this.#isConfirmed(known.entry);
+  }
+
+  /** Whether a single read failed a short time ago. */
+  #isPaused(): boolean {
+    const { clock, limits } = this.#parts;
+    const since = clock.now() - this.#failedAt;
+    return since >= 0 && since < limits.federationRegistryRetry;
   }
 
   /** Whether a record may admit a relay; one that is not active admits none anyway. */
@@ -292,12 +305,14 @@ export class KeptRegistry implements Disposable {
         checkRelayEntry(entry);
         if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
       }
+      this.#failedAt = Number.NEGATIVE_INFINITY;
       this.#single.set(relayId, { entry, readAt });
       if (this.#isConfirming && entry?.status === 'active') this.#confirmed.set(relayId, entry);
       registryRead(this.#parts, { kind: 'one', outcome: 'ok' });
       return entry;
     } catch (error) {
       registryRead(this.#parts, { kind: 'one', outcome: 'error' });
+      if (!isRegistryError(error, 'nodes_differ')) this.#failedAt = this.#parts.clock.now();
       throw error;
     }
   }
