@@ -39,7 +39,7 @@ const commonSql = [
   'packages/relay/test/{about,auth,hostile,transport}/**',
   'packages/relay/test/commands/{block,clock,peers,peers-network,reports,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
-  'packages/relay/test/federation/{call-window,dht-abuse,eligibility,hostile-peer,request-vectors,serving}.test.ts',
+  'packages/relay/test/federation/{call-window,dht-abuse,dht-abuse-candidates,eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/{delivery,delivery-cost}.test.ts',
   'packages/relay/test/network/{lying,skew}.test.ts',
   'packages/client/test/{content,devices,interrupted}.test.ts',
