@@ -10,7 +10,7 @@ import { backoff } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
-import type { TimeLimit } from '../sync/budget.ts';
+import type { HostVisit } from '../sync/host-visit.ts';
 import { awaitsRelay, flushOutbox, giveUpRelay } from './flush-outbox.ts';
 import { readTimeline } from './read-timeline.ts';
 
@@ -37,16 +37,18 @@ export async function formerRelaysToRead(
  * Reads a former relay's timeline and delivery statuses if that is due. A failure only delays the
  * next attempt.
  *
- * @throws the reason of an aborted `callerSignal`, and errors of the program
+ * @throws the reason of an abort, and errors of the program
  */
 export async function* readFormerRelay(
   core: AccountCore,
   relayId: string,
-  visit: TimeLimit & { readonly callerSignal: AbortSignal },
+  visit: HostVisit,
 ): AsyncGenerator<readonly AccountEvent[]> {
   if (!(await formerRelaysToRead(core, { isDue: true })).includes(relayId)) return;
   let outcome: 'done' | 'more' | 'failed' = 'more';
   try {
+    // Its groups were asked for before; a relay without an answer is asked once.
+    visit.throwIfUnavailable();
     // Asked before reading: a relay that knows of the move adds nothing after that.
     let isRead = await knowsOfMove(core, relayId, visit.signal);
     for await (const events of readTimeline(core, relayId, visit)) {
