@@ -114,6 +114,7 @@ const atMost: readonly Pair[] = [
   ['dhtQuestionTimeout', 'dhtLookupTimeout'],
   ['dhtLookupTimeout', 'dhtPublishTimeout'],
   ['dhtReplicas', 'dhtBucket'],
+  ['ownRouteCheck', 'dhtValueLife'],
   ['dhtConcurrency', 'dhtLookupRequests'],
   ['dhtBucket', 'dhtLookupRequests'],
   ['peerRetryFirst', 'peerRetryMost'],

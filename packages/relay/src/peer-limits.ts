@@ -105,5 +105,10 @@ export const peerLimits = {
     0,
   ),
   dhtPublishTimeout: timer(15_000, 'Milliseconds they have for that.'),
+  dhtTableRefresh: period(600, 'Seconds between two refreshes of the routing table.', 60),
+  dhtValueLife: period(
+    129_600,
+    'Seconds a route of another relay is held after it was last sent here, never past its expiry (07 §B5).',
+  ),
   dhtPause: period(60, 'Seconds a relay without a valid DHT answer is not asked.'),
 };

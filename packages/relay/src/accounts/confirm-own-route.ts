@@ -1,7 +1,7 @@
 /** Asking other relays about one account at home here, and correcting those that name themselves. */
 import type { FinalRoute } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import type { RelayContext } from '../context.ts';
+import type { RelayContext, RouteLookup } from '../context.ts';
 import { confirmHome, confirmHomeWith } from './home.ts';
 import { addAnnouncement } from './own-route-store.ts';
 import { readRoute } from './store.ts';
@@ -11,14 +11,14 @@ import { readRoute } from './store.ts';
  * itself for the account's home is sent the route (07 §B12).
  *
  * @param only asks this relay alone
- * @returns the relays that gave no answer: they may know a higher route
+ * @returns with the relays that gave no answer: they may know a higher route
  * @throws ProtocolError `rate_limited` if too many lookups are under way
  */
 export async function confirmOwnRoute(
   context: RelayContext,
   account: string,
   only?: string,
-): Promise<readonly string[]> {
+): Promise<RouteLookup> {
   const found =
     only === undefined
       ? await confirmHome(context, account)
@@ -26,7 +26,7 @@ export async function confirmOwnRoute(
   if (found.home.kind === 'local') {
     for (const relayId of found.claimed) await correct(context, account, relayId);
   }
-  return found.missed;
+  return found;
 }
 
 /** Sends a relay the account's route; if it does not store it, it is sent the route again later. */

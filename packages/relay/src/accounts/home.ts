@@ -3,6 +3,8 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
+import { offerDelay } from './publish-times.ts';
+import { type Hold, holdRoute } from './route-value-store.ts';
 import { homeFrom, type Observation, observedRoute } from './rules.ts';
 import { type KnownRoute, readKnownHome, readRoute } from './store.ts';
 import { storeRoute, wakeRouteJobs } from './store-route.ts';
@@ -97,7 +99,9 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
       route.updated_at - now <= limits.futureTolerance &&
       now < route.expires_at,
   );
-  if (usable.length > 0) await storeRoutes(context, account, usable);
+  // What a lookup found is no value of this relay, and not for it to pass on.
+  const hold = { until: now + limits.ownRouteCheck, publishAt: undefined };
+  if (usable.length > 0) await storeRoutes(context, account, { routes: usable, hold });
   const home = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   return { home, hasFound: usable.length > 0, missed, claimed, nearest };
 }
@@ -108,7 +112,11 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
  * revision ends. Durable when this resolves.
  */
 export async function observeRoute(context: RelayContext, route: FinalRoute): Promise<Observation> {
-  const [observation] = await storeRoutes(context, route.account, [route]);
+  const { clock, limits } = context;
+  const now = clock.now();
+  const publishAt = now + offerDelay(context, route.account);
+  const hold = { until: now + limits.dhtValueLife, publishAt };
+  const [observation] = await storeRoutes(context, route.account, { routes: [route], hold });
   return observation as Observation;
 }
 
@@ -116,7 +124,7 @@ export async function observeRoute(context: RelayContext, route: FinalRoute): Pr
 async function storeRoutes(
   context: RelayContext,
   account: string,
-  routes: readonly FinalRoute[],
+  { routes, hold }: { readonly routes: readonly FinalRoute[]; readonly hold: Hold },
 ): Promise<Observation[]> {
   const { clock, identity, network, storage } = context;
   const observations = await storage.write(`account:${account}`, async (tx) => {
@@ -128,6 +136,14 @@ async function storeRoutes(
       if (next === undefined) continue;
       await storeRoute(tx, account, next, { known, relayId: identity.relayId, now: clock.now() });
       known = next;
+    }
+    const current = routes.findLast(
+      (_, index) => observations[index] === 'accepted' || observations[index] === 'same',
+    );
+    const isOther = current?.relay_id !== identity.relayId && known?.conflict === false;
+    // A route that is lower than another of the same answers was accepted for a moment only.
+    if (current !== undefined && isOther && current.revision === known?.revision) {
+      await holdRoute(tx, current, hold);
     }
     return observations;
   });
@@ -150,7 +166,7 @@ export async function readUsableRoute(
   now: number,
 ): Promise<string | undefined> {
   const known = await readRoute(tx, account);
-  return known === undefined || known.conflict || now >= known.expiresAt ? undefined : known.text;
+  return known === undefined || known.conflict || now >= known.heldUntil ? undefined : known.text;
 }
 
 /** Tells whether a route of the account was ever verified here, which is stored for good. */
@@ -165,6 +181,7 @@ export function knownRoute(network: Network, route: FinalRoute): KnownRoute {
     content: digest(routeContent(network, route)),
     relayId: route.relay_id,
     expiresAt: route.expires_at,
+    heldUntil: route.expires_at,
     conflict: false,
     text: canonicalJson(route),
   };

@@ -1,7 +1,7 @@
 import type { HandlersOf } from '../dispatch/handler.ts';
 import type { StoredModule } from '../dispatch/module.ts';
 import { arrivalsJob } from './arrivals.ts';
-import { expiredDevicesJob, stagedStatesJob } from './jobs.ts';
+import { expiredDevicesJob, routeValuesJob, stagedStatesJob } from './jobs.ts';
 import { accountRoutePublish } from './methods/account.route.publish.ts';
 import { accountRouteResolve } from './methods/account.route.resolve.ts';
 import { deviceStatePublish } from './methods/device.state.publish.ts';
@@ -79,6 +79,7 @@ export const accounts: StoredModule = {
   jobs: [
     stagedStatesJob,
     arrivalsJob,
+    routeValuesJob,
     expiredDevicesJob,
     ownRoutesJob,
     remoteDevicesJob,

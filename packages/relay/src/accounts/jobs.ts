@@ -10,6 +10,7 @@ import {
   readValidAgain,
   unmarkValid,
 } from './inactive-store.ts';
+import { deleteEndedValues, nextValueEnd } from './route-value-store.ts';
 import { deleteExpiredStaged, nextStagedDeadline } from './staged-store.ts';
 
 /** Rows read or removed at once. */
@@ -28,6 +29,24 @@ export const stagedStatesJob: Job = {
       if (deleted < batchSize) break;
     }
     return await storage.read(nextStagedDeadline);
+  },
+};
+
+/**
+ * Deletes routes that other relays sent and that were not sent again for too long (07 §B5). What is
+ * known of their revisions stays for good.
+ */
+export const routeValuesJob: Job = {
+  name: 'accounts.route-values',
+  deletes: true,
+  async run({ clock, identity, storage }, signal) {
+    const { relayId } = identity;
+    while (!signal.aborted) {
+      const page = { relayId, now: clock.now(), limit: batchSize };
+      const deleted = await storage.write(this.name, (tx) => deleteEndedValues(tx, page));
+      if (deleted < batchSize) break;
+    }
+    return await storage.read((tx) => nextValueEnd(tx, relayId));
   },
 };
 

@@ -184,4 +184,22 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX devices_noted ON devices (expires_at, account, device_id) WHERE noted = 1',
     ],
   },
+  {
+    id: 209,
+    name: 'accounts: local end of routes, and when they are sent to other relays',
+    statements: [
+      // Until when the route may be returned and used, at the most `expires_at`; 0 after it was
+      // deleted, which leaves its text empty and the memory of its revision as it is (07 §B5, §B11).
+      'ALTER TABLE account_routes ADD COLUMN held_until BIGINT NOT NULL DEFAULT 0',
+      // When the route is next sent to the relays nearest to its key; null for one that was found by
+      // a lookup only. `publish_failures`: times in a row that too few of them stored it.
+      'ALTER TABLE account_routes ADD COLUMN publish_at BIGINT',
+      'ALTER TABLE account_routes ADD COLUMN publish_failures BIGINT NOT NULL DEFAULT 0',
+      'UPDATE account_routes SET held_until = expires_at, publish_at = 0',
+      `CREATE INDEX account_routes_held ON account_routes (held_until, account)
+        WHERE held_until > 0`,
+      `CREATE INDEX account_routes_to_publish ON account_routes (publish_at, account)
+        WHERE publish_at IS NOT NULL`,
+    ],
+  },
 ];

@@ -42,10 +42,10 @@ async function askAgain(
     const page = { relayId: identity.relayId, by: Number.MAX_SAFE_INTEGER, limit: batchSize };
     const routes = await storage.read((tx) => readRoutesToCheck(tx, { ...page, after }));
     const last: OwnRoute | undefined = routes.at(-1);
-    const missed = await Promise.all(
+    const answers = await Promise.all(
       routes.map(({ account }) => confirmOwnRoute(context, account, relay.relayId)),
     );
-    if (signal.aborted || missed.some(({ length }) => length > 0)) break;
+    if (signal.aborted || answers.some(({ missed }) => missed.length > 0)) break;
     if (last === undefined) isDone = true;
     else after = last;
   }

@@ -16,6 +16,8 @@ import {
   readPendingRoutes,
   readRoutesToCheck,
 } from './own-route-store.ts';
+import { publishDueRoutes } from './publish-routes.ts';
+import { nextPublication } from './route-value-store.ts';
 import { retryDelay } from './rules.ts';
 import { ownRoutesJobName } from './store-route.ts';
 
@@ -24,8 +26,8 @@ const batchSize = 8;
 
 /**
  * Asks the network for higher routes of the accounts at home here, so that this relay learns that an
- * account left it, and again the relays that did not answer; sends routes to relays that accounts
- * left and that were not reached (07 §B12).
+ * account left it, and again the relays that did not answer; sends their routes to other relays
+ * again, and to relays that accounts left and that were not reached (07 §B12).
  */
 export const ownRoutesJob: Job = {
   name: ownRoutesJobName,
@@ -34,6 +36,7 @@ export const ownRoutesJob: Job = {
     await announce(context, signal);
     // Alone, there is no relay to ask.
     const isAlone = !routeDirectory.hasRelays;
+    if (!isAlone) await publishDueRoutes(context, signal);
     const isComplete = isAlone || (await check(context, signal));
     if (!isAlone) await askMissedRelays(context, signal);
     const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
@@ -41,13 +44,17 @@ export const ownRoutesJob: Job = {
       const announceAt = (await nextAnnouncement(tx)) ?? Infinity;
       if (isAlone) return announceAt;
       const checkedAt = await earliestCheck(tx, identity.relayId);
-      const checkAt = checkedAt === undefined ? Infinity : checkedAt + limits.ownRouteCheck;
+      const checkAt = checkedAt === undefined ? Infinity : checkedAt + longestUnchecked(limits);
       const missedAt = (await nextMissedRelay(tx)) ?? Infinity;
-      return Math.min(Math.max(checkAt, retryAt), missedAt, announceAt);
+      const publishAt = (await nextPublication(tx)) ?? Infinity;
+      return Math.min(Math.max(checkAt, retryAt), missedAt, announceAt, publishAt);
     });
     return nextRun(context, ownRoutesJobName, Number.isFinite(next) ? next : undefined);
   },
 };
+
+/** Each publication confirms its route; what may not be published is confirmed less often. */
+const longestUnchecked = ({ ownRouteCheck }: RelayContext['limits']) => 2 * ownRouteCheck;
 
 async function announce(context: RelayContext, signal: AbortSignal): Promise<void> {
   const { clock, limits, routeDirectory, storage } = context;
@@ -73,8 +80,8 @@ async function announce(context: RelayContext, signal: AbortSignal): Promise<voi
 }
 
 /**
- * Confirms routes in batches; each is due again half a day later, at the pace of the questions to
- * other relays. Relays that did not answer are recorded.
+ * Confirms routes in batches after a start, at the pace of the questions to other relays. Relays that
+ * did not answer are recorded.
  *
  * @returns whether the network was asked for all
  */
@@ -82,7 +89,7 @@ async function check(context: RelayContext, signal: AbortSignal): Promise<boolea
   const { clock, identity, limits, routeLookups, storage } = context;
   const now = clock.now();
   // After a start all are due: what came while the relay was stopped was missed.
-  const by = Math.max(now - limits.ownRouteCheck, routeLookups.startedAt - 1);
+  const by = Math.max(now - longestUnchecked(limits), routeLookups.startedAt - 1);
   let isComplete = true;
   for (let after: OwnRoute | undefined; !signal.aborted; ) {
     const due = await storage.read((tx) =>
@@ -95,7 +102,7 @@ async function check(context: RelayContext, signal: AbortSignal): Promise<boolea
     );
     const checked = due.filter((_, index) => outcomes[index]?.status === 'fulfilled');
     const answers = outcomes.filter((outcome) => outcome.status === 'fulfilled');
-    const missed = new Set(answers.flatMap(({ value }) => value));
+    const missed = new Set(answers.flatMap(({ value }) => value.missed));
     if (checked.length < due.length) isComplete = false;
     const asked = { now: clock.now(), retryAt: clock.now() + limits.remoteRetryFirst };
     await storage.write(

@@ -9,7 +9,8 @@ export function homeFrom(known: KnownHome | undefined, relayId: string, now: num
   if (known === undefined) return { kind: 'unknown' };
   // Only a higher revision ends a conflict; expiry does not.
   if (known.conflict) return { kind: 'conflict' };
-  if (now >= known.expiresAt) return { kind: 'unknown' };
+  // Expired, or no relay has sent it for so long that it may be out of date (07 §B5).
+  if (now >= known.heldUntil) return { kind: 'unknown' };
   return known.relayId === relayId
     ? { kind: 'local' }
     : { kind: 'elsewhere', relayId: known.relayId };

@@ -43,12 +43,16 @@ export async function storeRoute(
     readonly now: number;
     readonly announce?: Announcement | undefined;
     readonly isConfirmed?: boolean;
+    /** When it is sent to other relays again; by default at once, if it names this relay. */
+    readonly publishAt?: number;
   },
 ): Promise<void> {
   const { known, relayId, now, announce, isConfirmed = true } = change;
-  await writeRoute(tx, account, next, { checkedAt: isConfirmed ? now : 0, announce });
   const from = known?.relayId;
   const to = next.relayId;
+  const publishAt = to === relayId && !next.conflict ? (change.publishAt ?? now) : undefined;
+  const checkedAt = isConfirmed ? now : 0;
+  await writeRoute(tx, account, next, { checkedAt, announce, publishAt });
   if (to === relayId) {
     if (from !== relayId) await deleteRemoteDevices(tx, account);
     return;

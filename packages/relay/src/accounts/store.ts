@@ -9,9 +9,11 @@ export interface KnownRoute {
   readonly content: string;
   readonly relayId: string;
   readonly expiresAt: number;
+  /** Until when it may be returned and used, at the most until it expires; 0 once it was deleted. */
+  readonly heldUntil: number;
   /** Whether another content of the same revision is known. */
   readonly conflict: boolean;
-  /** The final document, Canonical JSON. */
+  /** The final document, Canonical JSON; empty once it was deleted. */
   readonly text: string;
 }
 
@@ -20,14 +22,15 @@ interface RouteRow extends Row {
   content: string;
   relay_id: string;
   expires_at: number;
+  held_until: number;
   conflict: number;
   route: string;
 }
 
 export async function readRoute(tx: Reader, account: string): Promise<KnownRoute | undefined> {
   const row = await tx.get<RouteRow>(
-    `SELECT revision, content, relay_id, expires_at, conflict, route FROM account_routes
-      WHERE account = ?`,
+    `SELECT revision, content, relay_id, expires_at, held_until, conflict, route
+      FROM account_routes WHERE account = ?`,
     account,
   );
   if (row === undefined) return undefined;
@@ -36,21 +39,22 @@ export async function readRoute(tx: Reader, account: string): Promise<KnownRoute
     content: row.content,
     relayId: row.relay_id,
     expiresAt: row.expires_at,
+    heldUntil: row.held_until,
     conflict: row.conflict === 1,
     text: row.route,
   };
 }
 
 /** The members of a known route that determine the home. */
-export type KnownHome = Pick<KnownRoute, 'relayId' | 'expiresAt' | 'conflict'>;
+export type KnownHome = Pick<KnownRoute, 'relayId' | 'heldUntil' | 'conflict'>;
 
 export async function readKnownHome(tx: Reader, account: string): Promise<KnownHome | undefined> {
-  const row = await tx.get<Pick<RouteRow, 'relay_id' | 'expires_at' | 'conflict'> & Row>(
-    'SELECT relay_id, expires_at, conflict FROM account_routes WHERE account = ?',
+  const row = await tx.get<Pick<RouteRow, 'relay_id' | 'held_until' | 'conflict'> & Row>(
+    'SELECT relay_id, held_until, conflict FROM account_routes WHERE account = ?',
     account,
   );
   if (row === undefined) return undefined;
-  return { relayId: row.relay_id, expiresAt: row.expires_at, conflict: row.conflict === 1 };
+  return { relayId: row.relay_id, heldUntil: row.held_until, conflict: row.conflict === 1 };
 }
 
 /** The relay that an account leaves, and when it is sent the route again, Unix seconds. */
@@ -67,32 +71,39 @@ export async function writeRoute(
   {
     checkedAt,
     announce,
+    publishAt,
   }: {
     /** When the network was last asked for other routes, Unix seconds. */
     readonly checkedAt: number;
     readonly announce: Announcement | undefined;
+    /** When it is sent to other relays, Unix seconds; never without this. */
+    readonly publishAt: number | undefined;
   },
 ): Promise<void> {
   await tx.run(
     `INSERT INTO account_routes
-        (account, revision, content, relay_id, expires_at, conflict, route, previous_relay,
-          announce_at, checked_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        (account, revision, content, relay_id, expires_at, held_until, conflict, route,
+          previous_relay, announce_at, checked_at, publish_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (account) DO UPDATE SET revision = excluded.revision,
         content = excluded.content, relay_id = excluded.relay_id,
-        expires_at = excluded.expires_at, conflict = excluded.conflict, route = excluded.route,
+        expires_at = excluded.expires_at, held_until = excluded.held_until,
+        conflict = excluded.conflict, route = excluded.route,
         previous_relay = excluded.previous_relay, announce_at = excluded.announce_at,
-        announce_failures = 0, checked_at = excluded.checked_at`,
+        announce_failures = 0, checked_at = excluded.checked_at,
+        publish_at = excluded.publish_at, publish_failures = 0`,
     account,
     route.revision,
     route.content,
     route.relayId,
     route.expiresAt,
+    route.heldUntil,
     route.conflict ? 1 : 0,
     route.text,
     announce?.relayId ?? null,
     announce?.at ?? null,
     checkedAt,
+    publishAt ?? null,
   );
 }
 

@@ -8,6 +8,7 @@ import {
 } from '@posthouse/peer';
 import { hex, type Libp2pAddress } from '@posthouse/protocol';
 import type { KadCandidate } from '@posthouse/protocol/federation';
+import { BoundedMap } from '../bounded-map.ts';
 import type { RelayContext } from '../context.ts';
 import { peerConnected, peerDisconnected } from '../observability/peer-events.ts';
 import type { AddressFilter } from './address-filter.ts';
@@ -48,6 +49,8 @@ export class PeerConnections {
   readonly #usable = new Map<string, Connection[]>();
   /** Unix seconds, by relay ID: as many as {@link #usable}. */
   readonly #since = new Map<string, number>();
+  /** When this relay last opened a stream, monotonic milliseconds, by relay ID. */
+  readonly #lastUse: BoundedMap<string, number>;
   readonly #dials = new Map<string, Promise<Connection>>();
   /**
    * Relays that are being dialled, by Peer ID in hex: more than one if a descriptor binds the Peer
@@ -59,6 +62,7 @@ export class PeerConnections {
   constructor(context: Parts, parts: ConnectionsParts) {
     this.#context = context;
     this.#parts = parts;
+    this.#lastUse = new BoundedMap(context.limits.federationRegistryRelays);
     parts.eligibility.onDrop(({ relayId }, reason) => this.closeAll(relayId, reason));
   }
 
@@ -123,6 +127,7 @@ export class PeerConnections {
    * @throws Error of the dial or stream: nothing was sent; the signal's reason
    */
   async openStream(relayId: string, protocol: string, signal: AbortSignal): Promise<OpenedStream> {
+    this.#lastUse.set(relayId, this.#context.clock.monotonic());
     // A connection may have been lost without notice, so each is tried until one works.
     for (;;) {
       const known = this.#newest(relayId);
@@ -196,6 +201,26 @@ export class PeerConnections {
     const { clock, limits } = this.#context;
     const timer = clock.after(limits.relayCallTimeout, () => connection.close('replaced'));
     void connection.closed.then(() => timer[Symbol.dispose]());
+  }
+
+  /**
+   * Closes connections without a stream, those used least recently first, until at most `most` relays
+   * are connected: lookups connect this relay with ever more of a large network.
+   */
+  retireUnused(most: number): void {
+    const byUse = [...this.#usable.keys()].sort((a, b) => this.#usedAt(a) - this.#usedAt(b));
+    let left = byUse.length - most;
+    for (const relayId of byUse) {
+      if (left <= 0) return;
+      const connections = this.#usable.get(relayId) ?? [];
+      if (connections.some(({ streams }) => streams > 0)) continue;
+      for (const connection of connections) this.retire(connection);
+      left -= 1;
+    }
+  }
+
+  #usedAt(relayId: string): number {
+    return this.#lastUse.get(relayId) ?? 0;
   }
 
   /** Closes all connections of a relay. */

@@ -30,6 +30,7 @@ import { connectionsJob } from './connections-job.ts';
 import { routeKeysJob } from './dht/route-keys.ts';
 import { DhtRoutes } from './dht/routes.ts';
 import { DhtServer } from './dht/serve.ts';
+import { tableJob } from './dht/table-job.ts';
 import { noRelayClient, noRoutes } from './no-federation.ts';
 import { peersJob } from './peers-job.ts';
 import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
@@ -173,6 +174,7 @@ export class Federation implements AsyncDisposable {
       peersJob({ eligibility, connections, health, stopping }),
       connectionsJob({ process, connections, stopping }),
       routeKeysJob(),
+      tableJob({ routes, self: options.peer.peerId, stopping }),
     ];
     const address = listenAddress(config.federation);
     return (await withName('federation.listen', () => host.listen(address))).port;

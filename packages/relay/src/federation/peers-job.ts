@@ -1,4 +1,5 @@
 import type { Job } from '../context.ts';
+import { digest } from '../digest.ts';
 import type { PeerConnections } from './connections.ts';
 import type { Eligibility } from './eligibility.ts';
 import type { RelayHealth } from './relay-health.ts';
@@ -29,15 +30,19 @@ export function peersJob({
 }): Job {
   return {
     name: peersJobName,
-    async run({ clock, limits, registryStatus }, signal) {
+    async run({ clock, identity, limits, registryStatus }, signal) {
       await health.adopt();
       // All others would refuse this relay; its own record is the first thing to confirm.
       if (!(await registryStatus.isActive())) return clock.now() + intervals.failing;
       const candidates = eligibility.candidates();
+      // Half of the room is left for relays that connect to this one, and for lookups.
+      connections.retireUnused(Math.floor(limits.peerConnections / 2));
       health.forgetUnlisted(new Set(candidates));
       const ended = AbortSignal.any([signal, stopping]);
       const missing = candidates.filter((relayId) => !connections.isConnected(relayId));
       const due = missing.filter((relayId) => health.pausedUntil(relayId) === undefined);
+      // Not those that every other relay chooses too, if there are more than are kept.
+      if (candidates.length > limits.peersConnected) spread(due, identity.relayId);
       while (due.length > 0 && !ended.aborted) {
         const room = limits.peersConnected - connections.connected;
         const batch = due.splice(0, Math.min(dialsAtOnce, room));
@@ -50,4 +55,10 @@ export function peersJob({
       return Math.min(Math.max(next, clock.now() + 1), clock.now() + intervals.failing);
     },
   };
+}
+
+/** Sorts relays in an order of this relay's own, which is always the same. */
+function spread(relays: string[], own: string): void {
+  const places = new Map(relays.map((relayId) => [relayId, digest(`${own} ${relayId}`)]));
+  relays.sort((a, b) => ((places.get(a) ?? '') < (places.get(b) ?? '') ? -1 : 1));
 }

@@ -149,6 +149,11 @@ export function routeReplicated({ metrics }: Pick<Observed, 'metrics'>, replicas
   metrics.count('route_replicas', {}, replicas);
 }
 
+/** Records that a publication that succeeded could not be stored, so that it is repeated soon. */
+export function publicationNotRecorded({ log }: Pick<Observed, 'log'>, error: unknown): void {
+  log.warn({ err: error }, 'publication of a route not recorded');
+}
+
 /** Records that too few relays stored a route in time; it is sent again. */
 export function replicasMissed({ log, metrics }: Observed, { enough }: { enough: number }): void {
   metrics.count('replicas_missed');

@@ -100,7 +100,7 @@ describe('07 §B12: a relay that an account leaves', () => {
     await old.restart();
     await old.runJob(jobName);
     expect(lookups).toHaveLength(2);
-    expect(await old.runJob(jobName)).toBeGreaterThanOrEqual(old.clock.now() + 43_200);
+    expect(await old.runJob(jobName)).toBeGreaterThanOrEqual(old.clock.now() + 34_560);
     expect(lookups).toHaveLength(2);
 
     // However short the time since the last check.

@@ -14,7 +14,7 @@ const known = (facts: Partial<KnownRoute> = {}): KnownRoute => ({
   revision: 9,
   content: 'content',
   relayId: here,
-  expiresAt: 1_000,
+  ...{ expiresAt: 1_000, heldUntil: 1_000 },
   conflict: false,
   text: '{}',
   ...facts,
@@ -31,12 +31,12 @@ describe('01 §15, 03 §3.4: home by the route of highest revision', () => {
   test.each([
     ['nothing known', undefined, { kind: 'unknown' }],
     ['this relay', known(), { kind: 'local' }],
-    ['its last second', known({ expiresAt: 101 }), { kind: 'local' }],
-    ['run out', known({ expiresAt: 100 }), { kind: 'unknown' }],
+    ['its last second', known({ heldUntil: 101 }), { kind: 'local' }],
+    ['run out', known({ heldUntil: 100 }), { kind: 'unknown' }],
     ['another relay', known({ relayId: there }), { kind: 'elsewhere', relayId: there }],
-    ['run out elsewhere', known({ relayId: there, expiresAt: 100 }), { kind: 'unknown' }],
+    ['run out elsewhere', known({ relayId: there, heldUntil: 100 }), { kind: 'unknown' }],
     ['a conflict', known({ conflict: true }), { kind: 'conflict' }],
-    ['a conflict that has run out', known({ conflict: true, expiresAt: 1 }), { kind: 'conflict' }],
+    ['a conflict that has run out', known({ conflict: true, heldUntil: 1 }), { kind: 'conflict' }],
   ])('%s', (_, route, home) => {
     expect(homeFrom(route, here, 100)).toEqual(home);
   });

@@ -75,7 +75,7 @@ test('07 §B5: a relay that the registry does not list as active dials no other 
   const job = peersJob({
     eligibility: { candidates: () => [honest] },
     connections: {
-      ...{ connected: 0, isConnected: () => false },
+      ...{ connected: 0, isConnected: () => false, retireUnused: () => {} },
       dial: async (relayId: string) => dialled.push(relayId),
     },
     health: {
@@ -85,7 +85,10 @@ test('07 §B5: a relay that the registry does not list as active dials no other 
     stopping: never,
   } as never);
   const registryStatus = { isActive: async () => isActive };
-  const context = { clock: new ManualClock(), limits: defaultLimits, registryStatus } as never;
+  const context = {
+    ...{ clock: new ManualClock(), limits: defaultLimits, registryStatus },
+    identity: { relayId: hostile },
+  } as never;
   const run = () => job.run(context, never, () => ({ [Symbol.dispose]: () => {} }));
   await run();
   expect(dialled).toEqual([]);

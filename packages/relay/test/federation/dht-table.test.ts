@@ -2,6 +2,7 @@ import { utf8 } from '@posthouse/protocol';
 import { peerIdOfKey } from '@posthouse/protocol/federation';
 import { expect, test } from 'vitest';
 import { DhtTable } from '../../src/federation/dht/table.ts';
+import { tableJob } from '../../src/federation/dht/table-job.ts';
 import { PeerSet } from '../../src/federation/peer-set.ts';
 import type { EligiblePeer } from '../../src/federation/verify-descriptor.ts';
 import { defaultLimits } from '../../src/limits.ts';
@@ -115,4 +116,31 @@ test('07 §B5: relays that connect at once have one relay asked, not one each', 
   for (const relay of others) enter(relay);
   await new Promise(setImmediate);
   expect(probed).toEqual([first]);
+});
+
+test('the table is refreshed at the start and at intervals, and not if all relays are asked', async () => {
+  const { table, clock, enter } = tableOf();
+  for (const relay of ofFirstBucket.slice(0, 4)) enter(relay);
+  const never = new AbortController().signal;
+  const self = peerIdOf('self');
+  const looked: Uint8Array[] = [];
+  const routes = {
+    ...{ table, asksAll: false },
+    lookUp: async ({ key }: { key: Uint8Array }) => void looked.push(key),
+    isAnswering: async () => true,
+  };
+  const job = tableJob({ routes: routes as never, self, stopping: never });
+  const context = {
+    ...{ clock, limits: defaultLimits, random: (bytes: number) => new Uint8Array(bytes).fill(7) },
+    registryStatus: { isActive: async () => true },
+  };
+  const run = () => job.run(context as never, never, () => ({ [Symbol.dispose]: () => {} }));
+  const next = (await run()) as number;
+  expect(looked[0]).toEqual(self);
+  expect(next - clock.now()).toBeGreaterThanOrEqual(0.9 * defaultLimits.dhtTableRefresh);
+  expect(next - clock.now()).toBeLessThanOrEqual(1.1 * defaultLimits.dhtTableRefresh);
+  looked.length = 0;
+  routes.asksAll = true;
+  await run();
+  expect(looked).toEqual([]);
 });

@@ -5,7 +5,13 @@
 import type { FinalRoute, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, inject } from 'vitest';
-import type { Job, RelayAnswer, RelayContext, Replication, Verifier } from '../../src/context.ts';
+import type {
+  Job,
+  RelayAnswer,
+  RelayContext,
+  RouteDirectory,
+  Verifier,
+} from '../../src/context.ts';
 import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import { encodeResult } from '../../src/dispatch/encode.ts';
@@ -65,7 +71,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   callRelay: (to: string, method: string, params: JsonObject) => Promise<RelayAnswer> = unreachable;
   notifyRelay: (to: string, name: string, params: JsonObject) => Promise<boolean> = notSent;
   /** Sends a route to other relays; says which of them stored it. */
-  replicate: (route: FinalRoute, leaving: string | undefined) => Promise<Replication> = stored;
+  replicate: RouteDirectory['replicate'] = stored;
   pausedUntil: (relayId: string) => number | undefined = () => undefined;
   callsAtOnce: (relayId: string) => number = manyCalls;
   /** Whether there are other relays to ask for routes; read at each start. */
@@ -278,7 +284,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
             const others = claimed.filter((id) => id !== this.relayId && !missed.includes(id));
             return { routes, missed, claimed: others, nearest: [] };
           },
-          replicate: (route, leaving) => this.replicate(route, leaving),
+          replicate: (route, leaving, nearest) => this.replicate(route, leaving, nearest),
         },
         relayClient: {
           call: (to, method, params) =>

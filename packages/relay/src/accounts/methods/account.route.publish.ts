@@ -13,11 +13,14 @@ import { parseJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
+import { publicationNotRecorded } from '../../observability/peer-events.ts';
 import type { Writer } from '../../storage/types.ts';
 import { countArrival } from '../arrivals.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { confirmHome, knownRoute } from '../home.ts';
 import { endAnnouncement, readPreviousRelay } from '../own-route-store.ts';
+import { publishDelay } from '../publish-times.ts';
+import { markPublished } from '../route-value-store.ts';
 import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
 import { readStaged } from '../staged-store.ts';
 import { deleteProfile, type KnownRoute, readRoute, readState } from '../store.ts';
@@ -65,7 +68,9 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     const announce = leaving === undefined ? undefined : { relayId: leaving, at };
     // The account may have been at home at a relay that this one does not know of.
     const isConfirmed = isStillHome(known, identity.relayId) || (known === undefined && isAnswered);
-    const change = { known, relayId: identity.relayId, now, announce, isConfirmed };
+    // Sent again soon if this process ends before enough relays have it.
+    const publishAt = at;
+    const change = { known, relayId: identity.relayId, now, announce, isConfirmed, publishAt };
     await storeRoute(tx, account, submitted, change);
     return { text: submitted.text, notices, leaving, isConfirmed };
   });
@@ -105,7 +110,7 @@ async function replicate(
     readonly leaving: string | undefined;
   },
 ): Promise<HandlerResult> {
-  const { bus, jobs, routeDirectory, storage } = context;
+  const { bus, clock, jobs, routeDirectory, storage } = context;
   const { text, notices, leaving } = published;
   wakeDeviceJobs(context, notices);
   if (notices.length > 0) bus.publish(notices);
@@ -119,10 +124,20 @@ async function replicate(
     else jobs.wake(ownRoutesJobName);
   }
   if (!isEnough) {
+    jobs.wake(ownRoutesJobName);
     throw new ProtocolError(
       'temporarily_unavailable',
       'the route is in force, but too few relays stored it: publish it again',
     );
+  }
+  const publishAt = clock.now() + publishDelay(context, route.account);
+  try {
+    await storage.write(`account:${route.account}`, (tx) =>
+      markPublished(tx, route, { publishAt }),
+    );
+  } catch (error) {
+    // The route is in force and replicated; it is sent once more.
+    publicationNotRecorded(context, error);
   }
   return { result: new JsonText(text) };
 }

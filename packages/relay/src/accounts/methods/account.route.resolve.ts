@@ -14,7 +14,7 @@ export const accountRouteResolve: Handler<'account.route.resolve'> = async (cont
   if (route?.conflict === true) {
     throw new ProtocolError('invalid_state', 'routes of the account conflict');
   }
-  if (route === undefined || now >= route.expiresAt) {
+  if (route === undefined || now >= route.heldUntil) {
     throw new ProtocolError('not_found', 'no valid route of the account is known');
   }
   return { result: new JsonText(route.text) };

@@ -44,13 +44,13 @@ export function readRouteRecord(
  * Verifies both signatures of a route and that its relay is active (07 §B10, rules 5 and 6). A text
  * that verified before is not verified again.
  *
- * @param cause the relay that sent the route, charged for registry reads
+ * @param cause the relay that sent the route, charged for registry reads; undefined for own jobs
  * @throws PeerRefusal if the named relay cannot be confirmed; ProtocolError `invalid_signature`
  */
 export async function verifyRouteRecord(
   context: Pick<RelayContext, 'network' | 'verifier'>,
   eligibility: Pick<Eligibility, 'verifyRouteRelay'>,
-  { route, cause }: { readonly route: FinalRoute; readonly cause: string },
+  { route, cause }: { readonly route: FinalRoute; readonly cause: string | undefined },
 ): Promise<void> {
   const { network, verifier } = context;
   const relayPublicKey = await eligibility.verifyRouteRelay(route.relay_id, cause);

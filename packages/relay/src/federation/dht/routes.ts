@@ -153,6 +153,7 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const { network, clock, limits, storage } = this.#context;
     const { account } = route;
     await storage.write(`account:${account}`, (tx) => storeKeys(tx, network, [account]));
+    if (!(await this.#mayPublish(route))) return { isEnough: false, reachedLeaving: false };
     const started = clock.monotonic();
     const key = deriveRouteKey(network, account);
     const record = { key, value: utf8(canonicalJson(route)) };
@@ -171,6 +172,19 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const reachedLeaving = leaving === undefined || (await echoes.get(leaving)) === true;
     if (!isEnough && nearest === undefined) replicasMissed(this.#context, { enough });
     return { isEnough, reachedLeaving };
+  }
+
+  /** Revalidates the route of an account at home elsewhere, which a relay sends on (07 §B12). */
+  async #mayPublish(route: FinalRoute): Promise<boolean> {
+    if (route.relay_id === this.#context.identity.relayId) return true;
+    try {
+      const { eligibility } = this.#parts;
+      await verifyRouteRecord(this.#context, eligibility, { route, cause: undefined });
+      return true;
+    } catch (error) {
+      routeRecordRefused(this.#context, { relay: route.relay_id, error });
+      return false;
+    }
   }
 
   async #nearestTo(key: Uint8Array): Promise<readonly string[]> {

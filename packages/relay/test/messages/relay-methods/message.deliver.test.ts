@@ -61,11 +61,12 @@ async function leave(person: Person, changes: JsonObject = {}): Promise<void> {
   const route = await cosignRoute(network, elsewhere, draft);
   await target.context.storage.write('test', (tx) =>
     tx.run(
-      `UPDATE account_routes SET revision = ?, relay_id = ?, conflict = ?, expires_at = ?
-        WHERE account = ?`,
+      `UPDATE account_routes SET revision = ?, relay_id = ?, conflict = ?, expires_at = ?,
+          held_until = ? WHERE account = ?`,
       route.revision,
       route.relay_id,
       (changes.conflict as number) ?? 0,
+      (changes.expires_at as number) ?? route.expires_at,
       (changes.expires_at as number) ?? route.expires_at,
       person.account,
     ),
