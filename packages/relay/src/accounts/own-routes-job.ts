@@ -17,6 +17,7 @@ import {
   readRoutesToCheck,
 } from './own-route-store.ts';
 import { publishDueRoutes } from './publish-routes.ts';
+import { shortestDelay } from './publish-times.ts';
 import { nextPublication } from './route-value-store.ts';
 import { retryDelay } from './rules.ts';
 import { ownRoutesJobName } from './store-route.ts';
@@ -42,14 +43,17 @@ export const ownRoutesJob: Job = {
     const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
     const next = await storage.read(async (tx) => {
       const announceAt = (await nextAnnouncement(tx)) ?? Infinity;
-      if (isAlone) return announceAt;
+      // A route that is stored from now on, or the first other relay, wakes no job: this run comes
+      // before a route is due.
+      const soonest = clock.now() + shortestDelay(limits);
+      if (isAlone) return Math.min(announceAt, soonest);
       const checkedAt = await earliestCheck(tx, identity.relayId);
       const checkAt = checkedAt === undefined ? Infinity : checkedAt + longestUnchecked(limits);
       const missedAt = (await nextMissedRelay(tx)) ?? Infinity;
-      const publishAt = (await nextPublication(tx)) ?? Infinity;
+      const publishAt = Math.min((await nextPublication(tx)) ?? Infinity, soonest);
       return Math.min(Math.max(checkAt, retryAt), missedAt, announceAt, publishAt);
     });
-    return nextRun(context, ownRoutesJobName, Number.isFinite(next) ? next : undefined);
+    return nextRun(context, ownRoutesJobName, next);
   },
 };
 

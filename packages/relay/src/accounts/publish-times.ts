@@ -2,6 +2,9 @@
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 
+/** The share of the interval by which a route may be sent earlier. */
+const spread = 0.2;
+
 type Parts = Pick<RelayContext, 'identity' | 'limits'>;
 
 /**
@@ -9,7 +12,12 @@ type Parts = Pick<RelayContext, 'identity' | 'limits'>;
  * less. It depends on the account alone, so that what was stored together spreads in time.
  */
 export function publishDelay({ limits }: Parts, account: string): number {
-  return Math.round(limits.ownRouteCheck * (1 - 0.2 * share(account)));
+  return Math.round(limits.ownRouteCheck * (1 - spread * share(account)));
+}
+
+/** Returns the seconds after which, at the earliest, any route is sent again that is stored now. */
+export function shortestDelay({ ownRouteCheck }: RelayContext['limits']): number {
+  return Math.max(1, Math.floor(ownRouteCheck * (1 - spread)));
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { FinalRoute } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { observeRoute } from '../../src/accounts/index.ts';
-import { offerDelay, publishDelay } from '../../src/accounts/publish-times.ts';
+import { offerDelay, publishDelay, shortestDelay } from '../../src/accounts/publish-times.ts';
 import { start } from '../federation/route-memory-steps.ts';
 import { finalRoute } from '../federation/route-memory-world.ts';
 import { Person } from '../fixtures/person.ts';
@@ -173,8 +173,15 @@ describe('07 §B12: the home relay', () => {
     expect(sent).toHaveLength(6);
     isEnough = true;
     expect(await publish()).toBe('ok');
+    const first = ((await relay.runJob(jobName)) as number) - relay.clock.now();
+    relay.clock.advance(first);
+    const second = ((await relay.runJob(jobName)) as number) - relay.clock.now();
+    expect(first + second).toBe(publishDelay(relay.context, ann.account));
+  });
+
+  test('runs the job before routes are due that are stored after it', async () => {
     const at = (await relay.runJob(jobName)) as number;
-    expect(at - relay.clock.now()).toBe(publishDelay(relay.context, ann.account));
+    expect(at - relay.clock.now()).toBe(shortestDelay(relay.context.limits));
   });
 
   test('sends no route of an account that has left, or whose routes conflict', async () => {
