@@ -19,6 +19,7 @@ interface Options {
   readonly certificate?: string;
   readonly key?: string;
   readonly registryRefresh?: number;
+  readonly republication?: number;
   readonly restart?: string;
   readonly only?: string[];
   readonly json?: boolean;
@@ -37,6 +38,11 @@ const command = new Command('posthouse-conformance')
   .option(
     '--registry-refresh <seconds>',
     'with --listen: how often the relay reads its registry',
+    secondsOf,
+  )
+  .option(
+    '--republication <seconds>',
+    'with --listen: how often the relay publishes the routes of its accounts again',
     secondsOf,
   )
   .option('--restart <command>', 'shell command that restarts the relay, for the checks of that')
@@ -77,10 +83,11 @@ function secondsOf(text: string): number {
 }
 
 /** @throws Error if an option of a relay's seat lacks another one */
-function checkSeatOptions({ listen, certificate, key, registryRefresh }: Options): void {
+function checkSeatOptions({ listen, certificate, key, ...options }: Options): void {
   if (listen === undefined) {
-    if (certificate === undefined && key === undefined && registryRefresh === undefined) return;
-    throw new Error('--certificate, --key and --registry-refresh need --listen');
+    const needing = [certificate, key, options.registryRefresh, options.republication];
+    if (needing.every((value) => value === undefined)) return;
+    throw new Error('--certificate, --key, --registry-refresh and --republication need --listen');
   }
   if (certificate !== undefined && key !== undefined) return;
   throw new Error('--listen needs --certificate and --key: relays fetch descriptors over HTTPS');
@@ -89,7 +96,7 @@ function checkSeatOptions({ listen, certificate, key, registryRefresh }: Options
 /** Takes the seat of a relay; `undefined` if the options do not ask for it. */
 async function seatsOf(
   { network }: Target,
-  { registry, listen, certificate, key, registryRefresh }: Options,
+  { registry, listen, certificate, key, registryRefresh, republication }: Options,
 ): Promise<RelaySeats | undefined> {
   if (!listen || !certificate || !key || !registry) return undefined;
   return await RelaySeats.open({
@@ -97,6 +104,7 @@ async function seatsOf(
     certificate: await readFile(certificate, 'utf8'),
     key: await readFile(key, 'utf8'),
     ...(registryRefresh === undefined ? {} : { registryRefresh }),
+    ...(republication === undefined ? {} : { republication }),
   });
 }
 

@@ -50,7 +50,7 @@ test.each([
   [[], /^--relay and --registry are missing: they name the relay to check$/],
   [
     [...target, '--certificate', main],
-    /^--certificate, --key and --registry-refresh need --listen$/,
+    /^--certificate, --key, --registry-refresh and --republication need --listen$/,
   ],
   [
     [...target, '--listen', '127.0.0.1', '--key', main],

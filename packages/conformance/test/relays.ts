@@ -111,6 +111,7 @@ export async function startRelayWithSeats(
       registry: join(folder, 'registry.json'),
       ...{ host: '127.0.0.1', certificate: cert, key },
       registryRefresh: shortTimes.federationRegistryRefresh,
+      ...(periods.ownRouteCheck && { republication: periods.ownRouteCheck }),
     }),
   );
   const owned = stack.move();
@@ -141,7 +142,7 @@ export class TestRelays implements AsyncDisposable {
       await startRelay({ host, limits: unlimited }),
       await startRelayWithSeats(),
       await startRelayWithSeats({
-        ...{ groupRecoveryWait: 4, groupStagingPeriod: 4, messageRetention: 4 },
+        ...{ groupRecoveryWait: 4, groupStagingPeriod: 4, messageRetention: 4, ownRouteCheck: 2 },
       }),
       await startRelayWithSeats(),
     ]);

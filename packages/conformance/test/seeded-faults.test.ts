@@ -23,7 +23,7 @@ const seededFaults = [
 const parts = new AsyncDisposableStack();
 let tested: Awaited<ReturnType<typeof startRelayWithSeats>>;
 
-const startShortPeriods = () => startRelayWithSeats({ messageRetention: 3 });
+const startShortPeriods = () => startRelayWithSeats({ messageRetention: 3, ownRouteCheck: 2 });
 
 beforeAll(async () => {
   parts.use(openStreamsToFaults());

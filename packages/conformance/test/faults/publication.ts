@@ -142,6 +142,14 @@ export const publicationFaults: readonly SeededFault[] = [
     seed: sendingRefused,
   },
   {
+    fault: 'sends its routes once, and not again',
+    check: 'dht.republication/again',
+    seed: () =>
+      replicating((send, args) =>
+        args[2] === undefined ? send(...args) : Promise.resolve(enough),
+      ),
+  },
+  {
     fault: 'publishes routes although its own record is suspended',
     check: 'dht.publication/not-while-suspended',
     seed: ({ context }) =>

@@ -27,3 +27,9 @@ export function requireRegistryRefresh({ target }: TestContext): number {
     'the check waits for the relay to read its registry: --registry-refresh states how often, at most 60 s',
   );
 }
+
+/** @throws NotApplicable if the kit cannot restart the relay under test */
+export function requireRestart({ target }: TestContext): () => Promise<void> {
+  if (target.restart !== undefined) return target.restart;
+  throw new NotApplicable('--restart is missing: a command that restarts the relay');
+}

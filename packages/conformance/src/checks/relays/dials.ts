@@ -48,6 +48,22 @@ dials.check(
   },
 );
 
+dials.check(
+  'tries-each-address',
+  { source: '07 §A8, §B4', title: 'dials the other addresses of a relay if one cannot be reached' },
+  async (context) => {
+    const fixture = await open(context);
+    const { seat, home } = fixture;
+    const closed = seat.peerAddress.replace(/\/tcp\/\d+/, '/tcp/1');
+    const endpoints = [seat.endpoint, closed, seat.peerAddress];
+    seat.served = JSON.stringify(await seat.descriptor({ endpoints }));
+    await announce(fixture);
+    const { caller } = await context.testAccount();
+    const answer = await context.expectOk(caller, 'profile.resolve', { account: home.id });
+    assertEqual((answer as JsonObject).profile, home.profile, 'the answer of the dialled');
+  },
+);
+
 /** Relays that are not what their registered descriptor says, each in one respect. */
 const faults: Readonly<Record<string, (fixture: Fixture) => Promise<void>>> = {
   'another-peer-key': async ({ seat }) => {

@@ -7,6 +7,7 @@ import { dhtLookupChecks } from './dht-lookup.ts';
 import { dhtMessageChecks } from './dht-messages.ts';
 import { dhtPeerChecks } from './dht-peers.ts';
 import { dhtPublicationChecks } from './dht-publication.ts';
+import { dhtRepublicationChecks } from './dht-republication.ts';
 import { dhtRouteChecks } from './dht-routes.ts';
 import { dialChecks } from './dials.ts';
 import { envelopeChecks } from './envelopes.ts';
@@ -32,6 +33,7 @@ export const relayToRelayChecks = [
   ...dhtLookupChecks,
   ...dhtAnswerChecks,
   ...dhtPublicationChecks,
+  ...dhtRepublicationChecks,
   ...envelopeChecks,
   ...homeQueryChecks,
   ...deliverChecks,
