@@ -59,7 +59,12 @@ export async function openAdmission(
 }
 
 /** Reads the authority of a private network; by default, in development, the relay's own. */
-async function readAuthority({ federation, dev, data, tls }: Config): Promise<string | undefined> {
+export async function readAuthority({
+  federation,
+  dev,
+  data,
+  tls,
+}: Pick<RelayConfig, 'federation' | 'dev' | 'data' | 'tls'>): Promise<string | undefined> {
   if (federation.ca !== '') return await readFile(federation.ca, 'utf8');
   if (!dev || tls.mode !== 'dev') return undefined;
   return await readFile(join(tls.authority || join(data, 'tls'), 'ca.pem'), 'utf8');

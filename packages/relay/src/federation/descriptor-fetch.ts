@@ -33,6 +33,29 @@ export class DescriptorFetcher {
    *   200, more bytes than the limit, the time limit, text that is no UTF-8
    */
   async fetch(endpoint: string, signal: AbortSignal): Promise<string> {
+    return await this.#ask(endpoint, signal, (response) => this.#read(response));
+  }
+
+  /**
+   * Reads the time that the server at an endpoint has, from the header `Date` of its answer, whatever
+   * the answer is.
+   *
+   * @returns Unix milliseconds, of a whole second; `undefined` without the header
+   * @throws as {@link fetch}
+   */
+  async fetchDate(endpoint: string, signal: AbortSignal): Promise<number | undefined> {
+    return await this.#ask(endpoint, signal, async (response) => {
+      response.destroy();
+      const time = Date.parse(response.headers.date ?? '');
+      return Number.isNaN(time) ? undefined : time;
+    });
+  }
+
+  async #ask<T>(
+    endpoint: string,
+    signal: AbortSignal,
+    read: (response: IncomingMessage) => Promise<T>,
+  ): Promise<T> {
     const { clock, limits } = this.#options;
     const deadline = new AbortController();
     using _timer = clock.after(limits.federationDescriptorTimeout, () =>
@@ -41,7 +64,7 @@ export class DescriptorFetcher {
     const ended = AbortSignal.any([signal, deadline.signal]);
     try {
       const response = await this.#request(new URL(`${endpoint}/relay/descriptor`), ended);
-      return await this.#read(response);
+      return await read(response);
     } catch (error) {
       throw ended.aborted ? ended.reason : error;
     }

@@ -6,6 +6,7 @@ import {
   PeerHost,
   type PeerIdentity,
   type PeerLimits,
+  type PeerProtocol,
 } from '@posthouse/peer';
 import { hex } from '@posthouse/protocol';
 import { wakeRoutesFor } from '../accounts/index.ts';
@@ -33,7 +34,10 @@ import { DhtServer } from './dht/serve.ts';
 import { tableJob } from './dht/table-job.ts';
 import { noRelayClient, noRoutes } from './no-federation.ts';
 import { peersJob } from './peers-job.ts';
-import { dhtProtocol, rpcProtocol } from './protocol-ids.ts';
+import { dhtProtocol, doctorProtocol, rpcProtocol } from './protocol-ids.ts';
+import { DialBackServer } from './reachability/dial-back.ts';
+import { ReachabilityCheck } from './reachability/reachability-check.ts';
+import { reachabilityJob } from './reachability/request-job.ts';
 import type { KeptRegistry } from './registry/kept-registry.ts';
 import { RelayHealth } from './relay-health.ts';
 import { RpcClient } from './rpc/client.ts';
@@ -123,8 +127,11 @@ export class Federation implements AsyncDisposable {
     const rpc = new RpcServer(context, { dispatcher, faults });
     const relays = () => eligibility.candidates();
     const routes = this.#parts.use(new DhtRoutes(context, { ...shared, connections, relays }));
-    const dht = new DhtServer(context, { eligibility, faults, table: routes.table });
-    const host = this.#parts.use(
+    const { table } = routes;
+    const dht = new DhtServer(context, { eligibility, faults, table });
+    const reachability = { ...shared, host: () => host, candidates: relays, table };
+    const dialBack = new DialBackServer(context, reachability);
+    const host: PeerHost<EligiblePeer> = this.#parts.use(
       new PeerHost<EligiblePeer>({
         identity: options.peer,
         descriptor: async () => {
@@ -132,16 +139,7 @@ export class Federation implements AsyncDisposable {
           return await options.descriptor();
         },
         admit: (remote, signal) => connections.admit(remote, signal),
-        protocols: new Map([
-          [
-            rpcProtocol(context.network),
-            { streams: limits.relayStreams, serve: rpc.serve.bind(rpc) },
-          ],
-          [
-            dhtProtocol(context.network),
-            { streams: limits.dhtStreams, serve: dht.serve.bind(dht) },
-          ],
-        ]),
+        protocols: protocolsOf(context, { rpc, dht, dialBack }),
         limits: peerLimits(limits),
         held,
         agent: 'posthouse',
@@ -175,6 +173,7 @@ export class Federation implements AsyncDisposable {
       connectionsJob({ process, connections, stopping }),
       routeKeysJob(),
       tableJob({ routes, self: options.peer.peerId, stopping }),
+      reachabilityJob(new ReachabilityCheck(context, reachability)),
     ];
     const address = listenAddress(config.federation);
     return (await withName('federation.listen', () => host.listen(address))).port;
@@ -190,6 +189,19 @@ export class Federation implements AsyncDisposable {
     this.#stopping.abort(new Error('the relay is stopping'));
     await this.#parts.disposeAsync();
   }
+}
+
+/** The protocols of chapter 07, and the one of `posthouse doctor`. */
+function protocolsOf(
+  { network, limits }: RelayContext,
+  servers: { readonly rpc: RpcServer; readonly dht: DhtServer; readonly dialBack: DialBackServer },
+): ReadonlyMap<string, PeerProtocol<EligiblePeer>> {
+  const { rpc, dht, dialBack } = servers;
+  return new Map([
+    [rpcProtocol(network), { streams: limits.relayStreams, serve: rpc.serve.bind(rpc) }],
+    [dhtProtocol(network), { streams: limits.dhtStreams, serve: dht.serve.bind(dht) }],
+    [doctorProtocol(network), { streams: 1, serve: dialBack.serve.bind(dialBack) }],
+  ]);
 }
 
 function peerLimits(limits: RelayContext['limits']): PeerLimits {

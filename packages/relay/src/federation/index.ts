@@ -1,3 +1,5 @@
+export { AddressFilter } from './address-filter.ts';
+export { readAuthority } from './admission.ts';
 export {
   type BlockedRelay,
   blockRelay,
@@ -5,9 +7,17 @@ export {
   unblockRelay,
 } from './block-store.ts';
 export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';
+export { DescriptorFetcher } from './descriptor-fetch.ts';
 export { Federation } from './federation.ts';
 export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
+export {
+  askRunningRelay,
+  type RunningRelayAnswer,
+} from './reachability/ask-running-relay.ts';
+export type { DialOutcome } from './reachability/dial-back-answer.ts';
+export type { ReachabilityReport, RelayReport } from './reachability/reachability-check.ts';
+export { trusting } from './https.ts';
 export { FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
 export { openChain, openRegistry } from './registry/open.ts';
@@ -17,3 +27,4 @@ export {
   registryPath,
   useRegistry,
 } from './registry/own-record.ts';
+export { parseDescriptor, verifyAgainstRecord } from './verify-descriptor.ts';

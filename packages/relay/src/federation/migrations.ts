@@ -66,4 +66,18 @@ export const federationMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 620,
+    name: 'requests of posthouse doctor',
+    statements: [
+      // To the running relay: whether other relays reach it. is_taken: by one of its processes.
+      // report: JSON. The command deletes its request.
+      `CREATE TABLE reachability_requests (
+        id TEXT NOT NULL PRIMARY KEY,
+        asked_at BIGINT NOT NULL,
+        is_taken BIGINT NOT NULL CHECK (is_taken IN (0, 1)),
+        report TEXT
+      )`,
+    ],
+  },
 ];

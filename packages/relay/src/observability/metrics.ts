@@ -83,6 +83,7 @@ const catalogue = {
   ],
   replicas_missed: ['counter', 'Publications of a route that too few relays stored in time.'],
   dht_records_refused: ['counter', 'Routes of other relays that did not verify.'],
+  dial_backs: ['counter', 'Requests of other relays to be dialled, by outcome (dialled, busy).'],
   descriptor_fetches: ['counter', 'Descriptors of other relays fetched, by outcome.'],
   no_peer_listener: ['counter', 'Starts without a listener for other relays.'],
   no_trusted_proxy: ['counter', 'Starts behind a proxy that is not trusted.'],

@@ -111,6 +111,15 @@ export function relayHealthNotStored({ log, metrics }: Observed, error: unknown)
   log.error({ err: error }, 'health of peer relays not stored');
 }
 
+/** Counts a request of another relay to be dialled (`posthouse doctor` there). */
+export function dialledBack(
+  { log, metrics }: Observed,
+  request: { readonly relay: string; readonly outcome: 'dialled' | 'busy' },
+): void {
+  metrics.count('dial_backs', { outcome: request.outcome });
+  log.debug(request, 'peer relay asked to be dialled');
+}
+
 export function dhtServed(
   { metrics }: Pick<Observed, 'metrics'>,
   request: { readonly type: string; readonly outcome: 'record' | 'none' | 'reset' },

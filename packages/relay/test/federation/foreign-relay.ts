@@ -33,6 +33,7 @@ import type { ServedRelay } from '../support/served-relay.ts';
 
 const rpc = '/svc/relay/1.0.0';
 const dht = '/svc/kad/1.0.0';
+const doctor = '/svc/posthouse-doctor/1.0.0';
 
 const limits = { ...defaultPeerLimits, handshakesPerAddress: 1_000, handshakeBurst: 1e6 };
 
@@ -43,6 +44,8 @@ export interface ForeignRelayOptions {
   readonly byte?: number;
   /** Streams of relay RPC that it accepts on a connection; it resets those above. */
   readonly streams?: number;
+  /** How it serves `posthouse-doctor`; without it, it does not have the protocol. */
+  readonly serveDoctor?: Serve;
   /** Registry file of the relay under test; by default the one in its data folder. */
   readonly registry?: string;
 }
@@ -63,9 +66,12 @@ export class ForeignRelay implements AsyncDisposable {
 
   readonly #registry: string;
   readonly #streams: number;
+  readonly #serveDoctor: Serve | undefined;
 
-  private constructor(relay: ServedRelay, { byte, registry, streams }: ForeignRelayOptions) {
+  private constructor(relay: ServedRelay, options: ForeignRelayOptions) {
+    const { byte, registry, streams, serveDoctor } = options;
     this.#relay = relay;
+    this.#serveDoctor = serveDoctor;
     this.#streams = streams ?? 64;
     this.#registry = registry ?? join(relay.data, 'registry.json');
     this.#seed = new Uint8Array(32).fill(byte ?? 0x91);
@@ -98,6 +104,7 @@ export class ForeignRelay implements AsyncDisposable {
       streams,
       serve: (stream) => serve()(stream),
     });
+    const serveDoctor = this.#serveDoctor;
     this.#host = new PeerHost<string>({
       identity: ed25519Identity(this.#seed),
       descriptor: async () => JSON.stringify(await this.present()),
@@ -105,6 +112,7 @@ export class ForeignRelay implements AsyncDisposable {
       protocols: new Map([
         [rpc, protocol(this.#streams, () => this.serveRpc)],
         [dht, protocol(32, () => this.serveDht)],
+        ...(serveDoctor ? [[doctor, protocol(1, () => serveDoctor)] as const] : []),
       ]),
       limits,
       agent: 'foreign',
