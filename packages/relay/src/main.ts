@@ -2,6 +2,7 @@
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
 import { blockCommand } from './commands/block.ts';
+import { checkCommand, doctorCommand } from './commands/check.ts';
 import { clockCommand } from './commands/clock.ts';
 import { configCommand } from './commands/config.ts';
 import { descriptorCommand } from './commands/descriptor.ts';
@@ -28,6 +29,8 @@ const program = new Command('posthouse')
   .addCommand(blockCommand())
   .addCommand(registryCommand())
   .addCommand(clockCommand())
+  .addCommand(checkCommand())
+  .addCommand(doctorCommand())
   .addCommand(configCommand());
 
 try {

@@ -9,6 +9,7 @@ export {
 export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';
 export { DescriptorFetcher } from './descriptor-fetch.ts';
 export { Federation } from './federation.ts';
+export { trusting } from './https.ts';
 export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
 export {
@@ -17,7 +18,6 @@ export {
 } from './reachability/ask-running-relay.ts';
 export type { DialOutcome } from './reachability/dial-back-answer.ts';
 export type { ReachabilityReport, RelayReport } from './reachability/reachability-check.ts';
-export { trusting } from './https.ts';
 export { FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
 export { openChain, openRegistry } from './registry/open.ts';

@@ -1,0 +1,191 @@
+/** What `posthouse check` finds on this machine: each check that fails, alone. */
+import { chmodSync, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { loadConfig, type PartialConfig } from '../../src/config/index.ts';
+import { Relay } from '../../src/index.ts';
+import { relayMigrations } from '../../src/modules.ts';
+import { spaceFinding } from '../../src/operations/checks/disk-space.ts';
+import { checks } from '../../src/operations/checks/index.ts';
+import { putClockMark } from '../../src/storage/clock-mark.ts';
+import { openAlongside } from '../../src/storage/open.ts';
+import { devCertificate } from '../../src/tls/dev-ca.ts';
+import { engine, RelayData } from '../support/engine.ts';
+import { freePort } from '../support/ports.ts';
+import { checksOf, withOutcome } from './checked-network.ts';
+
+let data: RelayData;
+let relay: Relay;
+let settings: PartialConfig;
+beforeEach(async () => {
+  data = await RelayData.withSchema();
+  settings = {
+    ...data.config,
+    ...{ dev: true, listen: `127.0.0.1:${await freePort()}` },
+    federation: { listen: `127.0.0.1:${await freePort()}` },
+  };
+  relay = await Relay.start(settings, { log: pino({ level: 'silent' }) });
+});
+afterEach(async () => {
+  await relay[Symbol.asyncDispose]();
+  await data[Symbol.asyncDispose]();
+});
+
+const local = (more: PartialConfig = {}) => checksOf({ ...settings, ...more }, false);
+
+/** The findings that are neither ok nor skipped. */
+const bad = (found: Awaited<ReturnType<typeof local>>) => [
+  ...withOutcome(found, 'failed'),
+  ...withOutcome(found, 'warning'),
+];
+
+test('a relay that runs has no failed check, and no network check is run', async () => {
+  const found = await local();
+  expect(bad(found)).toEqual([]);
+  expect(Object.keys(found)).toEqual(
+    checks.filter(({ scope }) => scope === 'local').map(({ name }) => name),
+  );
+  expect(found['running relay']?.seen).toContain(settings.listen);
+});
+
+test('a relay that does not run is a warning, and changes nothing else', async () => {
+  await relay[Symbol.asyncDispose]();
+  const found = await local();
+  expect(bad(found)).toEqual(['running relay']);
+  expect(found['running relay']).toMatchObject({
+    seen: expect.stringContaining('does not run'),
+    cure: expect.stringContaining('posthouse serve'),
+  });
+});
+
+test('a running relay that does not listen for relays as configured fails', async () => {
+  const found = await local({ federation: { listen: `127.0.0.1:${await freePort()}` } });
+  expect(bad(found)).toEqual(['running relay']);
+});
+
+test('an invalid configuration fails, names the settings, and nothing else is checked', async () => {
+  const found = await local({ public: { peer: 'relay.example' }, name: '' });
+  expect(found.configuration).toMatchObject({
+    outcome: 'failed',
+    seen: expect.stringMatching(/public\.peer: expected.*name: /),
+    cure: expect.stringContaining('posthouse config explain'),
+  });
+  const { length } = Object.keys(found);
+  expect(withOutcome(found, 'skipped')).toHaveLength(length - 1);
+});
+
+test('keys that others can read fail; what needs them is skipped', async () => {
+  const file = join(data.path, 'keys/relay.key');
+  chmodSync(file, 0o644);
+  const found = await local();
+  expect(bad(found)).toEqual(['keys']);
+  expect(found.keys?.seen).toContain('expected mode 0600, found 0644');
+  expect(found.keys?.cure).toContain('chmod 600');
+  expect(found.descriptor).toMatchObject({
+    ...{ outcome: 'skipped', seen: 'not checked, since "keys" failed' },
+  });
+  rmSync(file);
+  expect((await local()).keys?.cure).toContain('posthouse init');
+});
+
+test('a data folder that others can enter is a warning; without it the check fails', async () => {
+  const mode = statSync(data.path).mode & 0o777;
+  chmodSync(data.path, 0o755);
+  expect((await local())['data folder']).toMatchObject({
+    outcome: 'warning',
+    cure: `run \`chmod 700 ${data.path}\``,
+  });
+  chmodSync(data.path, mode);
+  const none = join(data.path, 'none');
+  const found = await local({ data: none });
+  expect(found['data folder']).toMatchObject({ outcome: 'failed' });
+  expect(found['disk space']?.outcome).toBe('skipped');
+});
+
+test('a database that is missing, or of another relay, fails', async () => {
+  const other = join(data.path, 'other');
+  mkdirSync(join(other, 'keys'), { recursive: true, mode: 0o700 });
+  if (engine === 'sqlite') {
+    const found = await local({ data: other });
+    expect(found.database).toMatchObject({
+      outcome: 'failed',
+      seen: expect.stringContaining('relay.sqlite'),
+    });
+    expect(found.clock?.outcome).toBe('skipped');
+  }
+  for (const name of ['relay', 'peer']) {
+    const key = `${Buffer.alloc(32, 7).toString('base64url')}\n`;
+    writeFileSync(join(data.path, `keys/${name}.key`), key);
+  }
+  expect((await local()).database?.seen).toMatch(/of relay 0x.* keys are of relay 0x/);
+});
+
+describe('01 §11: the clock', () => {
+  /** Stores the mark of a run that ended so many seconds from now. */
+  async function mark(seconds: number): Promise<void> {
+    await relay[Symbol.asyncDispose]();
+    await using storage = await openAlongside(
+      loadConfig({ values: settings }).config,
+      relayMigrations,
+    );
+    const seenAt = Math.floor(Date.now() / 1_000) + seconds;
+    await storage.write('relay', (tx) => putClockMark(tx, { seenAt }));
+  }
+
+  test('before the last run fails, in words and seconds', async () => {
+    await mark(3_600);
+    const found = await local();
+    expect(withOutcome(found, 'failed')).toEqual(['clock']);
+    expect(found.clock?.seen).toMatch(/set back by (3600|359\d) seconds/);
+  });
+
+  test('far after the last run is a warning that names the command', async () => {
+    await mark(-172_800);
+    const found = await local({ limits: { clockJump: 86_400 } });
+    expect(found.clock).toMatchObject({
+      outcome: 'warning',
+      cure: expect.stringContaining('posthouse clock accept'),
+    });
+  });
+});
+
+test('the certificate files of another name or key fail; right ones are ok', async () => {
+  const now = Math.floor(Date.now() / 1_000);
+  const made = await devCertificate(join(data.path, 'made'), ['relay.example', '127.0.0.1'], now);
+  const [certificate, key] = [join(data.path, 'cert.pem'), join(data.path, 'key.pem')];
+  writeFileSync(certificate, made.cert);
+  writeFileSync(key, made.key, { mode: 0o600 });
+  const found = async (https: string) =>
+    (await local({ tls: { mode: 'files', certificate, key }, public: { https: [https] } }))[
+      'certificate files'
+    ];
+  expect(await found('https://relay.example/svc/v1')).toMatchObject({ outcome: 'ok' });
+  expect(await found('https://127.0.0.1/svc/v1')).toMatchObject({ outcome: 'ok' });
+  expect(await found('https://other.example/svc/v1')).toMatchObject({
+    outcome: 'failed',
+    seen: expect.stringContaining('is not for other.example'),
+  });
+  const other = await devCertificate(join(data.path, 'second'), ['relay.example'], now);
+  writeFileSync(key, other.key);
+  expect((await found('https://relay.example/svc/v1'))?.seen).toContain('is not the key of');
+});
+
+test.each([
+  [31, 'failed'],
+  [32, 'warning'],
+  [1_023, 'warning'],
+  [1_024, 'ok'],
+])('%d MiB of free disk are %s', (free, outcome) => {
+  expect(spaceFinding('/data', free * 1_048_576).outcome).toBe(outcome);
+});
+
+test('each check has a name of its own, a cure, and needs only checks before it', () => {
+  const before = new Set<string>();
+  for (const { name, needs = [], cure } of checks) {
+    expect(before.has(name)).toBe(false);
+    expect(cure).not.toBe('');
+    for (const one of needs) expect(before.has(one)).toBe(true);
+    before.add(name);
+  }
+});
