@@ -108,6 +108,10 @@ export const peerLimits = {
     'Relays that must store a route before its publication is answered; all others that are active, if there are fewer. 0: none.',
     0,
   ),
+  dhtReplicaGrace: period(
+    3_600,
+    'Seconds after which a relay that cannot be reached is none of those others.',
+  ),
   dhtPublishTimeout: timer(15_000, 'Milliseconds they have for that.'),
   dhtTableRefresh: period(600, 'Seconds between two refreshes of the routing table.', 60),
   dhtValueLife: period(

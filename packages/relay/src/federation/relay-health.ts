@@ -73,6 +73,12 @@ export class RelayHealth implements AsyncDisposable {
     return retryAt !== undefined && this.#parts.clock.now() < retryAt ? retryAt : undefined;
   }
 
+  /** Returns for how many seconds a relay has been failing; 0 if it is not. */
+  failingFor(relayId: string): number {
+    const since = this.#failing.get(relayId)?.since;
+    return since === undefined ? 0 : Math.max(0, this.#parts.clock.now() - since);
+  }
+
   isFailing(relayId: string): boolean {
     return this.#failing.get(relayId) !== undefined;
   }

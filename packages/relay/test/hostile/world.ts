@@ -40,6 +40,13 @@ const allowances = {
   ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9, routeLookupRate: 1e9, routeLookupBurst: 1e9 },
   ...{ relayQueryNewAccounts: 1e9, relayRate: 1e9, relayBurst: 1e9 },
   ...{ relayAccountRate: 1e9, relayAccountBurst: 1e9, dhtRate: 1e9, dhtBurst: 1e9 },
+  ...{
+    dhtPutRate: 1e9,
+    dhtPutBurst: 1e9,
+    dhtSendRate: 1e9,
+    dhtSendBurst: 1e9,
+    dhtNewAccounts: 1e9,
+  },
   ...{ dhtAskRate: 1e9, dhtAskBurst: 1e9, groupsOfAccount: 1e9, channelsOfAccount: 1e9 },
   ...{ unfinishedMessageTimeout: 2_147_483_647, requestTimeout: 1_000_000_000 },
 };

@@ -118,6 +118,19 @@ test('07 §B12: a move that no other relay stores is in force all the same, and 
   expect(await homeAt(a, ben.account)).toBe(c.relayId);
 });
 
+test('07 §B12: a relay that was away for an hour is not counted among those that must store a route', async () => {
+  const { a, b, c } = network;
+  const ben = await network.register('ben', b);
+  network.cutAll();
+  await expect(ben.moveTo(c)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+  network.advance(3_599);
+  await expect(ben.moveTo(c)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
+  network.advance(1);
+  await ben.moveTo(c);
+  await network.heal();
+  await network.untilInTime(async () => (await homeAt(a, ben.account)) === c.relayId);
+});
+
 test('07 §B12: an old relay that the new one does not know learns of the move after healing', async () => {
   const { a, b, c } = network;
   const ben = await network.register('ben', b);

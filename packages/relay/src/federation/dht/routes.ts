@@ -160,7 +160,9 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const near = nearest ?? (await this.#nearestTo(key));
     const targets = [...new Set(leaving === undefined ? near : [...near, leaving])];
     // 07 §B12: the relay that the account leaves may be gone, which does not block the move.
-    const others = this.#parts.relays().filter((relayId) => relayId !== leaving);
+    const others = this.#parts
+      .relays()
+      .filter((relayId) => relayId !== leaving && !this.#isAway(relayId));
     const enough = replicaPolicy(limits, others.length);
     const within = limits.dhtPublishTimeout - (clock.monotonic() - started);
     const signal = this.#parts.stopping;
@@ -185,6 +187,11 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
       routeRecordRefused(this.#context, { relay: route.relay_id, error });
       return false;
     }
+  }
+
+  /** Whether a relay was out of reach for so long that publications do not wait for its copy. */
+  #isAway(relayId: string): boolean {
+    return this.#parts.health.failingFor(relayId) >= this.#context.limits.dhtReplicaGrace;
   }
 
   async #nearestTo(key: Uint8Array): Promise<readonly string[]> {
