@@ -144,9 +144,22 @@ describe('07 §B4: the current record', () => {
     await registry.refresh();
     expect(registry.entries()).toEqual([entry('2')]);
     clock.advance(60);
-    await expect(registry.current(id('1'))).rejects.toMatchObject({
-      check: 'registry_unavailable',
-    });
+    expect(await registry.current(id('1'))).toBeUndefined();
+  });
+
+  test('07 §A6: that became malformed replaces an earlier one, and pauses no reads', async () => {
+    source.entries = [entry('1'), entry('2')];
+    const registry = kept();
+    await registry.refresh();
+    clock.advance(60);
+    const { getRelay } = source;
+    source.getRelay = (relayId) =>
+      relayId === id('1')
+        ? Promise.reject(new RegistryError('invalid_record', 'it is malformed'))
+        : getRelay.call(source, relayId);
+    source.entries = [entry('2', 'suspended')];
+    expect(await registry.current(id('1'), stranger)).toBeUndefined();
+    expect(await registry.current(id('2'), 'another')).toMatchObject({ status: 'suspended' });
   });
 });
 
@@ -384,6 +397,22 @@ describe('07 §A6: if two nodes must agree, single reads do', () => {
     await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
     await registry.refresh();
     clock.advance(60);
+    await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
+  });
+
+  test('nodes that differ admit no relay while reads of others fail, nor by a later list', async () => {
+    source.entries = [entry('1')];
+    const registry = confirming();
+    await registry.refresh();
+    expect(await registry.current(id('1'))).toEqual(entry('1'));
+    clock.advance(60);
+    source.getRelay = differ;
+    const refused = { check: 'registry_unavailable' };
+    await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
+    source.getRelay = () => Promise.reject(new RegistryError('unreachable', 'no answer'));
+    await expect(registry.current(id('2'))).rejects.toMatchObject(refused);
+    await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
+    await registry.refresh();
     await expect(registry.current(id('1'))).rejects.toMatchObject(refused);
   });
 

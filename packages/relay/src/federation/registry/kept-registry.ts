@@ -297,13 +297,14 @@ export class KeptRegistry implements Disposable {
   async #readOnce(relayId: string): Promise<RelayEntry | undefined> {
     const readAt = this.#parts.clock.now();
     try {
-      const entry = await this.#inTime(
+      const read = await this.#inTime(
         this.#parts.limits.federationRegistryTimeout,
-        async (signal) => await this.#registry.getRelay(relayId, signal),
+        async (signal) => await wellFormed(this.#registry.getRelay(relayId, signal)),
       );
-      if (entry !== undefined) {
-        checkRelayEntry(entry);
-        if (entry.relay_id !== relayId) throw new Error('the registry returned another relay');
+      // As in a list, a malformed record is none, and an earlier one does not serve in its place.
+      const entry = isValid(read) ? read : undefined;
+      if (entry !== undefined && entry.relay_id !== relayId) {
+        throw new Error('the registry returned another relay');
       }
       this.#failedAt = Number.NEGATIVE_INFINITY;
       this.#single.set(relayId, { entry, readAt });
@@ -312,7 +313,9 @@ export class KeptRegistry implements Disposable {
       return entry;
     } catch (error) {
       registryRead(this.#parts, { kind: 'one', outcome: 'error' });
-      if (!isRegistryError(error, 'nodes_differ')) this.#failedAt = this.#parts.clock.now();
+      // Nodes that differ can be read; what they agreed on earlier counts no more.
+      if (isRegistryError(error, 'nodes_differ')) this.#confirmed.delete(relayId);
+      else this.#failedAt = this.#parts.clock.now();
       throw error;
     }
   }
@@ -335,6 +338,18 @@ export class KeptRegistry implements Disposable {
     if (!this.#isLost) return;
     this.#isLost = false;
     registryRestored(this.#parts);
+  }
+}
+
+/** A record that breaks 07 §A3 is none: any operator can store one. */
+async function wellFormed(
+  reading: Promise<RelayEntry | undefined>,
+): Promise<RelayEntry | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isRegistryError(error, 'invalid_record')) return undefined;
+    throw error;
   }
 }
 
