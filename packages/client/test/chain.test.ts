@@ -99,6 +99,19 @@ describe('07 §A6: while no node can be read', () => {
     await sync();
   });
 
+  test('a record that became malformed is an answer: the one found before does not serve', async () => {
+    register();
+    const store = new MemoryStore();
+    const { relayId } = world.relay;
+    await (await client(store)).setUp({ relayId });
+    const record = node.contract.records.get(relayId);
+    if (record === undefined) throw new Error('it is not registered');
+    const endpoint = new TextEncoder().encode('https://relay.example/?query');
+    node.contract.records.set(relayId, { ...record, endpoint });
+    const sync = async () => await (await (await client(store)).account()).sync();
+    await expect(sync()).rejects.toMatchObject({ code: 'relay_unreachable' });
+  });
+
   test('a relay that was read as suspended is not used when nodes fail later', async () => {
     register();
     const store = new MemoryStore();

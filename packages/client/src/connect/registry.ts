@@ -21,6 +21,9 @@ export type RegistrySource = Registry | RegistryNodes;
 /** Milliseconds to wait for a node. */
 const timeout = 10_000;
 
+/** Milliseconds to read the list, of all its parts and from all nodes that are asked. */
+const listTimeout = 60_000;
+
 /** Seconds that the last record of a relay serves while no node can be read. */
 const grace = 21_600;
 
@@ -94,8 +97,10 @@ class RememberingRegistry implements Registry {
       entry = await this.#chain.getRelay(relayId, signal);
     } catch (error) {
       if (!isRegistryError(error)) throw error;
-      const known = await this.#remembered(relayId);
-      if (known !== undefined && error.code !== 'nodes_differ') return known;
+      // Nodes that differ, and a malformed record, are answers: an earlier one does not replace them.
+      const isAnswer = error.code === 'nodes_differ' || error.code === 'invalid_record';
+      const known = isAnswer ? undefined : await this.#remembered(relayId);
+      if (known !== undefined) return known;
       throw asUnreachable(error);
     }
     const readAt = unixSeconds(clock);
@@ -107,8 +112,13 @@ class RememberingRegistry implements Registry {
   }
 
   async *listRelays(signal?: AbortSignal): AsyncIterable<RelayEntry> {
+    const caller = signal ?? new AbortController().signal;
     try {
-      yield* this.#chain.listRelays(signal);
+      yield* await withDeadline(caller, listTimeout, async (bounded) => {
+        const entries: RelayEntry[] = [];
+        for await (const entry of this.#chain.listRelays(bounded)) entries.push(entry);
+        return entries;
+      });
     } catch (error) {
       throw isRegistryError(error) ? asUnreachable(error) : error;
     }
