@@ -45,7 +45,9 @@ export class ChainRegistry implements Registry {
   readonly #nodes: readonly NodeReader[];
   readonly #agree: 1 | 2;
   readonly #observer: ChainObserver;
+  /** Positions of the nodes that answered last, as the first and as the second one. */
   #preferred = 0;
+  #confirming: number | undefined;
 
   /** @throws ProtocolError `bad_request` for nodes that cannot be used: see `checkRegistryNodes` */
   constructor(options: ChainRegistryOptions) {
@@ -117,22 +119,23 @@ export class ChainRegistry implements Registry {
     const { count = () => 1, signal } = options;
     const reasons: string[] = [];
     const codes = new Set<RegistryErrorCode>();
-    const start = this.#preferred;
     let first: Answer<T> | undefined;
-    for (let offset = 0; offset < this.#nodes.length; offset += 1) {
-      const index = (start + offset) % this.#nodes.length;
+    for (const index of this.#order()) {
       const node = this.#nodes[index] as NodeReader;
       // A second opinion of the same host is none.
-      if (first?.node.origin === node.origin) continue;
+      if (first?.node.host === node.host) continue;
       try {
         const value = await ask(node);
-        if (first !== undefined) return [first, { node, value }];
+        if (first !== undefined) {
+          this.#confirming = index;
+          return [first, { node, value }];
+        }
         first = { node, value };
         this.#preferred = index;
         if (count(value) === 1) return [first, undefined];
       } catch (error) {
         // The caller has no more time: the next read begins at another node.
-        if (signal?.aborted === true && first === undefined) this.#leave(index);
+        if (signal?.aborted === true) this.#leave(index, first === undefined);
         if (!isRegistryError(error) || error.code === 'invalid_record') throw error;
         this.#observer.failed?.(node.origin, error);
         reasons.push(`${node.origin}: ${error.message}`);
@@ -147,8 +150,19 @@ export class ChainRegistry implements Registry {
     );
   }
 
-  #leave(index: number): void {
-    if (this.#preferred === index) this.#preferred = (index + 1) % this.#nodes.length;
+  /** The nodes' positions in the order in which they are asked. */
+  #order(): readonly number[] {
+    const { length } = this.#nodes;
+    const positions = Array.from({ length }, (_, offset) => (this.#preferred + offset) % length);
+    const [first, ...others] = positions as [number, ...number[]];
+    if (this.#confirming === undefined) return positions;
+    return [...new Set([first, this.#confirming, ...others])];
+  }
+
+  #leave(index: number, isFirst: boolean): void {
+    const next = (index + 1) % this.#nodes.length;
+    if (!isFirst) this.#confirming = next;
+    else if (this.#preferred === index) this.#preferred = next;
   }
 }
 

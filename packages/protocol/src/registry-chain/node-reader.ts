@@ -5,7 +5,7 @@ import { decodeUtf8, parseJsonInSteps } from '../json/parse.ts';
 import type { JsonObject, JsonValue } from '../json/types.ts';
 import { executionOf, type IteratorPlace, iteratorOf, resultOf, versionOf } from './answer.ts';
 import { isRegistryError, RegistryError } from './errors.ts';
-import { originOf } from './nodes.ts';
+import { hostOf, originOf } from './nodes.ts';
 import { isNullItem, readIntegerItem, readRelayItem } from './stack-item.ts';
 
 /** One JSON-RPC request, to be sent by HTTP POST. */
@@ -96,6 +96,11 @@ export class NodeReader {
   /** Scheme, host and port, for messages. */
   get origin(): string {
     return originOf(this.url);
+  }
+
+  /** Whose opinion it is: see `hostOf`. */
+  get host(): string {
+    return hostOf(this.url);
   }
 
   /**

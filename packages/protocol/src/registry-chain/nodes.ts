@@ -18,7 +18,7 @@ export const RegistryNodes = Type.Object({
 export type RegistryNodes = Static<typeof RegistryNodes>;
 
 /**
- * Checks a list of nodes: at most eight different URLs, and two origins if two nodes must agree.
+ * Checks a list of nodes: at most eight different URLs, and two hosts if two nodes must agree.
  * Errors name the position, not the URL, which can contain a key.
  *
  * @throws ProtocolError `bad_request`
@@ -31,7 +31,7 @@ export function checkRegistryNodes(value: unknown, path = ''): asserts value is 
   const at = memberPath(path, 'nodes');
   for (const [index, node] of nodes.entries()) checkNodeUrl(node, memberPath(at, index));
   if (new Set(nodes).size < nodes.length) throw badRequest(at, 'repeats a node');
-  if (new Set(nodes.map(originOf)).size < agree) {
+  if (new Set(nodes.map(hostOf)).size < agree) {
     throw badRequest(at, 'has one host only: two nodes that agree need two hosts');
   }
 }
@@ -39,6 +39,12 @@ export function checkRegistryNodes(value: unknown, path = ''): asserts value is 
 /** Scheme, host and port of a node's URL: what may appear in logs. */
 export function originOf(url: string): string {
   return new URL(url).origin;
+}
+
+/** Whose opinion a node is: ports of one host are one, but on this machine, where each is a node. */
+export function hostOf(url: string): string {
+  const { hostname, host } = new URL(url);
+  return isLoopback(hostname) ? host : hostname.replace(/\.$/, '');
 }
 
 function checkNodeUrl(text: string, path: string): void {

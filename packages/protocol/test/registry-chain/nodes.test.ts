@@ -156,6 +156,20 @@ describe('two nodes that must agree', () => {
     await expect(reading).rejects.toThrow('no second node of the registry can be used');
   });
 
+  test('a second one that hangs is waited for once, while a third one answers', async () => {
+    const c = parts.use(await FakeNode.start(context, a.contract));
+    b.fate = () => 'hang';
+    const registry = reader({ agree: 2, nodes: [a.url, b.url, c.url] });
+    for (let round = 0; round < 3; round += 1) {
+      expect(await registry.getRelay(relayId)).toMatchObject({ status: 'active' });
+    }
+    expect(b.asked).toEqual(['getversion']);
+    c.fate = () => 'status';
+    b.fate = () => 'answer';
+    expect(await registry.getRelay(relayId)).toMatchObject({ status: 'active' });
+    expect(b.asked).toEqual(['getversion', 'getversion', 'getRelay']);
+  });
+
   test('two addresses of one host are one opinion', async () => {
     const nodes = [a.url, `${a.url}/rpc`, b.url];
     await reader({ agree: 2, nodes }).getRelay(relayId);
@@ -179,6 +193,7 @@ describe('the list of nodes', () => {
     [{ nodes: nodes(1), agree: 3 }],
     [{ nodes: nodes(1), agree: 2 }],
     [{ nodes: ['https://a.example', 'https://a.example/rpc'], agree: 2 }],
+    [{ nodes: ['https://a.example:10331', 'https://a.example.:10332'], agree: 2 }],
     [{ nodes: ['https://a.example', 'https://a.example'] }],
     [{ nodes: ['http://node.example'] }],
     [{ nodes: ['http://127.0.0.1.example'] }],
