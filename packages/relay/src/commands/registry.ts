@@ -107,12 +107,14 @@ function advice(task: Task): string[] {
 }
 
 async function feeNote(own: Own): Promise<string> {
-  const [first] = await readEach(own, (node) => node.registrationFee());
-  if (first === undefined || 'failure' in first) {
-    return `The fee could not be read: ${first?.failure}`;
+  const reads = await readEach(own, (node) => node.registrationFee());
+  const read = reads.find((one) => 'value' in one);
+  if (read === undefined) {
+    const failures = reads.map((one) => ('failure' in one ? one.failure : ''));
+    return `The fee could not be read: ${terminalLine(failures.join('; '))}`;
   }
-  const whole = Math.floor(first.value / gasUnits);
-  const rest = String(first.value % gasUnits)
+  const whole = Math.floor(read.value / gasUnits);
+  const rest = String(read.value % gasUnits)
     .padStart(8, '0')
     .replace(/0+$/, '');
   const fee = rest === '' ? `${whole}` : `${whole}.${rest}`;

@@ -102,7 +102,11 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
 }
 
 function checkRegistry({ registry }: RelayConfig): string[] {
-  if (typeof registry === 'string') return [];
+  if (typeof registry === 'string') {
+    // Not shown: it has the nodes' keys.
+    if (!/^\s*(?:\{|\w+:\/\/)/.test(registry)) return [];
+    return ['registry: expected a path, or nodes as {"nodes":["https://…"]} in valid JSON'];
+  }
   const unknown = Object.keys(registry).filter((name) => !['nodes', 'agree'].includes(name));
   return [
     ...unknown.map((name) => `registry.${name}: there is no such key`),

@@ -5,7 +5,7 @@
 export function redact(value: unknown): string {
   const text = JSON.stringify(value, (name, part) => {
     // Providers of nodes put keys into paths and queries.
-    if (name === 'nodes' && Array.isArray(part)) return part.map(withoutPath);
+    if (name === 'nodes') return Array.isArray(part) ? part.map(withoutPath) : withoutPath(part);
     return typeof part === 'string' ? withoutSecrets(part) : part;
   });
   return text ?? 'none';
@@ -13,7 +13,7 @@ export function redact(value: unknown): string {
 
 function withoutPath(url: unknown): unknown {
   if (typeof url !== 'string') return url;
-  return url.replace(/^([a-z]+:\/\/[^/?#]*)[/?#](?=.).*/is, '$1/[secret]');
+  return withoutSecrets(url.replace(/^([a-z]+:\/\/[^/?#]*)[/?#](?=.).*/is, '$1/[secret]'));
 }
 
 /** Replaces secrets; removes too much rather than too little, as passwords may be unencoded. */

@@ -109,6 +109,8 @@ describe('07 §A7: posthouse registry', () => {
     node.contract.fee = 0;
     await execute('register');
     other.magic = 1;
+    configure({ nodes: [`${other.url}/sekret`, node.url] });
+    expect((await run('invocation', 'register')).errors).toContain('The registration costs 0 GAS');
     configure({ nodes: [node.url, `${other.url}/sekret`] });
     const { code, output } = await run('check', '--json');
     expect(code).toBe(1);

@@ -438,9 +438,17 @@ describe('07 §A6: the registry is a file, or nodes of the chain', () => {
     expect(loadConfig({ flags: { dev: true }, environment: file }).config.registry).toBe(
       '/etc/registry.json',
     );
-    const broken = { POSTHOUSE_REGISTRY: '{"nodes":' };
-    const read = () => loadConfig({ flags: { dev: true }, environment: broken }).config.registry;
-    expect(read()).toBe('{"nodes":');
+  });
+
+  test.each([
+    '{"nodes":["https://node.example/sekret"],}',
+    ' {"nodes":',
+    'https://node.example/sekret',
+  ])('%j is neither a path nor JSON: it is refused and not shown', (text) => {
+    const environment = { POSTHOUSE_REGISTRY: text };
+    const found = problems(() => loadConfig({ flags: { dev: true }, environment })).join('\n');
+    expect(found).toContain('registry: expected a path, or nodes as');
+    expect(found).not.toContain('sekret');
   });
 
   test.each([
@@ -463,5 +471,9 @@ describe('07 §A6: the registry is a file, or nodes of the chain', () => {
     expect(explainConfig(loaded)).not.toContain('sekret');
     expect(failure({ nodes, agree: 9 })).not.toContain('sekret');
     expect(failure({ nodes: [...nodes, 'http://node.example/sekret'] })).not.toContain('sekret');
+    expect(failure({ nodes: nodes[0] })).not.toContain('sekret');
+    expect(failure({ nodes: ['https://ann:sekret@node.example'], agree: 9 })).not.toContain(
+      'sekret',
+    );
   });
 });

@@ -39,13 +39,23 @@ export class NodeHttp implements Disposable {
     const signals = request.signal === undefined ? [] : [request.signal];
     using limit = timeLimit(clock, limits.federationNodeTimeout, ...signals);
     try {
-      return await this.#send(request, limit.signal);
+      return await this.#sendTwice(request, limit.signal);
+    } catch (cause) {
+      if (!limit.isOver) throw cause;
+      // Its code tells the operator more than that a request was aborted.
+      throw Object.assign(new Error('no answer in time', { cause }), { code: 'ETIMEDOUT' });
+    }
+  };
+
+  async #sendTwice(request: NodeRequest, signal: AbortSignal): Promise<NodeAnswer> {
+    try {
+      return await this.#send(request, signal);
     } catch (error) {
       // A node may close a kept connection at any time; every read can be repeated.
       if (!isStale(error)) throw error;
-      return await this.#send(request, limit.signal);
+      return await this.#send(request, signal);
     }
-  };
+  }
 
   [Symbol.dispose](): void {
     this.#https.destroy();
@@ -73,8 +83,14 @@ export class NodeHttp implements Disposable {
       .end(body);
     const response = await promise;
     const { reusedSocket } = sent;
+    const { statusCode: status = 0 } = response;
+    if (status !== 200) {
+      // The status tells what is wrong: a key, a rate, a redirect. The rest is not read.
+      response.destroy();
+      return { status, body: new Uint8Array() };
+    }
     const bytes = await readBody(response, maxBytes);
-    return { status: 200, body: bytes, isNewConnection: !reusedSocket };
+    return { status, body: bytes, isNewConnection: !reusedSocket };
   }
 }
 
