@@ -14,6 +14,7 @@ import { MovedRoute, movedElsewhere } from './move-route.ts';
 import {
   type MoveRecord,
   type MoveStep,
+  mayHaveLeft,
   moveSteps,
   moves,
   storeMove,
@@ -41,7 +42,8 @@ export interface MoveOptions {
 }
 
 /**
- * Begins a move, or returns the unfinished one to the same relay.
+ * Begins a move, or returns the unfinished one to the same relay. The home relay itself may replace
+ * a move whose route was sent: the account then stays there.
  *
  * @param options.replace whether a move to another relay, which is not finished, is given up
  * @throws ClientError `invalid_input` if the relay is the home; `move_conflict`; `no_relay`
@@ -55,7 +57,7 @@ export async function beginMove(
   if (begun?.to === relayId) return begun;
   if (begun !== undefined && !options.replace) throw otherMove(begun);
   const from = await homeRelay(core, core.account);
-  if (from === relayId) {
+  if (from === relayId && !mayHaveLeft(begun)) {
     throw new ClientError(
       'invalid_input',
       'that relay is the home relay already: choose another one',
@@ -102,7 +104,8 @@ export async function cancelMove(core: AccountCore): Promise<void> {
     if (record.isRouteSent) {
       throw new ClientError(
         'move_conflict',
-        'the route was sent and may be in force: finish the move, then move back',
+        'the route was sent and may be in force: finish the move, or replace it by one to another ' +
+          'relay or to the old one',
       );
     }
     await moves.delete(tx, ownKey);

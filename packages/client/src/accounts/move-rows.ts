@@ -46,6 +46,14 @@ export interface MoveRecord {
 }
 export const moves = new Collection<MoveRecord>('moves');
 
+/**
+ * Whether the account may be at another relay than this device knows: a route that was sent can take
+ * effect at any time. One of higher revision that names the old relay ends that.
+ */
+export function mayHaveLeft(record: MoveRecord | undefined): boolean {
+  return record !== undefined && (record.isRouteSent || record.replaced !== undefined);
+}
+
 /** Returns the unfinished move, if any. */
 export async function unfinishedMove(tx: StoreReader): Promise<MoveRecord | undefined> {
   return await moves.get(tx, ownKey);

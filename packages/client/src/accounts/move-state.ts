@@ -66,7 +66,7 @@ async function send(
   const { connection, signal } = staging;
   // A former home relay may not know of the move, and then accepts the state as the home relay.
   const known = await core.store.read((tx) => timelines.get(tx, record.to));
-  const mayBeHome = record.isRouteSent || known !== undefined;
+  const mayBeHome = record.isRouteSent || record.from === record.to || known !== undefined;
   try {
     return await stageState(connection, state, { mayBeHome, signal });
   } catch (cause) {

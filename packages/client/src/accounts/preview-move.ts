@@ -8,7 +8,7 @@ import { checkRelayAnswer, isClientError } from '../errors.ts';
 import { outbox } from '../messages/outbox.ts';
 import { knownState } from './device-states.ts';
 import { homeRelay } from './home-relay.ts';
-import { unfinishedMove } from './move-rows.ts';
+import { mayHaveLeft, unfinishedMove } from './move-rows.ts';
 import { knownProfile } from './profiles.ts';
 
 /** A relay as it describes itself. */
@@ -67,7 +67,9 @@ export async function previewMove(
     const waiting = (await outbox.list(tx)).length;
     const unfinished = await unfinishedMove(tx);
     const problems = [
-      ...(from === relayId ? ['that relay is the home relay already'] : []),
+      ...(from === relayId && !mayHaveLeft(unfinished)
+        ? ['that relay is the home relay already']
+        : []),
       ...(unfinished !== undefined && unfinished.to !== relayId
         ? [`a move to ${unfinished.to} is not finished`]
         : []),

@@ -10,7 +10,10 @@ import { type Abortable, signalOf, type WithAccountKey } from './options.ts';
 export interface MoveHomeOptions extends WithAccountKey {
   /** Called when a step begins; its errors end the run, and the move can be run again. */
   readonly progress?: (progress: MoveProgress) => void;
-  /** Gives up an unfinished move to another relay; its route, if one was sent, is superseded. */
+  /**
+   * Gives up an unfinished move to another relay; its route, if one was sent, is superseded. If one
+   * was, the old relay can be named too: the account stays there.
+   */
   readonly replace?: boolean;
 }
 

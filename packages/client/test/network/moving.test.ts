@@ -145,6 +145,32 @@ test('one move at a time: another target is refused, or replaces the first', asy
   expect(read.some(({ url }) => url.startsWith(world.endpoint('b')))).toBe(true);
 });
 
+test.each([
+  ['never arrived', lostRequest],
+  ['is in force without this device knowing', lostAnswer],
+])('07 §B11: a move whose route %s is replaced by one back to the home', async (_case, rule) => {
+  const { account, transport } = await steered();
+  const [old, to] = [world.relayId('a'), world.relayId('b')];
+  transport.rules.set(publish, rule);
+  transport.rules.set('account.route.resolve', lostRequest);
+  await expect(account.home.move(to)).rejects.toThrow();
+  transport.rules.clear();
+  await expect(account.home.move(old)).rejects.toMatchObject({ code: 'move_conflict' });
+  expect((await account.home.preview(old)).problems).toEqual([`a move to ${to} is not finished`]);
+  await account.home.move(old, { replace: true });
+  expect(await account.home.unfinishedMove()).toBeUndefined();
+  expect(await account.home.relayId()).toBe(old);
+  const [sent, back] = routesOf(transport).map((text) => JSON.parse(text));
+  expect(back).toMatchObject({ relay_id: old });
+  expect(back.revision).toBeGreaterThan(sent.revision);
+  await account.messages.send(account.id, { text: 'still here' });
+  await account.sync();
+  expect(await texts(account)).toEqual(['still here']);
+  // Nothing keeps the account there when it moves again.
+  await account.home.move(to);
+  expect(await account.home.relayId()).toBe(to);
+});
+
 test('07 §B11: a second device that moves elsewhere learns of the first move, and may move on', async () => {
   const { phone, tablet, accountKey } = await twoDevices();
   await phone.home.move(world.relayId('b'));

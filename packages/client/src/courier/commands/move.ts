@@ -37,7 +37,7 @@ export function moveCommand(environment: CliEnvironment): Command {
     .option('--dry-run', 'only show what would move, and what stands against it')
     .option('--status', 'show the move that is not finished')
     .option('--cancel', 'give up a move whose route was not sent yet')
-    .option('--replace', 'give up an unfinished move to another relay for this one')
+    .option('--replace', 'give up an unfinished move for one to this relay, which may be the old one')
     .option('--wallet <file>', 'NEP-6 wallet with the account key')
     .option('--address <address>', 'address of the account in the wallet');
   return onAccount<MoveOptions>(command, environment, async (session, { options }) => {
