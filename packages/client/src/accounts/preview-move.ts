@@ -74,7 +74,7 @@ export async function previewMove(
         ? [`a move to ${unfinished.to} is not finished`]
         : []),
       ...(Math.abs(to.clockAhead) > clockDifference
-        ? [`the clocks differ by ${Math.abs(to.clockAhead)} seconds: set this machine's clock`]
+        ? [`the new relay's clock and this machine's differ by ${Math.abs(to.clockAhead)} seconds`]
         : []),
       ...(old === undefined
         ? ['the relay that is left does not answer: messages there can be read when it is back']

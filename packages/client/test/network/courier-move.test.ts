@@ -29,7 +29,7 @@ test('a dry run shows what moves and what is not copied, and changes nothing', a
     problems: [],
   });
   const { out } = await ann.run(['move', '--to', to, '--dry-run']);
-  expect(out).toContain('1 devices');
+  expect(out).toMatch(/moves +1 device\n/);
   expect(out).toContain('nothing stands against the move');
   expect(await ann.json('whoami')).toMatchObject({ relay: from });
   expect(await ann.json('move', '--status')).toEqual({ relay: from, move: null });
@@ -86,6 +86,10 @@ test('an unfinished move is shown, cancelled before the route was sent, and resu
     exit: 7,
     error: expect.stringContaining('is not finished'),
   });
+  expect(status.out).toContain('name another relay with --replace');
+  expect(await ann.json('move', '--to', from, '--replace')).toEqual({ relay: from });
+
+  await interrupt(ann, to, 'account.route.publish');
   expect(await ann.json('move')).toEqual({ relay: to });
   expect(await ann.json('move', '--status')).toEqual({ relay: to, move: null });
 });

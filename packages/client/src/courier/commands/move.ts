@@ -37,7 +37,10 @@ export function moveCommand(environment: CliEnvironment): Command {
     .option('--dry-run', 'only show what would move, and what stands against it')
     .option('--status', 'show the move that is not finished')
     .option('--cancel', 'give up a move whose route was not sent yet')
-    .option('--replace', 'give up an unfinished move for one to this relay, which may be the old one')
+    .option(
+      '--replace',
+      'give up an unfinished move for one to this relay, which may be the old one',
+    )
     .option('--wallet <file>', 'NEP-6 wallet with the account key')
     .option('--address <address>', 'address of the account in the wallet');
   return onAccount<MoveOptions>(command, environment, async (session, { options }) => {
@@ -88,7 +91,7 @@ async function move(
 
 function cureOf({ to, canCancel }: UnfinishedMove): string {
   const again = `run courier move --to ${to} again`;
-  return canCancel ? `${again}, or courier move --cancel` : again;
+  return `${again}, or ${canCancel ? 'courier move --cancel' : 'name another relay with --replace'}`;
 }
 
 async function showStatus({ account, out }: AccountSession): Promise<void> {
@@ -149,15 +152,16 @@ function previewShape({ from, to, moves, outbox, oldMessageRetention, problems }
 function previewLines(preview: MovePreview): string[] {
   const { from, to, moves, outbox, oldMessageRetention, problems } = preview;
   const days = (seconds: number) => `${Math.floor(seconds / 86_400)} days`;
-  const old = oldMessageRetention === undefined ? 'does not answer' : days(oldMessageRetention);
+  const devices = `${moves.devices} ${moves.devices === 1 ? 'device' : 'devices'}`;
+  const isKept = oldMessageRetention === undefined ? '' : `, kept for ${days(oldMessageRetention)}`;
   return [
     ...columns([
       ['from', from.relayId],
       ['to', `${to.relayId} ${oneLine(to.name)}`],
-      ['moves', `${moves.devices} devices${moves.profile ? ', the profile' : ''}`],
+      ['moves', `${devices}${moves.profile ? ', the profile' : ''}`],
       ['stays valid', `${moves.contacts} contacts, groups and channels at their hosts`],
-      ['is not copied', `messages at the old relay, which keeps them for: ${old}`],
-      ['kept there for', days(to.messageRetention)],
+      ['is not copied', `messages at the old relay${isKept}`],
+      ['new messages', `kept for ${days(to.messageRetention)} at the new relay`],
       ['on its way', `${outbox} messages, which the old relay delivers`],
     ]),
     ...(problems.length === 0 ? ['nothing stands against the move'] : problems),
