@@ -135,6 +135,17 @@ test('07 §B2: a second request within a minute is not dialled, and one after it
   expect([dialBacks('dialled'), dialBacks('busy')]).toEqual([2, 2]);
 });
 
+test('07 §B2: a relay that asks on and on gets no more answers', async () => {
+  const outcomes: string[] = [];
+  for (let asked = 0; asked < 15; asked += 1) {
+    outcomes.push(await ask(foreign).then(({ listed }) => (listed ? 'dialled' : 'busy'), String));
+  }
+  expect(outcomes.slice(0, 10)).toEqual(['dialled', ...Array(9).fill('busy')]);
+  expect(outcomes.slice(10)).toEqual(Array(5).fill(expect.stringContaining('reset')));
+  relay.clock.advance(1);
+  expect(await ask(foreign)).toEqual({ retry_after: 59 });
+});
+
 test('07 §B2: a request that names an address is reset, counted, and dials nothing', async () => {
   const victim = await Silent.start();
   await expect(ask(foreign, Buffer.from(victim.address))).rejects.toThrow(/reset/);

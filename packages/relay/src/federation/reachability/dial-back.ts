@@ -10,6 +10,7 @@ import type { Libp2pAddress } from '@posthouse/protocol';
 import { FrameError, formatMultiaddr } from '@posthouse/protocol/federation';
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayContext } from '../../context.ts';
+import { RateLimiter } from '../../dispatch/rate-limiter.ts';
 import { dialledBack } from '../../observability/peer-events.ts';
 import type { AddressFilter } from '../address-filter.ts';
 import type { DhtTable } from '../dht/table.ts';
@@ -37,6 +38,9 @@ export interface DialBackParts {
   readonly stopping: AbortSignal;
 }
 
+/** Requests of one relay in a second, and at once; most are answered that it has to wait. */
+const requests = { rate: 1, burst: 10 } as const;
+
 /** IP addresses dialled of one name: usually one of each family. */
 const addressesOfName = 2;
 
@@ -49,17 +53,25 @@ export class DialBackServer {
   readonly #parts: DialBackParts;
   /** When each relay was last dialled, monotonic milliseconds. */
   readonly #last: BoundedMap<string, number>;
+  readonly #requests: RateLimiter;
   #running = 0;
 
   constructor(context: Context, parts: DialBackParts) {
     this.#context = context;
     this.#parts = parts;
-    this.#last = new BoundedMap(context.limits.federationRegistryRelays);
+    const { clock, limits } = context;
+    const keys = limits.federationRegistryRelays;
+    this.#last = new BoundedMap(keys);
+    this.#requests = new RateLimiter({ ...requests, clock, keys });
   }
 
-  /** Serves one stream: an empty frame, its answer, and the end; anything else is reset. */
+  /**
+   * Serves one stream: an empty frame, its answer, and the end; anything else, and more requests than
+   * it answers at all, is reset.
+   */
   async serve(stream: PeerStream, { peer }: PeerConnection<EligiblePeer>): Promise<void> {
     const { relayId } = peer;
+    if (this.#requests.take(relayId) > 0) return stream.reset();
     try {
       const frame = await stream.readFrame();
       if (frame === undefined) return;
