@@ -4,7 +4,12 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { clockFinding } from '../../src/operations/checks/clock-of-others.ts';
+import { FakeNode } from '../../../protocol/test/registry-chain/fake-node.ts';
+import { loadConfig } from '../../src/config/index.ts';
+import { relayMigrations } from '../../src/modules.ts';
+import { CheckedRelay } from '../../src/operations/checks/checked-relay.ts';
+import { clockFinding, clockOfOthers } from '../../src/operations/checks/clock-of-others.ts';
+import { registryRecord } from '../../src/operations/checks/registry-record.ts';
 import { issueCertificate } from '../../src/tls/certificate.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { Cable } from '../support/cable.ts';
@@ -165,6 +170,19 @@ test('07 §B4: a private address under the public name is refused as others refu
     seen: '127.0.0.1: this relay does not connect to it',
     cure: expect.stringContaining('private address'),
   });
+}, 60_000);
+
+test('a node of the chain that never ends its answers does not hold a check', async () => {
+  const node = open.use(await FakeNode.start(relays.a.server.network.context));
+  node.fate = (method) => (method === 'getversion' ? 'answer' : 'hang');
+  const values = { ...relays.settings, registry: { nodes: [node.url] } };
+  const load = () => loadConfig({ values });
+  await using relay = new CheckedRelay({ load, migrations: relayMigrations });
+  for (const { find } of [registryRecord, clockOfOthers]) {
+    const finding = find(relay, AbortSignal.timeout(500));
+    await expect(finding).rejects.toMatchObject({ name: 'TimeoutError' });
+  }
+  expect(node.asked).toEqual(['getversion', 'getRelay', 'getversion', 'listRelays']);
 }, 60_000);
 
 describe('the clock', () => {

@@ -135,10 +135,10 @@ export class CheckedRelay implements AsyncDisposable {
   }
 
   /** Other relays that the registry lists as active, at most as many as a relay remembers. */
-  async otherRelays(): Promise<RelayEntry[]> {
+  async otherRelays(signal: AbortSignal): Promise<RelayEntry[]> {
     const { relayId } = await this.identity;
     const others: RelayEntry[] = [];
-    for await (const entry of (await this.registry).listRelays()) {
+    for await (const entry of (await this.registry).listRelays(signal)) {
       if (others.length >= this.limits.federationRegistryRelays) break;
       if (entry.relay_id !== relayId && entry.status === 'active') others.push(entry);
     }

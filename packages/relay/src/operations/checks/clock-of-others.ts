@@ -19,7 +19,7 @@ export const clockOfOthers: Check = {
     if (relay.listens.relays === undefined) {
       return skipped('federation.listen is empty: this relay uses no other relays');
     }
-    const others = shuffled(await relay.otherRelays());
+    const others = shuffled(await relay.otherRelays(signal));
     if (others.length === 0) return skipped('the registry lists no other active relay');
     const differences: number[] = [];
     for (let asked = 0; asked < Math.min(most, others.length); asked += enough) {
