@@ -1,6 +1,6 @@
 import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
-import { homeRelay, isWrongHome, refreshHome } from './accounts/home-relay.ts';
+import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
 import { Devices } from './api/devices.ts';
@@ -97,10 +97,11 @@ export class Account {
     options: Abortable & { readonly formerRelays?: boolean } = {},
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
-    const { eventBuffer } = this.#core;
+    const core = this.#core;
+    const { eventBuffer } = core;
     const events = eventBuffer.take();
     try {
-      await this.#atHome(signal, async () => {
+      await atCurrentHome(core, signal, async () => {
         await collect(events, this.#catchUp(signal, { home: true, isTimed: true }));
       });
       if (options.formerRelays) await collect(events, this.#readFormerRelays(signal));
@@ -159,23 +160,12 @@ export class Account {
     }));
   }
 
-  /** Works at the home relay; if the account moved, once more at the new one. */
-  async #atHome(signal: AbortSignal, work: () => Promise<void>): Promise<void> {
-    try {
-      await work();
-    } catch (error) {
-      if (!isWrongHome(error)) throw error;
-      await refreshHome(this.#core, this.id, signal);
-      await work();
-    }
-  }
-
   /** Catches up what the home relay has; the events are those of the next `sync` or `follow`. */
   async #syncHome(signal: AbortSignal): Promise<void> {
     const core = this.#core;
     const events: AccountEvent[] = [];
     try {
-      await this.#atHome(signal, async () => {
+      await atCurrentHome(core, signal, async () => {
         const host = await homeRelay(core, this.id);
         await collect(events, this.#catchUp(signal, { home: true, host, isTimed: true }));
       });

@@ -1,7 +1,7 @@
 /** The account's home relay, and finding it again after another device moved it. */
 import { activeRelays, type FinalRoute } from '@posthouse/protocol';
 import { callWithoutSession } from '../connect/unauthenticated-call.ts';
-import type { Core } from '../core.ts';
+import type { AccountCore, Core } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import { usableRoute, verifyAndStoreRoute } from './routes.ts';
 
@@ -22,6 +22,25 @@ export async function homeRelay(core: Core, account: string): Promise<string> {
       'the account has no usable route: set it up again with its account key',
     );
   return route.relay_id;
+}
+
+/**
+ * Works at the own account's home relay; if the account left it, once more at the new one.
+ *
+ * @throws ClientError `no_relay`, and what the work throws
+ */
+export async function atCurrentHome<T>(
+  core: AccountCore,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isWrongHome(error)) throw error;
+    await refreshHome(core, core.account, signal);
+    return await work();
+  }
 }
 
 /** Relays that may answer the known route before asking ends. */

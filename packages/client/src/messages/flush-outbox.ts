@@ -1,8 +1,9 @@
 /** Submits what waits in the outbox, and reads the status of what is being delivered (04 §14, §15). */
-import { homeRelay } from '../accounts/home-relay.ts';
+import { homeRelay, isWrongHome, refreshHome } from '../accounts/home-relay.ts';
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, RelayRefused } from '../errors.ts';
+import type { MessageRow } from './message-rows.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
 import { checkedStatus, storeRejection, storeStatus, submit } from './submit.ts';
 
@@ -36,25 +37,49 @@ export async function flushOutbox(
       if (row.accepted || relayId !== homeId) await askStatus(core, row, signal);
       else await submit(core, row, signal);
     } catch (error) {
-      if (!isRefusal(error) || isTemporary(error)) throw error;
+      if (!isRefusal(error) || isTemporary(error) || isWrongHome(error)) throw error;
     }
   }
 }
 
 /** Reads the latest status from the relay that accepted the message (04 §14.3). */
-async function askStatus(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
+async function askStatus(
+  core: AccountCore,
+  row: OutboxRow,
+  signal: AbortSignal,
+): Promise<MessageRow> {
   const params = { message_id: row.params.envelope.message_id };
   try {
     const answer = await core.relay(row.relayId).call(method, params, { signal });
-    await storeStatus(core, row, checkedStatus(answer, method));
+    return await storeStatus(core, row, checkedStatus(answer, method));
   } catch (error) {
     if (!isRefusal(error, 'not_found', 'message_expired')) throw error;
     // A relay keeps its results longer than it delivers (04 §15.2): one that has none lost the
     // message, or never got it. Submitted unchanged at the home relay it is delivered once, also if
     // the former relay had delivered it (03 §12.2), or refused as expired.
-    if (isRefusal(error, 'not_found')) await submit(core, await atHome(core, row), signal);
-    else await storeRejection(core, row, error);
+    if (isRefusal(error, 'not_found')) {
+      return await submit(core, await atHome(core, row), signal);
+    }
+    await storeRejection(core, row, error);
+    throw error;
   }
+}
+
+/**
+ * Settles a message that a relay refused because the account is not at home there: asks that relay
+ * whether it accepted the message before, and submits it at the new home relay if not.
+ *
+ * @throws the refusal if no move is known; RelayRefused, RelayUnreachable, RelayMisbehaviour. The
+ *   message stays in the outbox unless its outcome is known
+ */
+export async function submitAfterMove(
+  core: AccountCore,
+  row: OutboxRow,
+  { refusal, signal }: { readonly refusal: unknown; readonly signal: AbortSignal },
+): Promise<MessageRow> {
+  await refreshHome(core, core.account, signal);
+  if ((await homeRelay(core, core.account)) === row.relayId) throw refusal;
+  return await askStatus(core, row, signal);
 }
 
 /** Stores that a message is sent to the home relay from now on, before it is. */

@@ -15,9 +15,11 @@ import {
   resolveOwnState,
   resolveState,
 } from '../accounts/device-states.ts';
+import { atCurrentHome, isWrongHome } from '../accounts/home-relay.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { submitAfterMove } from './flush-outbox.ts';
 import { addMessage, type MessageRow, messageRow, removeMessage } from './message-rows.ts';
 import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
 import { submit } from './submit.ts';
@@ -53,11 +55,16 @@ export async function sendMessage(
 ): Promise<MessageRow> {
   let replaces: MessageRow | undefined;
   for (let attempt = 1; ; attempt += 1) {
-    const recipients = await recipientsOf(core, message, { refresh: attempt > 1 });
+    const recipients = await atCurrentHome(core, message.signal, () =>
+      recipientsOf(core, message, { refresh: attempt > 1 }),
+    );
     const row = await sealAndStore(core, { ...message, recipients, replaces });
     try {
       return await submit(core, row, message.signal);
     } catch (error) {
+      if (isWrongHome(error)) {
+        return await submitAfterMove(core, row, { refusal: error, signal: message.signal });
+      }
       if (attempt > 1 || !isRefusal(error, 'device_unknown', 'clock_skew')) throw error;
       if (error.error === 'clock_skew') (await core.home()).relayClock.adopt();
       const { from, message_id } = row.params.envelope;

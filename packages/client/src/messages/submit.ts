@@ -1,5 +1,6 @@
 /** Submits stored messages and stores their outcome (04 §12, §14, §15). */
 import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
+import { isWrongHome } from '../accounts/home-relay.ts';
 import { isTemporary } from '../connect/backoff.ts';
 import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
@@ -36,7 +37,11 @@ export async function submit(
     }
     return await storeStatus(core, row, status);
   } catch (error) {
-    if (isRefusal(error) && !isTemporary(error)) await storeRejection(core, row, error);
+    // A relay that the account left may have accepted the message before, with its answer lost: it
+    // is asked for the outcome (03 §12.2).
+    if (isRefusal(error) && !isTemporary(error) && !isWrongHome(error)) {
+      await storeRejection(core, row, error);
+    }
     throw error;
   }
 }

@@ -3,6 +3,7 @@ import { accountSigner } from '@posthouse/protocol';
 import { canonicalJson, parseJson } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { expect, test } from 'vitest';
+import { type ClientOptions, RelayUnreachable } from '../../src/index.ts';
 import { exchange } from '../groups/support.ts';
 import { network, texts } from '../support/relay-with-clients.ts';
 import { impatient, unreachable } from '../support/restartable-client.ts';
@@ -32,11 +33,11 @@ function routesOf(transport: SteeredTransport): string[] {
 }
 
 /** An account at A with two devices that never retry, and its key. */
-async function twoDevices() {
+async function twoDevices(tabletOptions: Partial<ClientOptions> = impatient) {
   const key = nodeRandom(32);
   const options = { accountKey: key, keepKey: true, relayId: world.relayId('a') };
   const phone = await (await world.client(impatient)).setUp(options);
-  const client = await world.client(impatient);
+  const client = await world.client(tabletOptions);
   const request = await client.requestDevice(phone.publicKey);
   const approval = await phone.devices.approve(request);
   const tablet = await client.completeDevice(approval, { accountPublicKey: phone.publicKey });
@@ -267,6 +268,51 @@ test('03 §12.2: a message that the old relay never got is submitted at the new 
   expect(statuses).toEqual(['target_accepted', 'target_accepted']);
   const ids = transport.bodies('message.send').map((body) => JSON.parse(body).envelope.message_id);
   expect(new Set(ids).size).toBe(2);
+});
+
+test('03 §12.1: a device that does not know of the move sends at the new home at once', async () => {
+  const { phone, tablet } = await twoDevices();
+  await phone.home.move(world.relayId('b'));
+  const sent = await tablet.messages.send(tablet.id, { text: 'one' });
+  expect(sent.status).toBe('target_accepted');
+  expect(await tablet.home.relayId()).toBe(world.relayId('b'));
+  await phone.sync();
+  expect(await texts(phone)).toEqual(['one']);
+  expect((await tablet.status()).outbox).toBe(0);
+});
+
+test('03 §12.2: a message that the old relay accepted before the move is not taken for refused', async () => {
+  const transport = new SteeredTransport(world.transport());
+  const { phone, tablet } = await twoDevices({ transport, prefer: 'http' });
+  transport.made.length = 0;
+  transport.rules.set('message.send', async (send) => {
+    transport.rules.clear();
+    await send();
+    await phone.home.move(world.relayId('b'));
+    throw new RelayUnreachable('lost by the test', { outcomeUnknown: true });
+  });
+  const sent = await tablet.messages.send(tablet.id, { text: 'once' });
+  expect(sent.status).toBe('target_accepted');
+  expect(transport.bodies('message.send')).toHaveLength(2);
+  for (const device of [phone, tablet]) {
+    await device.sync();
+    expect(await texts(device)).toEqual(['once']);
+  }
+});
+
+test('03 §12.2: what the old relay refused waits while neither relay answers', async () => {
+  const transport = new SteeredTransport(world.transport());
+  const { phone, tablet } = await twoDevices({ ...impatient, transport });
+  await phone.home.move(world.relayId('b'));
+  transport.rules.set('message.delivery.status', lostRequest);
+  await expect(tablet.messages.send(tablet.id, { text: 'later' })).rejects.toMatchObject(
+    unreachable,
+  );
+  expect(await tablet.messages.list()).toMatchObject([{ status: 'sending' }]);
+  transport.rules.clear();
+  await tablet.sync();
+  await tablet.sync();
+  expect(await tablet.messages.list()).toMatchObject([{ status: 'target_accepted' }]);
 });
 
 test('what the preview says is what a move does, and the preview changes nothing', async () => {
