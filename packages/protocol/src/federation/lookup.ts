@@ -33,6 +33,13 @@ interface Candidate {
 const doubtfulFailures = 3;
 
 /**
+ * While peers that answers named are asked, each request of this number goes to one that the lookup
+ * began with, so many times at the most: peers near the target that name each other only would use
+ * up the requests otherwise (07 §B5, independent paths).
+ */
+const independent = { every: 4, most: 4 } as const;
+
+/**
  * One lookup. It is done when the nearest candidates have all answered, when no candidate is left,
  * or when the requests are used up.
  *
@@ -56,6 +63,8 @@ export class Lookup {
   readonly #scores = new Map<string, number>();
   #requests = 0;
   #underWay = 0;
+  /** Requests to peers that the lookup began with, although nearer ones were left to ask. */
+  #independent = 0;
 
   /** @param start own Peer ID, lookup input, and the peers to begin with; multihash bytes */
   constructor(
@@ -98,6 +107,7 @@ export class Lookup {
     while (this.#underWay < this.#bounds.concurrency) {
       const candidate = this.#toAsk();
       if (candidate === undefined) break;
+      if (candidate !== this.#nextCandidate()) this.#independent += 1;
       candidate.state = 'asked';
       this.#underWay += 1;
       this.#requests += 1;
@@ -134,7 +144,15 @@ export class Lookup {
 
   /** The next candidate: one of the nearest that have not failed, or none if those have answered. */
   #toAsk(): Candidate | undefined {
-    return this.#requests < this.#bounds.requests ? this.#nextCandidate() : undefined;
+    if (this.#requests >= this.#bounds.requests) return undefined;
+    const next = this.#nextCandidate();
+    if (next === undefined || !this.#isIndependentTurn(next)) return next;
+    return this.#order.find(({ state, sources }) => state === 'new' && sources.size === 0) ?? next;
+  }
+
+  #isIndependentTurn({ sources }: Candidate): boolean {
+    const isTurn = (this.#requests + 1) % independent.every === 0;
+    return isTurn && sources.size > 0 && this.#independent < independent.most;
   }
 
   #nextCandidate(): Candidate | undefined {

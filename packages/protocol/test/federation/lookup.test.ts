@@ -55,13 +55,14 @@ describe('07 §B7: the iterative lookup', () => {
     expect(lookup.nearest()).toEqual(peers.slice(5, 25));
   });
 
-  test('an answer adds peers that are nearer; they are asked before the rest', () => {
+  test('an answer adds peers that are nearer; they are asked before most of the rest', () => {
     const far = peers.slice(40);
     const lookup = new Lookup(primitives, { ...start, peers: far });
     const [first, ...others] = lookup.next() as [Uint8Array, ...Uint8Array[]];
     lookup.answered(first, [self, peers[1] as Uint8Array, peers[0] as Uint8Array, first]);
     for (const peer of others) lookup.failed(peer);
-    expect(lookup.next()).toEqual([peers[0], peers[1], far[3]]);
+    // The fourth request is one of those that go to a peer that the lookup began with.
+    expect(lookup.next()).toEqual([far[3], peers[0], peers[1]]);
   });
 
   test('of one answer the nearest 20 peers are used', () => {
@@ -140,6 +141,23 @@ describe('07 §B7: the iterative lookup', () => {
       }
     }
     expect(lookup.nearest()).toEqual(peers.slice(0, 20));
+  });
+
+  test('peers near the target that name each other only do not keep the others from being found', () => {
+    const relays = (kind: string, count: number) =>
+      byDistance(Array.from({ length: count }, (_, index) => peerOf(`${kind} ${index}`)));
+    const liars = relays('liar', 100);
+    const honest = relays('honest', 400);
+    // The nearest of those that the lookup begins with lies.
+    const known = [liars[0] as Uint8Array, ...honest.slice(200, 240)];
+    const lookup = new Lookup(primitives, { ...start, peers: known });
+    while (!lookup.done) {
+      for (const peer of lookup.next()) {
+        lookup.answered(peer, (liars.includes(peer) ? liars : honest).slice(0, 20));
+      }
+    }
+    const nearest = byDistance([...liars, ...honest]).slice(0, 20);
+    expect(lookup.nearest()).toEqual(nearest);
   });
 
   test('any order of answers and failures ends within the bounds', () => {

@@ -130,7 +130,7 @@ describe('07 §B7: a lookup', () => {
     const [first] = others as [Node];
     silent.add(first.id);
     const run = lookups.run({ request: getValue, signal: never });
-    await expect.poll(() => seen.asked.length).toBe(20);
+    await expect.poll(() => seen.asked.length).toBe(21);
     clock.advance(3);
     const { outcome, nearest, failed } = await run;
     expect([outcome, failed]).toEqual(['complete', [first]]);
