@@ -126,7 +126,11 @@ test('the table is refreshed at the start and at intervals, and not if all relay
   const looked: Uint8Array[] = [];
   const routes = {
     ...{ table, asksAll: false },
-    lookUp: async ({ key }: { key: Uint8Array }) => void looked.push(key),
+    nearest: Array.from({ length: defaultLimits.dhtBucket }),
+    async lookUp({ key }: { key: Uint8Array }) {
+      looked.push(key);
+      return { nearest: routes.nearest };
+    },
     isAnswering: async () => true,
   };
   const job = tableJob({ routes: routes as never, self, stopping: never });
@@ -143,4 +147,48 @@ test('the table is refreshed at the start and at intervals, and not if all relay
   routes.asksAll = true;
   await run();
   expect(looked).toEqual([]);
+  // At the start, before any relay was reached, few answer: the next runs come sooner.
+  Object.assign(routes, { asksAll: false, nearest: [] });
+  const pauses: number[] = [];
+  for (let count = 0; count < 3; count += 1) pauses.push(((await run()) as number) - clock.now());
+  expect(pauses).toEqual([30, 60, 120]);
+});
+
+test('07 §B5: every relay outside the table is asked in turn whether it answers again', async () => {
+  const { table, clock, enter, answering } = tableOf(4);
+  for (let count = 0; count < 60; count += 1) answering.add(`relay ${count}`);
+  for (let count = 0; count < 60; count += 1) enter(`relay ${count}`);
+  await new Promise(setImmediate);
+  const outside = table.outside().map(({ relayId }) => relayId);
+  expect(outside.length).toBeGreaterThan(32);
+  const never = new AbortController().signal;
+  const asked = new Set<string>();
+  const routes = {
+    ...{ table, asksAll: true },
+    isAnswering: async ({ relayId }: EligiblePeer) => asked.add(relayId).size > 0,
+  };
+  const job = tableJob({ routes: routes as never, self: peerIdOf('self'), stopping: never });
+  const context = {
+    ...{ clock, limits: defaultLimits, random: (bytes: number) => new Uint8Array(bytes) },
+    registryStatus: { isActive: async () => true },
+  };
+  for (let count = 0; count < Math.ceil(outside.length / 16); count += 1) {
+    await job.run(context as never, never, () => ({ [Symbol.dispose]: () => {} }));
+  }
+  expect([...asked].sort()).toEqual(outside.sort());
+});
+
+test('07 §B5: a relay that connects again has one more attempt', () => {
+  const { enter, inTable, table } = tableOf();
+  enter('a');
+  for (let count = 0; count < 5; count += 1) table.noteOutcome('a', false);
+  expect(inTable()).toEqual([]);
+  table.reconnected('a');
+  expect(inTable()).toEqual(['a']);
+  table.noteOutcome('a', false);
+  expect(inTable()).toEqual([]);
+  table.reconnected('a');
+  table.noteOutcome('a', true);
+  for (let count = 0; count < 4; count += 1) table.noteOutcome('a', false);
+  expect(inTable()).toEqual(['a']);
 });

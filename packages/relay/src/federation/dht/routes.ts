@@ -99,6 +99,7 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
   /** Ends the pause of a relay that has connected again. */
   resume(relayId: string): void {
     this.#client.resume(relayId);
+    this.table.reconnected(relayId);
   }
 
   async resolveRemote(account: string, only?: string, known?: string): Promise<FoundRoutes> {

@@ -62,6 +62,14 @@ export class DhtTable implements Disposable {
     return eligibility.all().filter(({ relayId }) => this.#table.ofRelay(relayId) === undefined);
   }
 
+  /** Gives a relay that left after failures, and has connected again, one more attempt. */
+  reconnected(relayId: string): void {
+    const peer = this.#parts.eligibility.find(relayId);
+    if (peer === undefined || this.#failuresOf(relayId) < failuresToLeave) return;
+    this.#failures.set(relayId, failuresToLeave - 1);
+    this.#entered(peer);
+  }
+
   /** Returns inputs whose lookups refresh the buckets, one for each that is likely to have relays. */
   refreshInputs(random: RelayContext['random']): Uint8Array[] {
     const depth = Math.ceil(Math.log2(this.#table.size + 1));
@@ -77,14 +85,18 @@ export class DhtTable implements Disposable {
       this.#table.insert(peer);
       return;
     }
-    const failures = (this.#failures.get(relayId) ?? 0) + 1;
+    const failures = this.#failuresOf(relayId) + 1;
     this.#failures.set(relayId, failures);
     if (failures >= failuresToLeave) this.#table.remove(relayId);
   }
 
   #entered(peer: EligiblePeer): void {
-    if ((this.#failures.get(peer.relayId) ?? 0) >= failuresToLeave) return;
+    if (this.#failuresOf(peer.relayId) >= failuresToLeave) return;
     if (this.#table.insert(peer) === 'full') void this.#makeRoom(peer);
+  }
+
+  #failuresOf(relayId: string): number {
+    return this.#failures.get(relayId) ?? 0;
   }
 
   /** One at a time: relays that connect again and again must not have others asked each time. */
