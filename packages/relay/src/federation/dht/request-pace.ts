@@ -39,6 +39,9 @@ export class RequestPace {
     if (due <= now) return true;
     const { promise, resolve } = Promise.withResolvers<boolean>();
     using _timer = this.#clock.after(Math.ceil(due - now), () => resolve(true));
-    return await rejectOnAbort(signal, promise).catch(() => false);
+    const isTurn = await rejectOnAbort(signal, promise).catch(() => false);
+    // The turn is for another request: those that were given up must not delay all later ones.
+    if (!isTurn) this.#last.set(relayId, (this.#last.get(relayId) ?? due) - this.#interval);
+    return isTurn;
   }
 }
