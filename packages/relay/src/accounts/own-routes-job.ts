@@ -25,6 +25,9 @@ import { ownRoutesJobName } from './store-route.ts';
 /** Routes read at once, and asked for at once. */
 const batchSize = 8;
 
+/** Batches of routes that are confirmed until those that are due to be sent have their turn. */
+const batchesOfTurn = 64;
+
 /**
  * Asks the network for higher routes of the accounts at home here, so that this relay learns that an
  * account left it, and again the relays that did not answer; sends their routes to other relays
@@ -34,11 +37,14 @@ export const ownRoutesJob: Job = {
   name: ownRoutesJobName,
   async run(context, signal) {
     const { clock, identity, limits, routeDirectory, storage } = context;
-    await announce(context, signal);
+    const sendDue = async () => {
+      await announce(context, signal);
+      if (routeDirectory.hasRelays) await publishDueRoutes(context, signal);
+    };
+    await sendDue();
     // Alone, there is no relay to ask.
     const isAlone = !routeDirectory.hasRelays;
-    if (!isAlone) await publishDueRoutes(context, signal);
-    const isComplete = isAlone || (await check(context, signal));
+    const isComplete = isAlone || (await check(context, signal, sendDue));
     if (!isAlone) await askMissedRelays(context, signal);
     const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
     const next = await storage.read(async (tx) => {
@@ -87,15 +93,22 @@ async function announce(context: RelayContext, signal: AbortSignal): Promise<voi
  * Confirms routes in batches after a start, at the pace of the questions to other relays. Relays that
  * did not answer are recorded.
  *
+ * @param sendDue called at times: after a start there may be a million routes to confirm
  * @returns whether the network was asked for all
  */
-async function check(context: RelayContext, signal: AbortSignal): Promise<boolean> {
+async function check(
+  context: RelayContext,
+  signal: AbortSignal,
+  sendDue: () => Promise<void>,
+): Promise<boolean> {
   const { clock, identity, limits, routeLookups, storage } = context;
   const now = clock.now();
   // After a start all are due: what came while the relay was stopped was missed.
   const by = Math.max(now - longestUnchecked(limits), routeLookups.startedAt - 1);
   let isComplete = true;
-  for (let after: OwnRoute | undefined; !signal.aborted; ) {
+  let after: OwnRoute | undefined;
+  for (let batch = 1; !signal.aborted; batch += 1) {
+    if (batch % batchesOfTurn === 0) await sendDue();
     const due = await storage.read((tx) =>
       readRoutesToCheck(tx, { relayId: identity.relayId, by, after, limit: batchSize }),
     );

@@ -20,8 +20,11 @@ import { ownRoutesJobName } from './store-route.ts';
 /** Routes read at once, and looked up and sent at once. */
 const batchSize = 8;
 
-/** Batches of one run: the job's other tasks have their turn between them. */
-const batchesOfRun = 64;
+/**
+ * Batches of one run: the job's other tasks have their turn between them. Fewer of other relays'
+ * accounts, of which any relay can send many: they must not keep own routes waiting.
+ */
+const batchesOfRun = { own: 64, others: 8 } as const;
 
 /** Seconds after which a process that took a route and ended is not waited for. */
 const claimTime = 120;
@@ -31,9 +34,21 @@ const claimTime = 120;
  * relays that the lookup found nearest to its key.
  */
 export async function publishDueRoutes(context: RelayContext, signal: AbortSignal): Promise<void> {
-  const { clock, storage } = context;
-  for (let batch = 0; batch < batchesOfRun && !signal.aborted; batch += 1) {
-    const page = { now: clock.now(), limit: batchSize };
+  await publishDue(context, 'own', signal);
+  await publishDue(context, 'others', signal);
+}
+
+async function publishDue(
+  context: RelayContext,
+  whose: keyof typeof batchesOfRun,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, identity, limits, storage } = context;
+  for (let batch = 0; batch < batchesOfRun[whose] && !signal.aborted; batch += 1) {
+    const now = clock.now();
+    const latest = now + 2 * limits.ownRouteCheck;
+    const route = { relayId: identity.relayId, isOwn: whose === 'own' };
+    const page = { ...route, now, latest, limit: batchSize };
     const due = await storage.read((tx) => readRoutesToPublish(tx, page));
     if (due.length === 0) return;
     const owners = due.map(({ account }) => `account:${account}` as const);

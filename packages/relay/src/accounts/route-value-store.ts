@@ -17,10 +17,12 @@ export async function holdRoute(
   { until, publishAt }: Hold,
 ): Promise<void> {
   const end = Math.min(until, route.expires_at);
+  // What a relay sent sets the end, which may be one of a clock that was ahead; a lookup keeps it.
+  const kept = publishAt === undefined ? 'held_until > ? AND held_until < expires_at' : '? = 0';
   await tx.run(
     `UPDATE account_routes SET publish_at = COALESCE(?, publish_at), publish_failures = 0,
         route = CASE WHEN route = '' THEN ? ELSE route END,
-        held_until = CASE WHEN held_until > ? AND held_until < expires_at THEN held_until ELSE ? END
+        held_until = CASE WHEN ${kept} THEN held_until ELSE ? END
       WHERE account = ? AND revision = ?`,
     publishAt ?? null,
     canonicalJson(route),
@@ -77,18 +79,38 @@ export interface DueRoute {
   readonly failures: number;
 }
 
-/** Reads routes that are due to be sent, the longest due first. */
-export async function readRoutesToPublish(
-  tx: Reader,
-  { now, limit }: { readonly now: number; readonly limit: number },
-): Promise<DueRoute[]> {
-  return await tx.all<DueRoute & Row>(
-    `SELECT account, relay_id AS "relayId", revision, publish_at AS "publishAt",
-        publish_failures AS failures, checked_at AS "checkedAt"
-      FROM account_routes WHERE publish_at <= ? ORDER BY publish_at, account LIMIT ?`,
-    now,
-    limit,
-  );
+/** Which routes are due. */
+export interface DuePage {
+  readonly relayId: string;
+  /** Those that name this relay, or all others. */
+  readonly isOwn: boolean;
+  readonly now: number;
+  /** No time lies further ahead, unless the clock was set back since. */
+  readonly latest: number;
+  readonly limit: number;
+}
+
+/**
+ * Reads routes that are due to be sent, the longest due first, then those whose time is of a clock
+ * that was ahead.
+ */
+export async function readRoutesToPublish(tx: Reader, page: DuePage): Promise<DueRoute[]> {
+  const { relayId, isOwn, now, latest, limit } = page;
+  const read = async (condition: string, time: number, most: number) =>
+    // Not an equality, for which the index of all own routes would be read.
+    await tx.all<DueRoute & Row>(
+      `SELECT account, relay_id AS "relayId", revision, publish_at AS "publishAt",
+          publish_failures AS failures, checked_at AS "checkedAt"
+        FROM account_routes
+        WHERE publish_at ${condition} AND CASE WHEN relay_id = ? THEN 1 ELSE 0 END = ?
+        ORDER BY publish_at, account LIMIT ?`,
+      time,
+      relayId,
+      isOwn ? 1 : 0,
+      most,
+    );
+  const due = await read('<= ?', now, limit);
+  return due.length < limit ? [...due, ...(await read('> ?', latest, limit - due.length))] : due;
 }
 
 /** Takes a due route, for a while, unless another process took it; returns whether it did. */

@@ -48,6 +48,15 @@ describe('07 §B5: a route that another relay sent', () => {
     expect(await resolve()).toBe('not_found');
   });
 
+  test('is held for no longer after the clock, which was a year ahead, was set back', async () => {
+    relay.clock.advance(365 * 2 * halfDay);
+    await observeRoute(relay.context, await routeOf(1, 100_000_000));
+    relay.clock.advance(-365 * 2 * halfDay);
+    await observeRoute(relay.context, await routeOf(1, 100_000_000));
+    relay.clock.advance(life);
+    expect(await resolve()).toBe('not_found');
+  });
+
   test('is not held past its expiry', async () => {
     await observeRoute(relay.context, await routeOf(1, 1_000));
     relay.clock.advance(1_000 - sinceStart() - 1);
@@ -182,6 +191,68 @@ describe('07 §B12: the home relay', () => {
   test('runs the job before routes are due that are stored after it', async () => {
     const at = (await relay.runJob(jobName)) as number;
     expect(at - relay.clock.now()).toBe(shortestDelay(relay.context.limits));
+  });
+
+  test('sends it again after its clock, which was a year ahead, was set back', async () => {
+    relay.clock.advance(365 * 2 * halfDay);
+    ann = await Person.register(relay, 'ann');
+    relay.clock.advance(-365 * 2 * halfDay);
+    sent = [];
+    await relay.runJob(jobName);
+    expect(sent).toMatchObject([{ route: { account: ann.account } }]);
+    await relay.runJob(jobName);
+    expect(sent).toHaveLength(1);
+  });
+
+  test('sends its own routes before those that other relays sent, however many those are', async () => {
+    const others = Array.from({ length: 80 }, (_, index) => new Person(relay, `other ${index}`));
+    for (const [index, other] of others.entries()) {
+      const times = { updated: 0, expires: 10_000_000 };
+      const route = await finalRoute(other, { revision: 1_000 + index, relay: 0, ...times });
+      await observeRoute(relay.context, route);
+    }
+    relay.clock.advance(1.5 * halfDay);
+    ann = await Person.register(relay, 'ann');
+    relay.clock.advance(halfDay);
+    sent = [];
+    await relay.runJob(jobName);
+    expect(sent[0]?.route.account).toBe(ann.account);
+    expect(sent).toHaveLength(65);
+    await relay.runJob(jobName);
+    expect(sent).toHaveLength(81);
+  });
+
+  test('sends routes that are due while it confirms all others after a start', async () => {
+    ann = await Person.register(relay, 'ann');
+    sent = [];
+    const { relayId, context } = relay;
+    await context.storage.write('accounts.own-routes', async (tx) => {
+      for (let index = 0; index < 600; index += 1) {
+        await tx.run(
+          `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, held_until,
+            conflict, route, checked_at) VALUES (?, 1, '', ?, ?, ?, 0, '{}', 0)`,
+          ...[`account ${index}`, relayId, 9_999_999_999, 9_999_999_999],
+        );
+      }
+    });
+    let lookups = 0;
+    let lookupsBefore = Number.POSITIVE_INFINITY;
+    relay.routes = async () => {
+      lookups += 1;
+      if (lookups === 10) {
+        await context.storage.write(`account:${ann.account}`, (tx) =>
+          tx.run('UPDATE account_routes SET publish_at = 0 WHERE account = ?', ann.account),
+        );
+      }
+      return [];
+    };
+    relay.replicate = async () => {
+      lookupsBefore = lookups;
+      return { isEnough: true, reachedLeaving: true };
+    };
+    await relay.runJob(jobName);
+    expect(lookups).toBeGreaterThanOrEqual(600);
+    expect(lookupsBefore).toBeLessThan(550);
   });
 
   test('sends no route of an account that has left, or whose routes conflict', async () => {
