@@ -153,6 +153,15 @@ describe('courier', () => {
     expect(relay).toBe(world.relay.relayId);
   });
 
+  test('a node that cannot be reached is named with the reason, without its path', async () => {
+    const ann = new Person(world, 'chain-away');
+    const away = ['--registry-node', 'http://127.0.0.1:1/sekret', '--network', network.context];
+    const { exit, error } = await ann.run(['setup', ...away]);
+    expect(exit).toBe(4);
+    expect(error).toContain('http://127.0.0.1:1: no answer (ECONNREFUSED)');
+    expect(error).not.toContain('sekret');
+  });
+
   test.each([
     [['--registry-node', 'http://node.example'], 'must have https://'],
     [['--registry-node', 'https://a.example', '--registry-agree', '2'], 'one host only'],

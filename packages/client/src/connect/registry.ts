@@ -9,7 +9,7 @@ import {
   type RelayEntry,
 } from '@posthouse/protocol';
 import { type Clock, unixSeconds } from '../environment.ts';
-import { RelayUnreachable } from '../errors.ts';
+import { isClientError, RelayUnreachable } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { Store } from '../store/index.ts';
 import { withDeadline } from './deadline.ts';
@@ -46,17 +46,29 @@ const records = new Collection<KnownRecord>('registry-records');
  * const registry = new ChainRegistry({ network, nodes, post: nodePost(webTransport) });
  */
 export function nodePost(transport: Transport): NodePost {
-  return async ({ url, body, maxBytes, signal = new AbortController().signal }) =>
-    await withDeadline(signal, timeout, (bounded) =>
-      transport.request({
-        verb: 'POST',
-        url,
-        headers: { accept: 'application/json', 'content-type': 'application/json' },
-        body,
-        signal: bounded,
-        maxBytes,
-      }),
-    );
+  return async ({ url, body, maxBytes, signal = new AbortController().signal }) => {
+    try {
+      return await withDeadline(signal, timeout, (bounded) =>
+        transport.request({
+          verb: 'POST',
+          url,
+          headers: { accept: 'application/json', 'content-type': 'application/json' },
+          body,
+          signal: bounded,
+          maxBytes,
+        }),
+      );
+    } catch (error) {
+      throw withoutRelay(error);
+    }
+  };
+}
+
+/** Transports speak of relays, and a node is none: returns the platform's own error. */
+function withoutRelay(error: unknown): unknown {
+  let found = error;
+  while (isClientError(found)) found = found.cause ?? new Error(found.message);
+  return found;
 }
 
 /** Opens what an app gave as registry. @throws ProtocolError `bad_request` for unusable nodes */

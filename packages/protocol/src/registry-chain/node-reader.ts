@@ -280,6 +280,9 @@ function* parse(bytes: Uint8Array): ReadingSteps<JsonValue> {
 
 /** The cause of a failed request, without the URL that some platforms put into it. */
 function reasonOf(cause: unknown): string {
-  const { code } = (cause ?? {}) as { readonly code?: unknown };
+  const { code, name } = (cause ?? {}) as { readonly code?: unknown; readonly name?: unknown };
+  // What the caller aborts is no failure of the node.
+  const isLate = name === 'TimeoutError' || name === 'AbortError' || code === 'ETIMEDOUT';
+  if (isLate) return 'no answer in time';
   return typeof code === 'string' ? `no answer (${code})` : 'no complete answer';
 }

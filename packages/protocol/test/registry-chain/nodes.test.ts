@@ -78,6 +78,15 @@ describe('07 §A6: several nodes', () => {
     },
   );
 
+  test.each([
+    ['hang', 'no answer in time'],
+    ['close', 'no answer (ECONNRESET)'],
+    ['redirect', 'it answered with status 307'],
+  ] as const)('the reason of one that fails (%s) is in the error', async (fate, reason) => {
+    a.fate = () => fate;
+    await expect(reader({ nodes: [a.url] }).getRelay(relayId)).rejects.toThrow(reason);
+  });
+
   test('one of another network is never used', async () => {
     a.magic = 1;
     expect(await reader().getRelay(relayId)).toMatchObject({ status: 'active' });
