@@ -25,7 +25,8 @@ export async function homeRelay(core: Core, account: string): Promise<string> {
 }
 
 /**
- * Works at the own account's home relay; if the account left it, once more at the new one.
+ * Works at the own account's home relay; if the account left it, once more at the new one. If the
+ * relay is away, others are asked: another device may have moved the account meanwhile.
  *
  * @throws ClientError `no_relay`, and what the work throws
  */
@@ -37,11 +38,34 @@ export async function atCurrentHome<T>(
   try {
     return await work();
   } catch (error) {
-    if (!isWrongHome(error)) throw error;
-    await refreshHome(core, core.account, signal);
+    if (isWrongHome(error)) await refreshHome(core, core.account, signal);
+    else if (!isAway(error) || !(await hasMovedFromAway(core, signal))) throw error;
     return await work();
   }
 }
+
+/** Whether a relay cannot be reached, or is not in the registry any more. */
+export function isAway(error: unknown): boolean {
+  return isClientError(error, 'relay_unreachable') || isClientError(error, 'no_relay');
+}
+
+/** Asks relays other than the home relay whether the account left it while it is away. */
+export async function hasMovedFromAway(core: AccountCore, signal: AbortSignal): Promise<boolean> {
+  const before = await core.store.read((tx) => usableRoute(core, tx, core.account));
+  if (before === undefined) return false;
+  try {
+    const without = before.relay_id;
+    const route = await refreshHome(core, core.account, signal, { without, most: mostWhenAway });
+    return route.relay_id !== before.relay_id;
+  } catch (error) {
+    if (!isClientError(error)) throw error;
+    signal.throwIfAborted();
+    return false;
+  }
+}
+
+/** Relays that are asked while the home relay is away. */
+const mostWhenAway = 8;
 
 /** Relays that may answer the known route before asking ends. */
 const sameAnswers = 4;
@@ -51,17 +75,27 @@ const sameAnswers = 4;
  * relay first, which knows when the account left it, then those of the registry. If several return
  * the known route, it is the account's.
  *
+ * @param options.without a relay that is not asked
+ * @param options.most relays that are asked at most
  * @throws ClientError `no_relay` if no relay returns one
  */
 export async function refreshHome(
   core: Core,
   account: string,
   signal: AbortSignal,
+  {
+    without,
+    most = Number.POSITIVE_INFINITY,
+  }: { readonly without?: string; readonly most?: number } = {},
 ): Promise<FinalRoute> {
   const known = await core.store.read((tx) => usableRoute(core, tx, account));
   let same = 0;
+  let asked = 0;
   let cause: unknown;
   for await (const relayId of relaysToAsk(core, { first: known?.relay_id, signal })) {
+    if (relayId === without) continue;
+    asked += 1;
+    if (asked > most) break;
     try {
       const route = await resolveRouteAt(core, relayId, { account, signal });
       if (known === undefined || route.revision > known.revision) return route;

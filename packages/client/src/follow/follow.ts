@@ -1,5 +1,5 @@
 /** Follows an account: its home relay, and every host of its groups and channels (02 §12). */
-import { isWrongHome } from '../accounts/home-relay.ts';
+import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
 import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
@@ -124,7 +124,9 @@ class AccountFollower {
         );
       } catch (error) {
         if (signal.aborted) return;
-        if (isWrongHome(error)) await refreshHome(signal);
+        // Without an answer it is asked again later; a relay that is away is waited for.
+        if (isWrongHome(error)) await refreshHome(signal).catch(throwUnlessNoRelay);
+        else if (isAway(error) && isTurnToAsk(failures)) await hasMovedFromAway(core, signal);
         else if (!mayRecover(error)) throw error;
         if (transport !== undefined) await this.#queue.put({ kind: 'disconnected', error });
         transport = undefined;
@@ -240,6 +242,15 @@ class AccountFollower {
       await this.#queue.put({ kind: 'channel-failed', channelId: row.channel_id, error });
     }
   }
+}
+
+/** Whether other relays are asked after this many failures in a row: early once, then seldom. */
+function isTurnToAsk(failures: number): boolean {
+  return failures % 16 === 3;
+}
+
+function throwUnlessNoRelay(error: unknown): void {
+  if (!isClientError(error, 'no_relay')) throw error;
 }
 
 /** Whether following goes on after an error. A misbehaving relay may be repaired later. */

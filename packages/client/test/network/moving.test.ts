@@ -233,6 +233,36 @@ test('03 §12.1: a relay that is away prevents no move, and is read when it is b
   expect((await texts(ann)).sort()).toEqual(['at A, not read yet', 'at B']);
 });
 
+test('03 §12: a device finds the new home also if the old relay is gone', async () => {
+  const { phone, tablet } = await twoDevices();
+  const gone = world.network.relay('a');
+  await gone.stop();
+  await expect(tablet.sync()).rejects.toMatchObject(unreachable);
+  await phone.home.move(world.relayId('b'));
+  await phone.messages.send(phone.id, { text: 'at B' });
+  await tablet.sync();
+  expect(await tablet.home.relayId()).toBe(world.relayId('b'));
+  expect(await texts(tablet)).toEqual(['at B']);
+  await gone.start();
+});
+
+test('03 §12: following goes on at the new home when the old relay is gone', async () => {
+  const { phone, tablet } = await twoDevices();
+  const stop = new AbortController();
+  const events = tablet.follow({ signal: stop.signal });
+  const seen = (async () => {
+    for await (const event of events) if (event.kind === 'message') return;
+  })();
+  const gone = world.network.relay('a');
+  await gone.stop();
+  await phone.home.move(world.relayId('b'));
+  await phone.messages.send(phone.id, { text: 'at B' });
+  await seen;
+  expect(await tablet.home.relayId()).toBe(world.relayId('b'));
+  stop.abort();
+  await gone.start();
+});
+
 test('03 §12.2: a former relay is read until it has nothing more, and not asked after that', async () => {
   const { account, transport } = await steered();
   await account.messages.send(account.id, { text: 'at A' });
