@@ -1,4 +1,5 @@
 /** Dials other relays that ask for it, so that their operators know whether they can be reached. */
+import { isIP } from 'node:net';
 import {
   type PeerConnection,
   PeerError,
@@ -55,6 +56,8 @@ export class DialBackServer {
   readonly #last: BoundedMap<string, number>;
   readonly #requests: RateLimiter;
   #running = 0;
+  /** Ends with the last lookup of a name. */
+  #lookups: Promise<unknown> = Promise.resolve();
 
   constructor(context: Context, parts: DialBackParts) {
     this.#context = context;
@@ -133,7 +136,7 @@ export class DialBackServer {
     const { family, host: name, port } = address;
     let outcome: DialOutcome = 'refused';
     try {
-      const found = await rejectOnAbort(signal, this.#parts.filter.resolve(address));
+      const found = await this.#resolve(address, signal);
       for (const host of found.slice(0, addressesOfName)) {
         outcome = await this.#dial(peer, { host, port }, signal);
         if (outcome === 'reached') break;
@@ -143,6 +146,21 @@ export class DialBackServer {
       outcome = signal.aborted ? 'timed_out' : 'refused';
     }
     return { address: formatMultiaddr({ family, host: name, port }), outcome };
+  }
+
+  /**
+   * Looks one name up after another, of all askers: an asker's DNS can be slow on purpose, lookups
+   * cannot be ended, and few fit into the process at once, with those of this relay's own dials.
+   */
+  async #resolve(address: Libp2pAddress, signal: AbortSignal): Promise<string[]> {
+    const { filter } = this.#parts;
+    if (isIP(address.host) !== 0) return await filter.resolve(address);
+    const found = this.#lookups.then(async () => {
+      signal.throwIfAborted();
+      return await filter.resolve(address);
+    });
+    this.#lookups = found.catch(() => {});
+    return await rejectOnAbort(signal, found);
   }
 
   /** Makes a new connection with the whole handshake, and ends it. */
