@@ -36,7 +36,9 @@ describe.skipIf(withoutNats !== undefined)(
     let b: ServedRelay;
     let idOfA: string;
     beforeAll(async () => {
-      network = parts.use(await ProcessNetwork.start({ host: { groups: true } }));
+      // Relays that tests make up store no routes.
+      const limits = { dhtReplicas: 1 };
+      network = parts.use(await ProcessNetwork.start({ host: { groups: true }, limits }));
       [first, second] = network.processes;
       ({ b } = network);
       idOfA = first.relayId;
