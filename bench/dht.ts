@@ -1,9 +1,10 @@
 /**
  * Measures the relay DHT: requests, rounds and simulated time of lookups in networks of several
  * sizes, well, with a fifth of the relays gone, with a fifth lying, and after restarts; lookups and
- * publication over real TCP; what republication costs a relay with many accounts.
+ * publication over real TCP; what republication costs a relay with many accounts, computed and tried.
  *
- *   npm run bench:dht [-- --sizes 50,200,1000 --lookups 60 --tcp 100 --accounts 200]
+ *   npm run bench:dht [-- --sizes 50,200,1000 --lookups 60 --tcp 100 --accounts 200
+ *                      --republish 10000 --seconds 60]
  *
  * Simulated messages take 5 to 80 ms, a few of them fifty times as long.
  */
@@ -15,6 +16,7 @@ import { defaultLimits } from '../packages/relay/src/limits.ts';
 import { resolve } from '../packages/relay/test/federation/dht-simulation/checks.ts';
 import type { Found } from '../packages/relay/test/federation/dht-simulation/dht-relay.ts';
 import { DhtWorld, shuffled } from '../packages/relay/test/federation/dht-simulation/dht-world.ts';
+import { measureRepublication } from './dht-republication.ts';
 import { TcpRelay } from './dht-tcp.ts';
 
 const { values } = parseArgs({
@@ -23,6 +25,8 @@ const { values } = parseArgs({
     lookups: { type: 'string', default: '60' },
     tcp: { type: 'string', default: '100' },
     accounts: { type: 'string', default: '200' },
+    republish: { type: 'string', default: '10000' },
+    seconds: { type: 'string', default: '60' },
   },
 });
 const lookups = Number(values.lookups);
@@ -39,6 +43,7 @@ const restartedShare = 0.3;
 await measureSimulated();
 await measureTcp(Number(values.tcp));
 computeRepublication();
+await measureRepublication(Number(values.republish), Number(values.seconds));
 
 async function measureSimulated(): Promise<void> {
   const table: Record<string, object> = {};
