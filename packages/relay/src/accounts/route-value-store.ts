@@ -18,14 +18,16 @@ export async function holdRoute(
 ): Promise<void> {
   const end = Math.min(until, route.expires_at);
   // What a relay sent sets the end, which may be one of a clock that was ahead; a lookup keeps it.
-  const kept = publishAt === undefined ? 'held_until > ? AND held_until < expires_at' : '? = 0';
+  const keepsLater = publishAt === undefined ? 1 : 0;
   await tx.run(
     `UPDATE account_routes SET publish_at = COALESCE(?, publish_at), publish_failures = 0,
         route = CASE WHEN route = '' THEN ? ELSE route END,
-        held_until = CASE WHEN ${kept} THEN held_until ELSE ? END
+        held_until = CASE WHEN ? = 1 AND held_until > ? AND held_until < expires_at
+          THEN held_until ELSE ? END
       WHERE account = ? AND revision = ?`,
     publishAt ?? null,
     canonicalJson(route),
+    keepsLater,
     end,
     end,
     route.account,
@@ -96,21 +98,32 @@ export interface DuePage {
  */
 export async function readRoutesToPublish(tx: Reader, page: DuePage): Promise<DueRoute[]> {
   const { relayId, isOwn, now, latest, limit } = page;
-  const read = async (condition: string, time: number, most: number) =>
-    // Not an equality, for which the index of all own routes would be read.
-    await tx.all<DueRoute & Row>(
-      `SELECT account, relay_id AS "relayId", revision, publish_at AS "publishAt",
-          publish_failures AS failures, checked_at AS "checkedAt"
-        FROM account_routes
-        WHERE publish_at ${condition} AND CASE WHEN relay_id = ? THEN 1 ELSE 0 END = ?
-        ORDER BY publish_at, account LIMIT ?`,
-      time,
-      relayId,
-      isOwn ? 1 : 0,
-      most,
-    );
-  const due = await read('<= ?', now, limit);
-  return due.length < limit ? [...due, ...(await read('> ?', latest, limit - due.length))] : due;
+  const own = isOwn ? 1 : 0;
+  // Not an equality of relays, for which the index of all own routes would be read.
+  const due = await tx.all<DueRoute & Row>(
+    `SELECT account, relay_id AS "relayId", revision, publish_at AS "publishAt",
+        publish_failures AS failures, checked_at AS "checkedAt"
+      FROM account_routes
+      WHERE publish_at <= ? AND CASE WHEN relay_id = ? THEN 1 ELSE 0 END = ?
+      ORDER BY publish_at, account LIMIT ?`,
+    now,
+    relayId,
+    own,
+    limit,
+  );
+  if (due.length === limit) return due;
+  const misdated = await tx.all<DueRoute & Row>(
+    `SELECT account, relay_id AS "relayId", revision, publish_at AS "publishAt",
+        publish_failures AS failures, checked_at AS "checkedAt"
+      FROM account_routes
+      WHERE publish_at > ? AND CASE WHEN relay_id = ? THEN 1 ELSE 0 END = ?
+      ORDER BY publish_at, account LIMIT ?`,
+    latest,
+    relayId,
+    own,
+    limit - due.length,
+  );
+  return [...due, ...misdated];
 }
 
 /** Takes a due route, for a while, unless another process took it; returns whether it did. */
