@@ -240,6 +240,16 @@ describe('periods', () => {
     expect(await texts(laptop)).toEqual(['after']);
   });
 
+  test('03 §11.3, 07 §B11: recoveries right after one another all take effect', async () => {
+    const accountKey = nodeRandom(32);
+    const { id } = await (await world.client()).setUp({ accountKey });
+    for (let count = 0; count < 6; count += 1) {
+      const found = await (await world.client()).setUp({ accountKey, recover: true });
+      expect(found.id).toBe(id);
+      expect(await found.devices.list()).toMatchObject([{ deviceId: found.deviceId }]);
+    }
+  });
+
   test('03 §11.3: with the account key alone, all old devices are given up', async () => {
     const accountKey = nodeRandom(32);
     const lost = await (await world.client()).setUp({ accountKey });

@@ -12,6 +12,7 @@ import { randomFraction } from '../environment.ts';
 import { isRefusal, RelayMisbehaviour } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { type RouteRecord, routes } from './account-rows.ts';
+import { resolveRouteAt } from './home-relay.ts';
 import { revisionAfter, stageState } from './publish-devices.ts';
 import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.ts';
 
@@ -48,7 +49,15 @@ export async function stageAndRoute(
   const mayBeHome = options.mayBeHome || draftFor(connection.relayId, known) !== undefined;
   await stageState(connection, state, { mayBeHome, signal });
   const draft = await makeRouteDraft(core, connection, { signer });
-  return await publishRoute(core, connection, { draft, signer, signal });
+  try {
+    return await publishRoute(core, connection, { draft, signer, signal });
+  } catch (error) {
+    if (!isRefusal(error, 'stale_state')) throw error;
+    // A recovery knows no earlier route, whose revision chance may have raised above this one's.
+    await resolveRouteAt(core, connection.relayId, { account: state.account, signal });
+    const higher = await makeRouteDraft(core, connection, { signer, refused: draft });
+    return await publishRoute(core, connection, { draft: higher, signer, signal });
+  }
 }
 
 /** Returns the stored draft that names a relay, if its outcome is not known yet. */
