@@ -27,7 +27,7 @@ interface Measured {
 /**
  * Gives a relay many accounts, all of whose routes are due, as after a stop of half a day, and
  * measures for some seconds after its start what it uses, and another account's calls. Each relay is
- * a process with SQLite and the limits of production, but for handshakes from one address.
+ * a process with SQLite, with rate limits that are never reached.
  */
 export async function measureRepublication(accounts: number, seconds: number): Promise<void> {
   await using parts = new AsyncDisposableStack();
