@@ -5,15 +5,9 @@ import type { CableDirection } from '../support/cable.ts';
 import { chanceOf, seed } from '../support/chance.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 import { differences, type SentMessage } from './received.ts';
-import { fateOf, relayNetwork, send, statusOf, until } from './relay-network.ts';
+import { fateOf, relayNetwork, sendTo, statusOf, until } from './relay-network.ts';
 
 const network = relayNetwork();
-
-async function sendTo(home: ServedRelay, from: Person, to: Person): Promise<SentMessage> {
-  const message = from.message(to, { authorization: to.grant(from), senders: ['phone'] });
-  await send(home, { from, message });
-  return { from, to, message };
-}
 
 /** An account at home at A and one at B, whose relays have exchanged a message. */
 async function pair() {

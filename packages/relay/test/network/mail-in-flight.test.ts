@@ -6,16 +6,10 @@ import { describe, expect, test } from 'vitest';
 import type { Person } from '../fixtures/person.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 import { differences, type SentMessage } from './received.ts';
-import { type RelayName, relayNetwork, send, statusOf } from './relay-network.ts';
+import { type RelayName, relayNetwork, sendTo, statusOf } from './relay-network.ts';
 
 /** Ways are cut while accounts move: whether other relays have stored the route is not waited for. */
 const network = relayNetwork(() => ({ limits: { dhtReplicas: 0 } }));
-
-const sendTo = async (home: ServedRelay, from: Person, to: Person): Promise<SentMessage> => {
-  const message = from.message(to, { authorization: to.grant(from), senders: ['phone'] });
-  await send(home, { from, message });
-  return { from, to, message };
-};
 
 /** Ann at A and Ben at B, whose relays have exchanged a message. */
 async function pair() {

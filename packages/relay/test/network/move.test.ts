@@ -3,16 +3,10 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { expect, test } from 'vitest';
 import type { Person } from '../fixtures/person.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
-import { differences, type SentMessage } from './received.ts';
-import { relayNetwork, send, statusOf } from './relay-network.ts';
+import { differences } from './received.ts';
+import { relayNetwork, sendTo, statusOf } from './relay-network.ts';
 
 const network = relayNetwork();
-
-const sendTo = async (home: ServedRelay, from: Person, to: Person): Promise<SentMessage> => {
-  const message = from.message(to, { authorization: to.grant(from) });
-  await send(home, { from, message });
-  return { from, to, message };
-};
 
 /** The relay that a relay names as an account's home. */
 async function homeAt(relay: ServedRelay, account: string): Promise<string> {

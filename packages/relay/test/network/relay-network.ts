@@ -9,6 +9,7 @@ import { Cable } from '../support/cable.ts';
 import { freePort } from '../support/ports.ts';
 import { ServedNetwork } from '../support/served-network.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
+import type { SentMessage } from './received.ts';
 
 /** Names of the relays, in the order of their start. */
 const names = ['a', 'b', 'c'] as const;
@@ -202,6 +203,13 @@ export async function send(
 ): Promise<DeliveryStatus> {
   const session = from.session(device);
   return (await home.call('message.send', message, { session })) as unknown as DeliveryStatus;
+}
+
+/** Sends a message that its recipient has granted, from the phone of each. */
+export async function sendTo(home: HomeRelay, from: Person, to: Person): Promise<SentMessage> {
+  const message = from.message(to, { authorization: to.grant(from), senders: ['phone'] });
+  await send(home, { from, message });
+  return { from, to, message };
 }
 
 /** Reads a message's delivery status as its sender. */
