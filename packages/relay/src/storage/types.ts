@@ -35,11 +35,55 @@ export interface Writer extends Reader {
   run(sql: string, ...values: SqlValue[]): Promise<number>;
 }
 
+/** A transaction whose statements are answered at once. */
+export interface SyncWriter {
+  /** Returns the first row, or `undefined`. */
+  get<T extends Row>(sql: string, ...values: SqlValue[]): T | undefined;
+  /** Returns all rows. */
+  all<T extends Row>(sql: string, ...values: SqlValue[]): T[];
+  /** Runs a statement and returns the number of rows it changed. */
+  run(sql: string, ...values: SqlValue[]): number;
+}
+
+/** Values of one parameter, one for each input. */
+type SqlColumn = readonly SqlValue[];
+
+/**
+ * A small write of which many arrive, declared next to its SQL. It says yes or nothing: it declines
+ * whatever is unusual, and the general way then finds the right answer. Both forms write the same
+ * rows.
+ */
+export interface AppendKind<Input, Output> {
+  readonly name: string;
+  /** What the write belongs to, as for {@link Storage.write}. */
+  aggregates(input: Input): readonly AggregateKey[];
+  /**
+   * For an engine inside this process: checks the input and writes it, without waiting for anything.
+   *
+   * @returns `undefined` if it declines, before its first change
+   */
+  apply(tx: SyncWriter, input: Input): Output | undefined;
+  /** For an engine in another process: one statement for all inputs that wait. */
+  readonly statement: AppendStatement<Input, Output> | undefined;
+}
+
+/** One statement that writes many inputs of a kind, and declines each of them for itself. */
+interface AppendStatement<Input, Output> {
+  /** `?` marks parameters, of which each is an array with one element for each input. */
+  readonly sql: string;
+  parameters(inputs: readonly Input[]): readonly SqlColumn[];
+  /** @returns for each input its output, or `undefined` if it was declined */
+  outputs(inputs: readonly Input[], rows: readonly Row[]): readonly (Output | undefined)[];
+}
+
 /**
  * What writes are serialized by: `account:<id>`, `group:<id>`, `channel:<id>`, `challenge:<hash>`,
  * `address:<client address>` (what is counted for it), `relay`, `relays` (what is known of others), and the name of a job for work that only one process's job may claim.
  */
 export type AggregateKey = string;
+
+/** Is told which aggregates a write may change. */
+export type WriteListener = (aggregates: readonly AggregateKey[] | 'any') => void;
 
 /** A storage engine. Its methods wait for locks and connections for a bounded time. */
 export interface Storage extends AsyncDisposable {
@@ -69,6 +113,20 @@ export interface Storage extends AsyncDisposable {
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T>;
+  /**
+   * Does one small write of a kind of which many arrive; many share a transaction, and a statement
+   * where that is faster. Durable when the promise resolves.
+   *
+   * @returns `undefined` if the kind declined: nothing was written, and {@link write} is the way
+   * @throws ProtocolError as {@link write}
+   */
+  append<Input, Output>(kind: AppendKind<Input, Output>, input: Input): Promise<Output | undefined>;
+  /**
+   * Tells a listener the aggregates of each write: before its work begins to run, and when it has
+   * ended, before its caller is answered. Appends are not told. `any`: another process may have
+   * written anything.
+   */
+  watch(listener: WriteListener): void;
   /**
    * Runs a schema change: like {@link write} of the aggregate `relay`, with timeouts long enough to
    * rewrite whole tables and to wait for schema changes of other processes.

@@ -1,6 +1,12 @@
 /** What `storage/types.ts` promises, whatever the engine. */
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { SqlValue, Storage, StorageFaults, Writer } from '../../src/storage/types.ts';
+import type {
+  AppendKind,
+  SqlValue,
+  Storage,
+  StorageFaults,
+  Writer,
+} from '../../src/storage/types.ts';
 import { RelayData } from '../support/engine.ts';
 
 let data: RelayData;
@@ -122,6 +128,54 @@ describe('a write', () => {
       kept = tx;
     });
     await expect(kept?.get('SELECT 1')).rejects.toThrow('the transaction has ended');
+  });
+});
+
+describe('listeners of writes', () => {
+  test('are told the aggregates before the work begins and when it has ended', async () => {
+    const seen: unknown[] = [];
+    storage.watch((aggregates) => seen.push(aggregates));
+    await storage.write(['a', 'b'], async (tx) => {
+      seen.push('work');
+      await insert('one')(tx);
+    });
+    expect(seen).toEqual([['a', 'b'], 'work', ['a', 'b']]);
+  });
+
+  test('are told of a write that failed too', async () => {
+    const seen: unknown[] = [];
+    const failing = storage.write('a', async () => {
+      storage.watch((aggregates) => seen.push(aggregates));
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(seen).toEqual([['a']]);
+  });
+});
+
+describe('an append', () => {
+  /** Inserts a name, unless it is there. */
+  const kind: AppendKind<string, number> = {
+    name: 'thing',
+    aggregates: (name) => [name],
+    apply: (tx, name) =>
+      tx.get('SELECT 1 AS one FROM things WHERE name = ?', name) === undefined
+        ? tx.run('INSERT INTO things (name, number) VALUES (?, ?)', name, name.length)
+        : undefined,
+    statement: undefined,
+  };
+
+  test('that is declined writes nothing', async () => {
+    await storage.write('one', insert('one', 7));
+    expect(await storage.append(kind, 'one')).toBe(undefined);
+    expect(await storage.read(numberOf('one'))).toBe(7);
+  });
+
+  test('is told to no listener', async () => {
+    const seen: unknown[] = [];
+    storage.watch((aggregates) => seen.push(aggregates));
+    await storage.append(kind, 'two');
+    expect(seen).toEqual([]);
   });
 });
 

@@ -1,6 +1,15 @@
 /** The engine for several processes: a PostgreSQL database that all of them use. */
-import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
+import type {
+  AggregateKey,
+  AppendKind,
+  Reader,
+  Storage,
+  StorageFaults,
+  WriteListener,
+  Writer,
+} from '../types.ts';
 import { unavailable } from '../unavailable.ts';
+import { WriteListeners } from '../write-listeners.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
 import { commit, type UnansweredCommit } from './commit.ts';
 import { type CommitMark, commitsTable, isCommitted } from './commits.ts';
@@ -125,6 +134,7 @@ export class PostgresStorage implements Storage {
   readonly #maxWaiting: number;
   readonly #unknown: UnknownCommits;
   readonly #watch: ServerWatch;
+  readonly #listeners = new WriteListeners();
   #isUnreachable = false;
   #isClosed = false;
 
@@ -174,11 +184,28 @@ export class PostgresStorage implements Storage {
     return this.#withRetries(() => this.#readOnce(work));
   }
 
-  write<T>(
+  async write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
-    return this.#writeWith(typeof aggregates === 'string' ? [aggregates] : aggregates, work);
+    const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
+    try {
+      return await this.#writeWith(keys, this.#listeners.beginning(keys, work));
+    } finally {
+      this.#listeners.tell(keys);
+    }
+  }
+
+  /** Declines: every write takes the general way. */
+  async append<Input, Output>(
+    _kind: AppendKind<Input, Output>,
+    _input: Input,
+  ): Promise<Output | undefined> {
+    return undefined;
+  }
+
+  watch(listener: WriteListener): void {
+    this.#listeners.add(listener);
   }
 
   define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {

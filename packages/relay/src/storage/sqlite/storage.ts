@@ -1,7 +1,16 @@
 /** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
-import type { AggregateKey, Reader, Storage, StorageFaults, Writer } from '../types.ts';
+import type {
+  AggregateKey,
+  AppendKind,
+  Reader,
+  Storage,
+  StorageFaults,
+  WriteListener,
+  Writer,
+} from '../types.ts';
+import { WriteListeners } from '../write-listeners.ts';
 import { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
@@ -158,6 +167,7 @@ export class SqliteStorage implements Storage {
   /** Ends with the storage. */
   readonly #checks = new DisposableStack();
   readonly #lockTimeout: number;
+  readonly #listeners = new WriteListeners();
   #closed = false;
 
   constructor(path: string, { lock, generationFile, observer, ...parts }: SqliteParts) {
@@ -220,12 +230,28 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  write<T>(
-    _aggregates: AggregateKey | readonly AggregateKey[],
+  async write<T>(
+    aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
-    // There is one writer, so writes of all aggregates are serialized already.
-    return this.#writer.write(work);
+    const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
+    try {
+      // There is one writer, so writes of all aggregates are serialized already.
+      return await this.#writer.write(this.#listeners.beginning(keys, work));
+    } finally {
+      this.#listeners.tell(keys);
+    }
+  }
+
+  append<Input, Output>(
+    kind: AppendKind<Input, Output>,
+    input: Input,
+  ): Promise<Output | undefined> {
+    return this.#writer.write(async (tx) => kind.apply(tx.sync, input));
+  }
+
+  watch(listener: WriteListener): void {
+    this.#listeners.add(listener);
   }
 
   async define<T>(work: (tx: Writer) => Promise<T>): Promise<T> {

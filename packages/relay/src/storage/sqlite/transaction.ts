@@ -1,5 +1,5 @@
 import { turnMilliseconds } from '../../event-loop.ts';
-import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
+import type { Row, SqlValue, StorageFaults, SyncWriter, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 
 /** Statements of a turn of the event loop at most; rows count a tenth. */
@@ -53,6 +53,17 @@ export class SqliteTransaction implements Writer {
     const changes = this.#use(sql, (connection) => connection.run(sql, values));
     this.#count(1);
     return changes;
+  }
+
+  /** The same transaction, answered at once: for a few statements. */
+  get sync(): SyncWriter {
+    return {
+      get: <T extends Row>(sql: string, ...values: SqlValue[]) =>
+        this.#use(sql, (connection) => connection.get(sql, values)) as T | undefined,
+      all: <T extends Row>(sql: string, ...values: SqlValue[]) =>
+        this.#use(sql, (connection) => connection.all(sql, values)) as T[],
+      run: (sql, ...values) => this.#use(sql, (connection) => connection.run(sql, values)),
+    };
   }
 
   end(): void {

@@ -1,5 +1,5 @@
 import { nextTurn, turnMilliseconds } from '../../event-loop.ts';
-import type { StorageFaults, Writer } from '../types.ts';
+import type { StorageFaults } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import type { SqliteConnection } from './connection.ts';
 import { failureKind, type Outage } from './failures.ts';
@@ -15,7 +15,7 @@ const maxWaiting = 20_000;
 
 interface Waiting {
   /** Runs inside its own savepoint. */
-  readonly work: (tx: Writer) => Promise<unknown>;
+  readonly work: (tx: SqliteTransaction) => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (reason: unknown) => void;
 }
@@ -51,7 +51,7 @@ export class SqliteWriter {
     this.#generation = parts.generation;
   }
 
-  write<T>(work: (tx: Writer) => Promise<T>): Promise<T> {
+  write<T>(work: (tx: SqliteTransaction) => Promise<T>): Promise<T> {
     if (this.#closed) return Promise.reject(new Error('storage is closed'));
     if (this.#waiting.length >= maxWaiting) {
       return Promise.reject(unavailable('too many writes wait: try again later'));
