@@ -101,6 +101,8 @@ export default defineConfig(({ mode }) => ({
     env: { TEST_SEED: testSeed },
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // Of what must come: only a failure waits for as long, and a busy machine is no failure.
+    expect: { poll: { timeout: 30_000 } },
     // To load the sources anew for each file would take a fifth of the time of all tests.
     isolate: false,
     // A test waits for relays, disks and servers half of the time: one worker more than is usual.

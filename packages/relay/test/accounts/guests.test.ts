@@ -6,6 +6,7 @@ import { readPage } from '../fixtures/group-reader.ts';
 import { Person } from '../fixtures/person.ts';
 import { signIn } from '../fixtures/sign-in.ts';
 import type { InProcessRelay } from '../support/in-process-relay.ts';
+import { patience } from '../support/patience.ts';
 import { wiredRelays } from '../support/wired-relays.ts';
 
 const wired = wiredRelays(2);
@@ -50,7 +51,10 @@ describe('05 §1.2, 06 §1.2: accounts at home elsewhere use groups and channels
     const listening = await connections.withGroups(ben, own);
     const sequence = await own.send(ann, 1);
     await own.send(ben, 1, 'phone');
-    await vi.waitFor(() => expect(listening.hints()).toContainEqual(['timeline', sequence + 1]));
+    await vi.waitFor(
+      () => expect(listening.hints()).toContainEqual(['timeline', sequence + 1]),
+      patience,
+    );
   });
 
   test('they create a channel, follow and post', async () => {

@@ -10,6 +10,7 @@ import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { ManualClock } from '../support/clock.ts';
 import { network } from '../support/modules.ts';
+import { patience } from '../support/patience.ts';
 
 const relayId = `0x${'11'.repeat(20)}`;
 
@@ -58,13 +59,13 @@ test('07 §C2: the 30 seconds of a relay begin with a place; waiting for one is 
   );
   const call = () => client.call(relayId, 'profile.resolve', {});
   const first = call();
-  await vi.waitFor(() => expect(opened).toHaveLength(1));
+  await vi.waitFor(() => expect(opened).toHaveLength(1), patience);
   clock.advance(20);
   const second = call();
   const late = call();
   clock.advance(10);
   expect(await first).toEqual({ kind: 'unreachable' });
-  await vi.waitFor(() => expect(opened).toHaveLength(2));
+  await vi.waitFor(() => expect(opened).toHaveLength(2), patience);
   expect(failed).toHaveBeenCalledTimes(1);
   // The last one has waited for 30 seconds, the second has had 20.
   clock.advance(20);
@@ -162,7 +163,7 @@ test('07 §C2: a call is sent again at once, then with pauses that double', asyn
     } as never,
   );
   const under = held.map(() => client.call(relayId, 'profile.resolve', {}));
-  await vi.waitFor(() => expect(sent).toBe(8));
+  await vi.waitFor(() => expect(sent).toBe(8), patience);
   const after = vi.spyOn(clock, 'after');
   const pauses = () => after.mock.calls.map(([time]) => time).filter((time) => time < 30_000);
   /** Ends calls until the window has room, and the call is sent again. */
@@ -173,12 +174,12 @@ test('07 §C2: a call is sent again at once, then with pauses that double', asyn
     }
   };
   const call = client.call(relayId, 'profile.resolve', {});
-  await vi.waitFor(() => expect(sent).toBe(9));
+  await vi.waitFor(() => expect(sent).toBe(9), patience);
   await untilSent(10);
-  await vi.waitFor(() => expect(pauses()).toEqual([100]));
+  await vi.waitFor(() => expect(pauses()).toEqual([100]), patience);
   clock.advance(0.1);
   await untilSent(11);
-  await vi.waitFor(() => expect(pauses()).toEqual([100, 200]));
+  await vi.waitFor(() => expect(pauses()).toEqual([100, 200]), patience);
   for (const { reject } of held) reject(new Error('lost'));
   await Promise.all(under);
   clock.advance(0.2);

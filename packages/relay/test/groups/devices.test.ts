@@ -9,6 +9,7 @@ import { readChain, readPage } from '../fixtures/group-reader.ts';
 import { Person } from '../fixtures/person.ts';
 import { crashJob } from '../support/faults.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
+import { patience } from '../support/patience.ts';
 
 const ended = 'accounts.inactive-devices';
 const expired = 'accounts.expired-devices';
@@ -420,7 +421,7 @@ describe('05 §10.3: a certificate that expires', () => {
     relay.clock.advance(month);
     const isPaused = vi.spyOn(guard, 'secondsToWait');
     runner.start(relay.context, [expiredDevicesJob], guard);
-    await vi.waitFor(() => expect(isPaused).toHaveResolvedWith(60));
+    await vi.waitFor(() => expect(isPaused).toHaveResolvedWith(60), patience);
     await runner[Symbol.asyncDispose]();
     expect(await noted()).toEqual([]);
   });
@@ -577,7 +578,7 @@ describe('02 §12.3: hints after the end of a device', () => {
     await keep('phone');
     await relay.runJob(ended);
     await group.update({ name: 'later' });
-    await vi.waitFor(() => expect(phone.hints()).toEqual([['timeline', 2]]));
+    await vi.waitFor(() => expect(phone.hints()).toEqual([['timeline', 2]]), patience);
     expect(laptop.hints()).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { TestGroup } from '../fixtures/group.ts';
 import { nextHint, receivedHints } from '../fixtures/hints.ts';
 import { codeOf } from '../support/http.ts';
+import { patience } from '../support/patience.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
 const wait = 600;
@@ -92,7 +93,10 @@ test('a removed member is not notified of the removal or of later events', async
   const stays = await relay.withGroups(ann, [group]);
   await group.remove([ben]);
   await group.update({ name: 'later' });
-  await vi.waitFor(async () => expect(await receivedHints(stays)).toContainEqual(['timeline', 3]));
+  await vi.waitFor(
+    async () => expect(await receivedHints(stays)).toContainEqual(['timeline', 3]),
+    patience,
+  );
   expect(await receivedHints(left)).toEqual([]);
   expect(await left.call('group.subscribe', only())).toHaveProperty('error.code', forbidden);
 });
@@ -121,7 +125,10 @@ test('05 §10.3: a certificate that expires ends the access of its device in tim
   relay.clock.advance(2_999);
   expect(await receivedHints(phone)).toEqual([]);
   relay.clock.advance(1);
-  await vi.waitFor(async () => expect(await receivedHints(phone)).toContainEqual(['timeline', 2]));
+  await vi.waitFor(
+    async () => expect(await receivedHints(phone)).toContainEqual(['timeline', 2]),
+    patience,
+  );
   expect(await receivedHints(laptop)).toEqual([]);
 });
 

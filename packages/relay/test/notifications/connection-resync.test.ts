@@ -17,6 +17,7 @@ import type { StorageFaults } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { patience } from '../support/patience.ts';
 
 /** As of a relay of several processes, away when the test says so. */
 class SharedBus extends MemoryBus {
@@ -97,7 +98,7 @@ function connection(session: DeviceSession): { bound: BoundSession; sent: string
 }
 
 const done = () => metrics.value('resyncs');
-const compared = (times = 1) => vi.waitFor(() => expect(done()).toBe(times));
+const compared = (times = 1) => vi.waitFor(() => expect(done()).toBe(times), patience);
 const gap = () => bus.publish([{ kind: 'gap' }]);
 
 test('02 §10.3: a session that is stored no more ends; the others hear the news', async () => {
@@ -173,7 +174,7 @@ test('a gap of some aggregates compares the connections of these alone', async (
   for (const account of ['ann', 'bob']) await store(sessionOf(account));
   const [ann, bob] = [connection(sessionOf('ann')), connection(sessionOf('bob'))];
   bus.publish([{ kind: 'gap', aggregates: ['account:ann', 'account:away', 'group:ann'] }]);
-  await vi.waitFor(() => expect(ann.sent).toEqual([7]));
+  await vi.waitFor(() => expect(ann.sent).toEqual([7]), patience);
   expect([bob.sent, asked]).toEqual([[], [['ann']]]);
   expect(done()).toBe(0);
 });
@@ -216,7 +217,7 @@ test('storage that fails is asked again after five seconds', async () => {
     throw new Error('broken disk');
   };
   gap();
-  await vi.waitFor(() => expect(metrics.value('resyncs_failed')).toBe(1));
+  await vi.waitFor(() => expect(metrics.value('resyncs_failed')).toBe(1), patience);
   delete faults.beforeStatement;
   clock.advance(5);
   await compared();

@@ -20,6 +20,7 @@ import type { StorageFaults } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { patience } from '../support/patience.ts';
 
 /** As of a relay of several processes, of whose notices none arrives. */
 class SharedBus extends MemoryBus {
@@ -78,7 +79,7 @@ const readAgain = async () => {
   await vi.waitFor(() => {
     clock.advance(0.5);
     expect(sessions.asOf).toBeGreaterThan(before);
-  });
+  }, patience);
 };
 
 describe('02 §10.3: without any notice', () => {
@@ -161,7 +162,7 @@ describe('sessions in memory are trusted', () => {
   test('not after a stop of this process, until it has read again', async () => {
     clock.advance(30);
     expect(sessions.isCurrent).toBe(false);
-    await vi.waitFor(() => expect(sessions.isCurrent).toBe(true));
+    await vi.waitFor(() => expect(sessions.isCurrent).toBe(true), patience);
   });
 });
 
