@@ -82,8 +82,15 @@ interface AppendStatement<Input, Output> {
  */
 export type AggregateKey = string;
 
-/** Is told which aggregates a write may change. */
-export type WriteListener = (aggregates: readonly AggregateKey[] | 'any') => void;
+/** Is told which aggregates writes may change. A write of which it was told begins and ends once. */
+export interface WriteListener {
+  /** The work of a write begins to run: from now on an append may see what it wrote. */
+  begins(aggregates: readonly AggregateKey[]): void;
+  /** It has ended, and reads from now on see what it wrote; its caller is not answered yet. */
+  ended(aggregates: readonly AggregateKey[]): void;
+  /** Another process may have written anything. */
+  changed(): void;
+}
 
 /** A storage engine. Its methods wait for locks and connections for a bounded time. */
 export interface Storage extends AsyncDisposable {
@@ -121,11 +128,7 @@ export interface Storage extends AsyncDisposable {
    * @throws ProtocolError as {@link write}
    */
   append<Input, Output>(kind: AppendKind<Input, Output>, input: Input): Promise<Output | undefined>;
-  /**
-   * Tells a listener the aggregates of each write: before its work begins to run, and when it has
-   * ended, before its caller is answered. Appends are not told. `any`: another process may have
-   * written anything.
-   */
+  /** Tells a listener the aggregates of each {@link write}, for as long as the storage is open. */
   watch(listener: WriteListener): void;
   /**
    * Runs a schema change: like {@link write} of the aggregate `relay`, with timeouts long enough to

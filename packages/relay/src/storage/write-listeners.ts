@@ -1,6 +1,6 @@
 import type { AggregateKey, WriteListener, Writer } from './types.ts';
 
-/** Those who are told which aggregates change; see `Storage.watch`. */
+/** Listeners that are told which aggregates change; see `Storage.watch`. */
 export class WriteListeners {
   readonly #listeners: WriteListener[] = [];
 
@@ -8,18 +8,30 @@ export class WriteListeners {
     this.#listeners.push(listener);
   }
 
-  tell(aggregates: readonly AggregateKey[] | 'any'): void {
-    for (const listener of this.#listeners) listener(aggregates);
-  }
-
-  /** Returns the work of a write, of which the listeners are told when it begins. */
-  beginning<T>(
+  /**
+   * Runs a write, and tells the listeners when its work first begins and, if it did, when it ended.
+   *
+   * @param write runs the work it is given, once or several times
+   */
+  async around<T>(
     aggregates: readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
-  ): (tx: Writer) => Promise<T> {
-    return (tx) => {
-      this.tell(aggregates);
-      return work(tx);
-    };
+    write: (work: (tx: Writer) => Promise<T>) => Promise<T>,
+  ): Promise<T> {
+    let hasBegun = false;
+    try {
+      return await write((tx) => {
+        if (!hasBegun) for (const listener of this.#listeners) listener.begins(aggregates);
+        hasBegun = true;
+        return work(tx);
+      });
+    } finally {
+      if (hasBegun) for (const listener of this.#listeners) listener.ended(aggregates);
+    }
+  }
+
+  /** Tells the listeners that another process may have written anything. */
+  changed(): void {
+    for (const listener of this.#listeners) listener.changed();
   }
 }

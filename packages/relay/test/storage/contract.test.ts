@@ -5,6 +5,7 @@ import type {
   SqlValue,
   Storage,
   StorageFaults,
+  WriteListener,
   Writer,
 } from '../../src/storage/types.ts';
 import { RelayData } from '../support/engine.ts';
@@ -132,24 +133,33 @@ describe('a write', () => {
 });
 
 describe('listeners of writes', () => {
+  let seen: unknown[];
+  const listener: WriteListener = {
+    begins: (aggregates) => seen.push('begins', aggregates),
+    ended: (aggregates) => seen.push('ended', aggregates),
+    changed: () => seen.push('changed'),
+  };
+
+  beforeEach(() => {
+    seen = [];
+  });
+
   test('are told the aggregates before the work begins and when it has ended', async () => {
-    const seen: unknown[] = [];
-    storage.watch((aggregates) => seen.push(aggregates));
+    storage.watch(listener);
     await storage.write(['a', 'b'], async (tx) => {
       seen.push('work');
       await insert('one')(tx);
     });
-    expect(seen).toEqual([['a', 'b'], 'work', ['a', 'b']]);
+    expect(seen).toEqual(['begins', ['a', 'b'], 'work', 'ended', ['a', 'b']]);
   });
 
   test('are told of a write that failed too', async () => {
-    const seen: unknown[] = [];
+    storage.watch(listener);
     const failing = storage.write('a', async () => {
-      storage.watch((aggregates) => seen.push(aggregates));
       throw new Error('no');
     });
     await expect(failing).rejects.toThrow('no');
-    expect(seen).toEqual([['a']]);
+    expect(seen).toEqual(['begins', ['a'], 'ended', ['a']]);
   });
 });
 
@@ -173,7 +183,8 @@ describe('an append', () => {
 
   test('is told to no listener', async () => {
     const seen: unknown[] = [];
-    storage.watch((aggregates) => seen.push(aggregates));
+    const tell = () => seen.push('told');
+    storage.watch({ begins: tell, ended: tell, changed: tell });
     await storage.append(kind, 'two');
     expect(seen).toEqual([]);
   });

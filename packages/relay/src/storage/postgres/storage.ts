@@ -184,16 +184,12 @@ export class PostgresStorage implements Storage {
     return this.#withRetries(() => this.#readOnce(work));
   }
 
-  async write<T>(
+  write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
-    try {
-      return await this.#writeWith(keys, this.#listeners.beginning(keys, work));
-    } finally {
-      this.#listeners.tell(keys);
-    }
+    return this.#listeners.around(keys, work, (told) => this.#writeWith(keys, told));
   }
 
   /** Declines: every write takes the general way. */

@@ -230,17 +230,13 @@ export class SqliteStorage implements Storage {
     }
   }
 
-  async write<T>(
+  write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
-    try {
-      // There is one writer, so writes of all aggregates are serialized already.
-      return await this.#writer.write(this.#listeners.beginning(keys, work));
-    } finally {
-      this.#listeners.tell(keys);
-    }
+    // There is one writer, so writes of all aggregates are serialized already.
+    return this.#listeners.around(keys, work, (told) => this.#writer.write(told));
   }
 
   append<Input, Output>(
