@@ -59,13 +59,56 @@ const slow = [
   'scripts/build.test.ts',
 ];
 
-const leftOut = (mode: string) => (mode === 'fast' ? slow : []);
+/**
+ * What `npm run test:long` runs and `npm test` leaves out: depth. More kills, faults and seeds, relays
+ * of several processes under load, checks of the kit against wrong answers, and on PostgreSQL all but
+ * storage, races, jobs and several processes. Each rule has a test in `npm test` too.
+ */
+const long = {
+  once: [
+    'packages/client/test/groups/crash.test.ts',
+    'packages/client/test/network/interrupted-move.test.ts',
+    'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
+    'packages/relay/test/move/crashes.test.ts',
+  ],
+  sqlite: [
+    'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
+    'packages/relay/test/{crash,network}/crash.test.ts',
+  ],
+  away: [],
+  postgres: [
+    clientPerEngine,
+    'packages/conformance/test/*.test.ts',
+    'packages/relay/test/*.test.ts',
+    'packages/relay/test/!(nats|storage)/**/!(*races|*jobs|*-job).test.ts',
+  ],
+};
+
+interface Files {
+  readonly include: string[];
+  readonly exclude: string[];
+}
+
+/** Returns the files of a project in a mode; without a mode, which is vitest's `test`, all of them. */
+function filesOf(project: keyof typeof long, { include, exclude }: Files, mode: string): Files {
+  if (mode === 'long') return { include: long[project], exclude };
+  if (mode === 'fast') return { include, exclude: [...exclude, ...slow] };
+  return { include, exclude: mode === 'usual' ? [...exclude, ...long[project]] : exclude };
+}
+
+const once = {
+  include: [
+    'packages/!(conformance|relay)/test/**/*.test.ts',
+    'scripts/**/*.test.ts',
+    ...relayOnce.map((files) => files.replace(/\*\*$/, '**/*.test.ts')),
+  ],
+  exclude: [clientPerEngine],
+};
 
 /** Whatever else is in these folders runs once on each engine. */
-const perEngine = {
-  include: ['packages/{conformance,relay}/test/**/*.test.ts', clientPerEngine],
-  exclude: relayOnce,
-};
+const perEngine = ['packages/{conformance,relay}/test/**/*.test.ts', clientPerEngine];
+const onSqlite = { include: perEngine, exclude: [...relayOnce, severalProcesses] };
+const onPostgres = { include: perEngine, exclude: [...relayOnce, ...commonSql] };
 
 /**
  * What the model tests make their sequences from. One seed for all, so that a change is judged by
@@ -113,20 +156,14 @@ export default defineConfig(({ mode }) => ({
         extends: true,
         test: {
           name: 'once',
-          include: [
-            'packages/!(conformance|relay)/test/**/*.test.ts',
-            'scripts/**/*.test.ts',
-            ...relayOnce.map((files) => files.replace(/\*\*$/, '**/*.test.ts')),
-          ],
-          exclude: [clientPerEngine, ...leftOut(mode)],
+          ...filesOf('once', once, mode),
         },
       },
       {
         extends: true,
         test: {
           name: 'sqlite',
-          ...perEngine,
-          exclude: [...perEngine.exclude, severalProcesses, ...leftOut(mode)],
+          ...filesOf('sqlite', onSqlite, mode),
           provide: { engine: 'sqlite' },
           globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
         },
@@ -135,8 +172,7 @@ export default defineConfig(({ mode }) => ({
         extends: true,
         test: {
           name: 'away',
-          include: [awayCallers],
-          exclude: leftOut(mode),
+          ...filesOf('away', { include: [awayCallers], exclude: [] }, mode),
           provide: { engine: 'sqlite', callers: 'away' },
           globalSetup: 'packages/relay/test/support/sqlite-setup.ts',
         },
@@ -145,8 +181,7 @@ export default defineConfig(({ mode }) => ({
         extends: true,
         test: {
           name: 'postgres',
-          ...perEngine,
-          exclude: [...perEngine.exclude, ...commonSql],
+          ...filesOf('postgres', onPostgres, mode),
           provide: { engine: 'postgres' },
           globalSetup: 'packages/relay/test/support/postgres-setup.ts',
         },

@@ -1,6 +1,6 @@
 /**
- * Counts what `npm test` runs: tests, conformance checks and published vectors, each by themselves,
- * and runs by project of `vitest.config.ts`. One test counts once, on however many engines it runs.
+ * Counts what `npm test` and `npm run test:long` run: tests, conformance checks and published vectors,
+ * each by themselves, and runs by project of `vitest.config.ts`. One test counts once, on however many engines it runs.
  *
  *     npm run count:tests
  */
