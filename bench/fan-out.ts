@@ -237,7 +237,12 @@ const postgres =
   values.engine === 'postgres' ? parts.use(await TestPostgres.start({ durable: true })) : undefined;
 const config = writeConfig(folder, {
   host: { channels: true },
-  limits: { connections: most, connectionsPerAddress: most, pingInterval },
+  limits: {
+    connections: most,
+    strangerConnections: most,
+    connectionsPerAddress: most,
+    pingInterval,
+  },
   ...(postgres && { storage: { engine: 'postgres', url: await postgres.createDatabase() } }),
 });
 const relay = parts.use(await RelayProcess.start({ config, port: 0 }, console.error));
