@@ -99,6 +99,15 @@ export interface EventRow extends SignerRow {
   descriptor_rev: number;
   accepted_at: number;
   bytes: number;
+  /** Canonical JSON, if it is short enough to be read with the row. */
+  payload: string | null;
+}
+
+/** Rows of a page after or up to a sequence. */
+interface RowRange {
+  readonly limit: number;
+  /** Bytes of a payload that is read with its row. */
+  readonly inline: number;
 }
 
 /**
@@ -108,32 +117,35 @@ export interface EventRow extends SignerRow {
 const readable = `(e.kind <> 'edit' OR EXISTS (SELECT 1 FROM channel_posts p
   WHERE p.channel_id = e.channel_id AND p.sequence = e.target
     AND p.status = 'readable' AND p.withheld_at IS NULL))`;
-const columns = 'e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id, e.bytes';
+const columns = `e.sequence, e.descriptor_rev, e.accepted_at, e.signer_device_id, e.bytes,
+  CASE WHEN e.bytes <= ? THEN e.payload END AS payload`;
 
-/** Reads readable events above a sequence, ascending, without their payloads. */
+/** Reads readable events above a sequence, ascending. */
 export async function readAfter(
   tx: Reader,
   channelId: string,
-  { after, limit }: { readonly after: number; readonly limit: number },
+  { after, limit, inline }: RowRange & { readonly after: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT ${columns} FROM channel_events e
       WHERE e.channel_id = ? AND e.sequence > ? AND ${readable} ORDER BY e.sequence LIMIT ?`,
+    inline,
     channelId,
     after,
     limit,
   );
 }
 
-/** Reads readable events up to and including a sequence, descending, without their payloads. */
+/** Reads readable events up to and including a sequence, descending. */
 export async function readUpTo(
   tx: Reader,
   channelId: string,
-  { last, limit }: { readonly last: number; readonly limit: number },
+  { last, limit, inline }: RowRange & { readonly last: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
     `SELECT ${columns} FROM channel_events e
       WHERE e.channel_id = ? AND e.sequence <= ? AND ${readable} ORDER BY e.sequence DESC LIMIT ?`,
+    inline,
     channelId,
     last,
     limit,

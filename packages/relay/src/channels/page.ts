@@ -1,5 +1,5 @@
 import { JsonText } from '../dispatch/handler.ts';
-import { fillPage, type PageSize } from '../pages/fill-page.ts';
+import { fillPage, inlineBytes, type PageSize } from '../pages/fill-page.ts';
 import type { Reader } from '../storage/types.ts';
 import { readAfter, readCertificates, readPayloads, readUpTo } from './event-store.ts';
 
@@ -28,10 +28,11 @@ export async function readChannelPage(
   { limit, maxBytes, ...range }: PageSize & PageRange,
 ): Promise<ChannelPage> {
   // One row more than the limit shows whether there are more.
+  const size = { limit: limit + 1, inline: inlineBytes({ limit, maxBytes }) };
   const found =
     'after' in range
-      ? await readAfter(tx, channelId, { after: range.after, limit: limit + 1 })
-      : await readUpTo(tx, channelId, { last: range.last, limit: limit + 1 });
+      ? await readAfter(tx, channelId, { after: range.after, ...size })
+      : await readUpTo(tx, channelId, { last: range.last, ...size });
   const signers = new Set(found.map((row) => row.signer_device_id));
   const texts = await readCertificates(tx, channelId, [...signers]);
   const { rows, certificates, has_more } = fillPage(found, {
@@ -41,11 +42,12 @@ export async function readChannelPage(
   });
   // Rows are counted in the direction of reading; the answer ascends.
   if (!('after' in range)) rows.reverse();
-  // Only the payloads that fit are read: each may be large.
-  const sequences = rows.map(({ sequence }) => sequence);
-  const payloads = await readPayloads(tx, channelId, sequences);
-  const events = rows.map(({ sequence, descriptor_rev, accepted_at, signer_device_id }) => {
-    const text = payloads.get(sequence);
+  // Of the large payloads, only those that fit are read.
+  const large = rows.filter(({ payload }) => payload === null).map(({ sequence }) => sequence);
+  const payloads = await readPayloads(tx, channelId, large);
+  const events = rows.map((row) => {
+    const { sequence, descriptor_rev, accepted_at, signer_device_id } = row;
+    const text = row.payload ?? payloads.get(sequence);
     if (text === undefined) throw new Error(`event ${sequence} lacks its payload`);
     return { sequence, descriptor_rev, payload: new JsonText(text), accepted_at, signer_device_id };
   });

@@ -1,7 +1,7 @@
 import { JsonText } from '../dispatch/handler.ts';
-import { fillPage, type PageSize } from '../pages/fill-page.ts';
+import { fillPage, inlineBytes, type PageSize } from '../pages/fill-page.ts';
 import type { Reader } from '../storage/types.ts';
-import { readCertificates, readEnvelopes, readPage } from './store.ts';
+import { readCertificates, readEnvelopes, readPage, type TimelineReader } from './page-store.ts';
 
 /** Upper bound of the bytes of an entry's member names and numbers. */
 const entryOverhead = 128;
@@ -20,11 +20,12 @@ interface TimelinePage {
 /** Reads the records visible to a device after a sequence, with their senders' certificates. */
 export async function readTimelinePage(
   tx: Reader,
-  reader: { readonly account: string; readonly deviceId: string },
+  reader: TimelineReader,
   { after, limit, maxBytes }: PageSize & { readonly after: number },
 ): Promise<TimelinePage> {
   // One row more than the limit shows whether there are more.
-  const found = await readPage(tx, reader, { after, limit: limit + 1 });
+  const inline = inlineBytes({ limit, maxBytes });
+  const found = await readPage(tx, reader, { after, limit: limit + 1, inline });
   const senders = await readCertificates(tx, [...new Set(found.map((row) => row.certificate_id))]);
   const { rows, certificates, has_more } = fillPage(found, {
     ...{ limit, maxBytes },
@@ -32,11 +33,12 @@ export async function readTimelinePage(
     signerOf: ({ sequence, certificate_id }) =>
       senders.get(certificate_id) ?? missing(sequence, 'certificate'),
   });
-  // Only the envelopes that fit are read: each may be large.
-  const envelopes = await readEnvelopes(tx, [...new Set(rows.map((row) => row.envelope_id))]);
-  const items = rows.map(({ sequence, accepted_at, envelope_id, key_box }) => {
-    const envelope = envelopes.get(envelope_id) ?? missing(sequence, 'envelope');
-    const texts = { envelope: new JsonText(envelope), key_box: new JsonText(key_box) };
+  // Of the large envelopes, only those that fit are read.
+  const large = rows.filter(({ envelope }) => envelope === null).map((row) => row.envelope_id);
+  const envelopes = await readEnvelopes(tx, [...new Set(large)]);
+  const items = rows.map(({ sequence, accepted_at, envelope_id, envelope, key_box }) => {
+    const text = envelope ?? envelopes.get(envelope_id) ?? missing(sequence, 'envelope');
+    const texts = { envelope: new JsonText(text), key_box: new JsonText(key_box) };
     return { sequence, accepted_at, ...texts };
   });
   return { items, certificates, has_more };

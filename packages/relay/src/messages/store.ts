@@ -1,6 +1,9 @@
-/** All SQL of timelines and of the results of `message.send`; queue-store.ts has the queue. */
+/**
+ * SQL that stores envelopes, certificates and records, and SQL of the results of `message.send`;
+ * page-store.ts reads pages, queue-store.ts has the queue.
+ */
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Reader, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */
 export interface StoredEnvelope {
@@ -32,23 +35,6 @@ export async function readEnvelope(tx: Reader, id: string): Promise<string | und
     id,
   );
   return row?.envelope;
-}
-
-/** Reads canonical texts of envelopes, by ID. */
-export async function readEnvelopes(
-  tx: Reader,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const envelopes = new Map<string, string>();
-  for (const chunk of chunks(ids)) {
-    const rows = await tx.all<{ envelope_id: string; envelope: string }>(
-      `SELECT envelope_id, envelope FROM message_envelopes
-        WHERE envelope_id IN (${placeholders(chunk)})`,
-      ...chunk,
-    );
-    for (const { envelope_id: id, envelope } of rows) envelopes.set(id, envelope);
-  }
-  return envelopes;
 }
 
 /** A sender's certificate as stored: canonical text under its digest. */
@@ -85,32 +71,6 @@ export async function readCertificate(
       FROM message_certificates WHERE certificate_id = ?`,
     id,
   );
-}
-
-/** Reads certificates, by ID. */
-export async function readCertificates(
-  tx: Reader,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, StoredCertificate>> {
-  const certificates = new Map<string, StoredCertificate>();
-  for (const chunk of chunks(ids)) {
-    const rows = await tx.all<{ id: string; deviceId: string; text: string }>(
-      `SELECT certificate_id AS id, device_id AS "deviceId", certificate AS text
-        FROM message_certificates WHERE certificate_id IN (${placeholders(chunk)})`,
-      ...chunk,
-    );
-    for (const certificate of rows) certificates.set(certificate.id, certificate);
-  }
-  return certificates;
-}
-
-/** Reads the highest sequence ever assigned, or -1 (04 section 17.1). */
-export async function readHead(tx: Reader, account: string): Promise<number> {
-  const row = await tx.get<{ head: number }>(
-    'SELECT head FROM timeline_heads WHERE account = ?',
-    account,
-  );
-  return row?.head ?? -1;
 }
 
 /** Reads the heads of those timelines that ever had a record. */
@@ -184,45 +144,6 @@ export async function insertRecord(tx: Writer, record: NewRecord): Promise<void>
       keyBox,
     );
   }
-}
-
-/** A record as a device may read it, without the envelope. */
-export interface PageRow extends Row {
-  sequence: number;
-  accepted_at: number;
-  bytes: number;
-  envelope_id: string;
-  certificate_id: string;
-  key_box: string;
-}
-
-export const pageSql = `SELECT b.sequence, r.accepted_at, r.bytes, r.envelope_id,
-    r.certificate_id, b.key_box
-  FROM timeline_boxes b
-  JOIN timeline_records r ON r.account = b.account AND r.sequence = b.sequence
-  WHERE b.account = ? AND b.device_id = ? AND b.sequence > ?
-  ORDER BY b.sequence LIMIT ?`;
-
-/** Reads records visible to a device after a sequence, ascending. */
-export async function readPage(
-  tx: Reader,
-  reader: { readonly account: string; readonly deviceId: string },
-  { after, limit }: { readonly after: number; readonly limit: number },
-): Promise<PageRow[]> {
-  return await tx.all<PageRow>(pageSql, reader.account, reader.deviceId, after, limit);
-}
-
-/** Reads the highest sequence of a removed record that was visible to the device, or -1. */
-export async function readGap(
-  tx: Reader,
-  reader: { readonly account: string; readonly deviceId: string },
-): Promise<number> {
-  const row = await tx.get<{ sequence: number }>(
-    'SELECT sequence FROM timeline_gaps WHERE account = ? AND device_id = ?',
-    reader.account,
-    reader.deviceId,
-  );
-  return row?.sequence ?? -1;
 }
 
 /** `DeliveryStatus` as stored (04 section 14.1). */

@@ -15,6 +15,17 @@ export function pageSize(limits: RelayLimits, requested: number = limits.pageSiz
   return { limit: Math.min(requested, limits.maxPageSize), maxBytes: limits.pageBytes };
 }
 
+/**
+ * Returns up to how many bytes a text is read in the statement that finds its row. Larger ones are
+ * read once it is known that they fit: so no more than the bytes of one page are read in vain.
+ *
+ * @example
+ * const rows = await readRows(tx, { limit: limit + 1, inline: inlineBytes({ limit, maxBytes }) });
+ */
+export function inlineBytes({ limit, maxBytes }: PageSize): number {
+  return Math.floor(maxBytes / (limit + 1));
+}
+
 /** A signer's certificate; `text` is needed for the signer's first row in the page only. */
 export interface RowSigner {
   readonly deviceId: string;

@@ -376,6 +376,7 @@ describe('04 §17.4: retention and the history gap', () => {
 describe('query plans', () => {
   test.each([
     'pageSql',
+    'boundsSql',
     'expiredRecordsSql',
     'dueSql',
     'nextDeadlineSql',
@@ -386,7 +387,7 @@ describe('query plans', () => {
     'priorResultsSql',
   ])('%s searches by an index and sorts nothing', async (name) => {
     const statements: Record<string, unknown> = {
-      ...(await import('../../src/messages/store.ts')),
+      ...(await import('../../src/messages/page-store.ts')),
       ...(await import('../../src/messages/retention-store.ts')),
       ...(await import('../../src/messages/queue-store.ts')),
       ...(await import('../../src/messages/received-store.ts')),

@@ -96,33 +96,46 @@ export interface EventRow extends Row {
   signer_device_id: string | null;
   certificate_id: string | null;
   bytes: number;
+  /** Canonical JSON, if it is short enough to be read with the row. */
+  payload: string | null;
 }
 
-/** Reads management events after a sequence, ascending, without their payloads. */
+/** Which rows of a page are read with their payloads. */
+interface RowLimits {
+  readonly limit: number;
+  /** Bytes of a payload that is read with its row. */
+  readonly inline: number;
+}
+
+/** Reads management events after a sequence, ascending. */
 export async function readEvents(
   tx: Reader,
   groupId: string,
-  { after, limit }: { readonly after: number; readonly limit: number },
+  { after, limit, inline }: RowLimits & { readonly after: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
-    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
+    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes,
+        CASE WHEN bytes <= ? THEN payload END AS payload
       FROM group_events WHERE group_id = ? AND sequence > ? ORDER BY sequence LIMIT ?`,
+    inline,
     groupId,
     after,
     limit,
   );
 }
 
-/** Reads messages from one sequence to another, both inclusive, ascending, without payloads. */
+/** Reads messages from one sequence to another, both inclusive, ascending. */
 export async function readMessages(
   tx: Reader,
   groupId: string,
-  { from, to, limit }: { readonly from: number; readonly to: number; readonly limit: number },
+  { from, to, limit, inline }: RowLimits & { readonly from: number; readonly to: number },
 ): Promise<EventRow[]> {
   return await tx.all<EventRow>(
-    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes
+    `SELECT sequence, epoch, accepted_at, signer_device_id, certificate_id, bytes,
+        CASE WHEN bytes <= ? THEN payload END AS payload
       FROM group_messages WHERE group_id = ? AND sequence >= ? AND sequence <= ?
       ORDER BY sequence LIMIT ?`,
+    inline,
     groupId,
     from,
     to,

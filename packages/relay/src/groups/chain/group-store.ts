@@ -100,50 +100,42 @@ function changeable(group: StoredGroup): (string | number)[] {
   ];
 }
 
-interface MemberRow extends Row {
+/** Those of the accounts of a call that are members or banned. */
+export interface KnownAccounts {
+  readonly members: ReadonlyMap<string, GroupMember>;
+  readonly bans: ReadonlySet<string>;
+}
+
+/** A member, or without a role a banned account. */
+interface AccountRow extends Row {
   account: string;
-  role: GroupRole;
+  role: GroupRole | null;
   member_key: string;
   since: number;
 }
 
-/** Reads those of the accounts that are members, by account. */
-export async function readMembers(
+/** Reads which of the accounts are members, and which are banned. */
+export async function readAccounts(
   tx: Reader,
   groupId: string,
   accounts: readonly string[],
-): Promise<Map<string, GroupMember>> {
-  const found = new Map<string, GroupMember>();
+): Promise<KnownAccounts> {
+  const members = new Map<string, GroupMember>();
+  const bans = new Set<string>();
   for (const some of chunks(accounts)) {
-    const rows = await tx.all<MemberRow>(
+    const rows = await tx.all<AccountRow>(
       `SELECT account, role, member_key, since FROM group_members
+        WHERE group_id = ? AND account IN (${placeholders(some)})
+      UNION ALL SELECT account, NULL, '', 0 FROM group_bans
         WHERE group_id = ? AND account IN (${placeholders(some)})`,
-      groupId,
-      ...some,
+      ...[groupId, ...some, groupId, ...some],
     );
     for (const { account, role, member_key, since } of rows) {
-      found.set(account, { account, role, member_encryption_public_key: member_key, since });
+      if (role === null) bans.add(account);
+      else members.set(account, { account, role, member_encryption_public_key: member_key, since });
     }
   }
-  return found;
-}
-
-/** Reads those of the accounts that are banned. */
-export async function readBans(
-  tx: Reader,
-  groupId: string,
-  accounts: readonly string[],
-): Promise<Set<string>> {
-  const found = new Set<string>();
-  for (const some of chunks(accounts)) {
-    const rows = await tx.all<{ account: string }>(
-      `SELECT account FROM group_bans WHERE group_id = ? AND account IN (${placeholders(some)})`,
-      groupId,
-      ...some,
-    );
-    for (const { account } of rows) found.add(account);
-  }
-  return found;
+  return { members, bans };
 }
 
 /** Reads owner and administrators. */

@@ -1,6 +1,12 @@
-import { type GroupMember, type GroupView, ProtocolError } from '@posthouse/protocol';
+import { type GroupView, ProtocolError } from '@posthouse/protocol';
 import type { Reader } from '../../storage/types.ts';
-import { factsOf, readBans, readGroup, readMembers, type StoredGroup } from './group-store.ts';
+import {
+  factsOf,
+  type KnownAccounts,
+  readAccounts,
+  readGroup,
+  type StoredGroup,
+} from './group-store.ts';
 
 /** A group as the rules of the chain read it, with only the accounts that a call is about. */
 export interface LoadedGroup {
@@ -17,22 +23,16 @@ export async function loadGroup(
   groupId: string,
   accounts: readonly string[],
 ): Promise<LoadedGroup> {
-  const stored = await readGroup(tx, groupId);
+  // Both at once: PostgreSQL is asked once.
+  const [stored, known] = await Promise.all([
+    readGroup(tx, groupId),
+    readAccounts(tx, groupId, [...new Set(accounts)]),
+  ]);
   if (stored === undefined) throw new ProtocolError('not_found', 'this relay hosts no such group');
-  const distinct = [...new Set(accounts)];
-  const members = await readMembers(tx, groupId, distinct);
-  const bans = await readBans(tx, groupId, distinct);
-  return { stored, view: viewOf(stored, { members, bans }) };
+  return { stored, view: viewOf(stored, known) };
 }
 
-function viewOf(
-  stored: StoredGroup,
-  known: {
-    readonly members: ReadonlyMap<string, GroupMember>;
-    readonly bans: ReadonlySet<string>;
-  },
-): GroupView {
-  const { members, bans } = known;
+function viewOf(stored: StoredGroup, { members, bans }: KnownAccounts): GroupView {
   return {
     ...factsOf(stored),
     members: { size: stored.member_count, get: (account) => members.get(account) },

@@ -1,5 +1,5 @@
 import { JsonText } from '../../dispatch/handler.ts';
-import { fillPage, type PageSize } from '../../pages/fill-page.ts';
+import { fillPage, inlineBytes, type PageSize } from '../../pages/fill-page.ts';
 import type { Reader } from '../../storage/types.ts';
 import {
   type EventRow,
@@ -36,7 +36,8 @@ export async function readEventPage(
 ): Promise<EventPage> {
   const { group_id: groupId } = reader.group.stored;
   // One row more than the limit shows whether there are more.
-  const found = await readRows(tx, reader, { after, limit: limit + 1 });
+  const inline = inlineBytes({ limit, maxBytes });
+  const found = await readRows(tx, reader, { after, limit: limit + 1, inline });
   const ids = certificatesOf(found);
   const texts = await readCertificates(tx, groupId, [...ids.values()]);
   const { rows, certificates, has_more } = fillPage(found, {
@@ -47,12 +48,13 @@ export async function readEventPage(
       return deviceId === null || id === undefined ? undefined : { deviceId, text: texts.get(id) };
     },
   });
-  const payloads = await payloadsOf(tx, groupId, rows);
-  const events = rows.map(({ row: { sequence, epoch, accepted_at, signer_device_id } }) => {
-    const payload = payloads.get(sequence);
-    if (payload === undefined) throw new Error(`event ${sequence} lacks its payload`);
-    const signer = signer_device_id ?? undefined;
-    return { sequence, epoch, payload, accepted_at, signer_device_id: signer };
+  const payloads = await largePayloads(tx, groupId, rows);
+  const events = rows.map(({ row }) => {
+    const { sequence, epoch, accepted_at } = row;
+    const text = row.payload ?? payloads.get(sequence);
+    if (text === undefined) throw new Error(`event ${sequence} lacks its payload`);
+    const signer_device_id = row.signer_device_id ?? undefined;
+    return { sequence, epoch, payload: new JsonText(text), accepted_at, signer_device_id };
   });
   return { events, certificates, has_more };
 }
@@ -67,17 +69,18 @@ function certificatesOf(rows: readonly EventOrMessage[]): Map<string, string> {
   return ids;
 }
 
-/** Reads the payloads of the selected rows, by sequence: each may be large. */
-async function payloadsOf(
+/** Reads the payloads that were too large to be read with their rows, by sequence. */
+async function largePayloads(
   tx: Reader,
   groupId: string,
   rows: readonly EventOrMessage[],
-): Promise<ReadonlyMap<number, JsonText>> {
-  const payloads = new Map<number, JsonText>();
-  for (const [areMessages, batch] of Map.groupBy(rows, ({ isMessage }) => isMessage)) {
+): Promise<ReadonlyMap<number, string>> {
+  const payloads = new Map<number, string>();
+  const large = rows.filter(({ row }) => row.payload === null);
+  for (const [areMessages, batch] of Map.groupBy(large, ({ isMessage }) => isMessage)) {
     const sequences = batch.map(({ row }) => row.sequence);
     const texts = await readPayloads(tx, groupId, { sequences, areMessages });
-    for (const [sequence, text] of texts) payloads.set(sequence, new JsonText(text));
+    for (const [sequence, text] of texts) payloads.set(sequence, text);
   }
   return payloads;
 }
@@ -91,15 +94,15 @@ interface EventOrMessage {
 async function readRows(
   tx: Reader,
   { group, intervals }: GroupReader,
-  { after, limit }: { readonly after: number; readonly limit: number },
+  { after, limit, inline }: Record<'after' | 'limit' | 'inline', number>,
 ): Promise<EventOrMessage[]> {
   const { group_id: groupId, sequence: highest } = group.stored;
-  const events = await readEvents(tx, groupId, { after, limit });
+  const events = await readEvents(tx, groupId, { after, limit, inline });
   const rows: EventOrMessage[] = events.map((row) => ({ row, isMessage: false }));
   let left = limit;
   for (const range of permittedRanges(intervals, 'messages', { after, highest })) {
     if (left === 0) break;
-    const messages = await readMessages(tx, groupId, { ...range, limit: left });
+    const messages = await readMessages(tx, groupId, { ...range, limit: left, inline });
     left -= messages.length;
     rows.push(...messages.map((row) => ({ row, isMessage: true })));
   }

@@ -2,7 +2,7 @@ import type { Job } from '../../context.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import { forEachAggregate, nextRun } from '../../jobs/for-each-aggregate.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
-import { readMembers } from '../chain/group-store.ts';
+import { readAccounts } from '../chain/group-store.ts';
 import { applicationsNotice, type Requester, recoveriesNotice } from '../chain/notices.ts';
 import { aggregateOf, batchSize, deleteEverywhere, deleteInGroup, type JobRun } from './batches.ts';
 import {
@@ -133,7 +133,7 @@ async function requestersOf(
   groupId: string,
   accounts: readonly string[],
 ): Promise<Requester[]> {
-  const members = await readMembers(tx, groupId, accounts);
+  const { members } = await readAccounts(tx, groupId, accounts);
   return [...members.values()].map(({ account, role }) => ({ account, role, isMember: true }));
 }
 

@@ -3,7 +3,7 @@ import { confirmDevice } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { pageSize } from '../../pages/fill-page.ts';
 import { readTimelinePage } from '../page.ts';
-import { readGap, readHead } from '../store.ts';
+import { readBounds } from '../page-store.ts';
 
 /**
  * `message.timeline.sync` (04 section 18): reads the timeline stored here, even if the account is
@@ -16,11 +16,9 @@ export const messageTimelineSync: Handler<'message.timeline.sync'> = async (cont
   const now = clock.now();
   return await storage.read(async (tx) => {
     await confirmDevice(context, tx, { session, now });
-    if (after > (await readHead(tx, session.account))) {
-      throw badRequest('after', 'is above the head of the timeline');
-    }
+    const { head, gap } = await readBounds(tx, session);
+    if (after > head) throw badRequest('after', 'is above the head of the timeline');
     const page = await readTimelinePage(tx, session, { after, ...pageSize(limits, limit) });
-    const hasGap = (await readGap(tx, session)) > after;
-    return { result: { ...page, ...(hasGap ? { has_retention_gap: true } : {}) } };
+    return { result: { ...page, ...(gap > after ? { has_retention_gap: true } : {}) } };
   });
 };
