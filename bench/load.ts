@@ -1,37 +1,175 @@
 /**
- * The load generator process of `cluster.ts`: seals its messages, reports `prepared`, sends when it
- * gets `go`, and reports the result with the CPU time of sending.
+ * The load generator: a process of its own with all accounts of a run. It opens its connections to
+ * each server once, prepares frames before the clock starts, sends the same ones to one server after
+ * the other, and reports what it saw and the CPU time that it took itself.
  */
-import { loadTarget } from '@posthouse/conformance';
-import { Load, type LoadOptions, type LoadResult } from './support.ts';
+import { readFile } from 'node:fs/promises';
+import { loadTarget, type PlainSocket } from '@posthouse/conformance';
+import { errorCatalogue } from '@posthouse/protocol';
+import { type Frame, Population } from './population.ts';
 
-export interface LoadOrder {
-  readonly target: Parameters<typeof loadTarget>[0];
+/** A server to load: the processes of one relay, or the floor. */
+export interface LoadTarget {
+  readonly name: string;
+  /** WebSocket addresses. */
   readonly sockets: readonly string[];
-  readonly options: LoadOptions;
+  /** Path of the certificate authority. */
+  readonly ca: string;
+  /** The relay's base address and registry file; absent for the floor. */
+  readonly relay?: { readonly base: string; readonly registry: string };
 }
 
-export interface LoadReport extends LoadResult {
-  /** Seconds of this process while it sent. */
+/** What the generator is told to do; it answers each order with one message. */
+export type LoadOrder =
+  | { readonly do: 'make'; readonly accounts: number; readonly withSenderBoxes?: boolean }
+  | { readonly do: 'open'; readonly target: LoadTarget }
+  | { readonly do: 'prepare'; readonly connections: number; readonly messages: number }
+  | {
+      readonly do: 'run';
+      readonly name: string;
+      /** Requests in flight on each connection. */
+      readonly window: number;
+      /** Requests a second of all connections together; by default as many as are answered. */
+      readonly rate?: number;
+    };
+
+/** What one run showed. */
+export interface LoadReport {
+  readonly accepted: number;
+  readonly seconds: number;
+  /** Sends that were answered `temporarily_unavailable` and repeated. */
+  readonly retried: number;
+  /** Milliseconds from a request to its answer, or from when it was due. */
+  readonly p50: number;
+  readonly p99: number;
+  /** CPU seconds of this process. */
   readonly cpu: number;
 }
 
-/** Waits for the next message of the parent process. */
-function nextMessage<T>(): Promise<T> {
-  const { promise, resolve } = Promise.withResolvers<T>();
-  process.once('message', (message) => resolve(message as T));
-  return promise;
+/** Sends one connection's frames. */
+class Sender {
+  readonly #socket: PlainSocket;
+  readonly #frames: readonly Frame[];
+  readonly #started: number[] = [];
+  readonly latencies: number[] = [];
+  retried = 0;
+  #lastAnswer = '';
+  readonly #done = Promise.withResolvers<void>();
+  /** Whether an answer is followed by the next frame. */
+  readonly #isPaced: boolean;
+
+  constructor(socket: PlainSocket, frames: readonly Frame[], { isPaced }: { isPaced: boolean }) {
+    this.#socket = socket;
+    this.#frames = frames;
+    this.#isPaced = isPaced;
+    socket.listen((text) => this.#receive(text));
+    if (frames.length === 0) this.#done.resolve();
+  }
+
+  /** Resolves when all frames are answered. */
+  get done(): Promise<void> {
+    return this.#done.promise;
+  }
+
+  next(due = performance.now()): void {
+    const frame = this.#frames[this.#started.length];
+    if (frame === undefined) return;
+    this.#started.push(due);
+    this.#socket.send(typeof frame === 'string' ? frame : frame(this.#lastAnswer));
+  }
+
+  #receive(text: string): void {
+    const id = /"id":([0-9]+)/.exec(text)?.[1];
+    if (id === undefined) return; // A notification.
+    if (!text.includes('"result"')) {
+      this.#refused(Number(id), text);
+      return;
+    }
+    this.#lastAnswer = text;
+    this.latencies.push(performance.now() - (this.#started[Number(id)] as number));
+    if (this.latencies.length === this.#frames.length) this.#done.resolve();
+    else if (!this.#isPaced) this.next();
+  }
+
+  #refused(id: number, text: string): void {
+    const frame = this.#frames[id];
+    if (!text.includes(unavailable) || typeof frame !== 'string') {
+      this.#done.reject(new Error(text));
+      return;
+    }
+    // The relay answers this only after seconds, so repeating at once is no busy loop.
+    this.retried += 1;
+    this.#socket.send(frame);
+  }
 }
 
-const order = await nextMessage<LoadOrder>();
-const target = await loadTarget(order.target);
-const load = await Load.prepare(target, order.sockets, order.options);
-const start = nextMessage<'go'>();
-process.send?.('prepared');
-await start;
-const before = process.cpuUsage();
-const result = await load.run();
-const { user, system } = process.cpuUsage(before);
-const report: LoadReport = { ...result, cpu: (user + system) / 1_000_000 };
-await load[Symbol.asyncDispose]();
-process.send?.(report, undefined, undefined, () => process.disconnect?.());
+const unavailable = `"code":${errorCatalogue.temporarily_unavailable.rpc}`;
+
+let population: Population | undefined;
+const connections = new Map<string, readonly PlainSocket[]>();
+let frames: readonly (readonly Frame[])[] = [];
+
+async function run({ name, window, rate }: LoadOrder & { do: 'run' }): Promise<LoadReport> {
+  const sockets = connections.get(name) as readonly PlainSocket[];
+  const isPaced = rate !== undefined;
+  const senders = frames.map((own, index) => {
+    return new Sender(sockets[index] as PlainSocket, own, { isPaced });
+  });
+  const before = process.cpuUsage();
+  const started = performance.now();
+  if (rate === undefined) {
+    for (let count = 0; count < window; count += 1) for (const sender of senders) sender.next();
+  } else pace(senders, rate, started);
+  await Promise.all(senders.map((sender) => sender.done));
+  const seconds = (performance.now() - started) / 1_000;
+  const { user, system } = process.cpuUsage(before);
+  const latencies = senders.flatMap((sender) => sender.latencies).sort((a, b) => a - b);
+  const quantile = (share: number) => latencies[Math.floor(latencies.length * share)] ?? 0;
+  return {
+    accepted: latencies.length,
+    seconds,
+    retried: senders.reduce((sum, { retried }) => sum + retried, 0),
+    p50: quantile(0.5),
+    p99: quantile(0.99),
+    cpu: (user + system) / 1_000_000,
+  };
+}
+
+/** Sends frames of all senders in turn, each at its time, whether others are answered or not. */
+function pace(senders: readonly Sender[], rate: number, started: number): void {
+  const total = frames.reduce((sum, own) => sum + own.length, 0);
+  let sent = 0;
+  const timer = setInterval(() => {
+    const due = Math.min(total, Math.floor(((performance.now() - started) * rate) / 1_000));
+    for (; sent < due; sent += 1) {
+      senders[sent % senders.length]?.next(started + ((sent + 1) * 1_000) / rate);
+    }
+    if (sent === total) clearInterval(timer);
+  }, 1);
+}
+
+async function obey(order: LoadOrder): Promise<LoadReport | 'done'> {
+  if (order.do === 'make') {
+    const { withSenderBoxes } = order;
+    population = await Population.make(order.accounts, { withSenderBoxes });
+    return 'done';
+  }
+  if (population === undefined) throw new Error('the load generator has no accounts yet');
+  if (order.do === 'run') return await run(order);
+  if (order.do === 'prepare') frames = population.messages(order.connections, order.messages);
+  else connections.set(order.target.name, await open(population, order.target));
+  return 'done';
+}
+
+async function open(all: Population, { sockets, ca, relay }: LoadTarget): Promise<PlainSocket[]> {
+  if (relay === undefined) return await all.greet(sockets[0] as string, await readFile(ca, 'utf8'));
+  const target = await loadTarget({ relay: relay.base, registry: relay.registry, ca });
+  return await all.register(target, sockets);
+}
+
+process.on('message', async (order: LoadOrder) => {
+  const answer = await obey(order).catch((error: Error) => ({ error: error.stack }));
+  process.send?.(answer);
+});
+// Ends with the process that started it.
+process.on('disconnect', () => process.exit());
