@@ -8,3 +8,19 @@ export const turnMilliseconds = 1;
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
+
+/** Measures the time of one kind of work in a turn. */
+export class TurnTime {
+  #began = performance.now();
+
+  /** Whether the work must go on in the next turn. */
+  get isOver(): boolean {
+    return performance.now() - this.#began >= turnMilliseconds;
+  }
+
+  /** Resolves in the next turn, and begins to measure anew. */
+  async next(): Promise<void> {
+    await nextTurn();
+    this.#began = performance.now();
+  }
+}

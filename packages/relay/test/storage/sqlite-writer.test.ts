@@ -4,6 +4,7 @@ import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { Outage } from '../../src/storage/sqlite/failures.ts';
 import { SqliteWriter } from '../../src/storage/sqlite/writer.ts';
 import type { SqlValue } from '../../src/storage/types.ts';
+import { WriteListeners } from '../../src/storage/write-listeners.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
 /** A connection that refuses its first rollback, as a failing disk may. */
@@ -30,6 +31,7 @@ test('a rollback that fails fails its batch and the next one, and then writes go
   const writer = new SqliteWriter(connection, {
     faults: { beforeCommit },
     outage: new Outage(undefined),
+    listeners: new WriteListeners(),
     lockTimeout: 0,
   });
   const write = () => writer.write((tx) => tx.run('INSERT INTO t (n) VALUES (?)', 1));

@@ -1,5 +1,4 @@
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { BoundedMap } from '../../bounded-map.ts';
 import type { Row, SqlValue } from '../types.ts';
 import { checkValues } from '../values.ts';
 
@@ -9,7 +8,7 @@ const statementCacheSize = 512;
 /** One SQLite connection with a cache of prepared statements. Synchronous, like SQLite itself. */
 export class SqliteConnection {
   readonly #database: DatabaseSync;
-  readonly #statements = new BoundedMap<string, StatementSync>(statementCacheSize);
+  readonly #statements = new Map<string, StatementSync>();
 
   /**
    * @param options.lockTimeout milliseconds for which a statement blocks the thread while another
@@ -58,6 +57,9 @@ export class SqliteConnection {
     if (known !== undefined) return known;
     const statement = this.#database.prepare(sql);
     this.#statements.set(sql, statement);
+    // In the order of preparation: to note each use would cost as much as a short statement.
+    const [oldest] = this.#statements.keys();
+    if (this.#statements.size > statementCacheSize) this.#statements.delete(oldest as string);
     return statement;
   }
 }

@@ -180,7 +180,9 @@ export class SqliteStorage implements Storage {
     this.#write = openWriter(path);
     const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
     const outage = this.#outage;
-    this.#writer = new SqliteWriter(this.#write, { faults, outage, lockTimeout, generation });
+    const listeners = this.#listeners;
+    const writerParts = { faults, outage, listeners, lockTimeout, generation };
+    this.#writer = new SqliteWriter(this.#write, writerParts);
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
     }
@@ -243,7 +245,7 @@ export class SqliteStorage implements Storage {
     kind: AppendKind<Input, Output>,
     input: Input,
   ): Promise<Output | undefined> {
-    return this.#writer.write(async (tx) => kind.apply(tx.sync, input));
+    return this.#writer.append((tx) => kind.apply(tx, input));
   }
 
   watch(listener: WriteListener): void {

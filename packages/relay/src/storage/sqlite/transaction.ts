@@ -1,6 +1,7 @@
 import { turnMilliseconds } from '../../event-loop.ts';
-import type { Row, SqlValue, StorageFaults, SyncWriter, Writer } from '../types.ts';
+import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
+import { SyncTransaction } from './sync-transaction.ts';
 
 /** Statements of a turn of the event loop at most; rows count a tenth. */
 const statementsPerTurn = 400;
@@ -10,9 +11,7 @@ const statementsPerTurn = 400;
  * statements pauses now and then, so that it does not hold the event loop.
  */
 export class SqliteTransaction implements Writer {
-  #connection: SqliteConnection | undefined;
-  readonly #faults: StorageFaults;
-  #failure: unknown;
+  readonly #sync: SyncTransaction;
   #statements = 0;
   /** When it began to work in this turn, on the clock of `performance.now`. */
   #began = performance.now();
@@ -20,13 +19,17 @@ export class SqliteTransaction implements Writer {
   #pause: Promise<void> | undefined;
 
   constructor(connection: SqliteConnection, faults: StorageFaults) {
-    this.#connection = connection;
-    this.#faults = faults;
+    this.#sync = new SyncTransaction(connection, faults);
   }
 
   /** The error of the first failed statement; then nothing of the transaction is stored. */
   get failure(): unknown {
-    return this.#failure;
+    return this.#sync.failure;
+  }
+
+  /** Whether a statement may have changed something. */
+  get hasChanged(): boolean {
+    return this.#sync.hasChanged;
   }
 
   /** Whether the transaction waits for its next turn. */
@@ -36,38 +39,27 @@ export class SqliteTransaction implements Writer {
 
   async get<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T | undefined> {
     while (this.#pause !== undefined) await this.#pause;
-    const row = this.#use(sql, (connection) => connection.get(sql, values)) as T | undefined;
+    const row = this.#sync.get<T>(sql, ...values);
     this.#count(1);
     return row;
   }
 
   async all<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T[]> {
     while (this.#pause !== undefined) await this.#pause;
-    const rows = this.#use(sql, (connection) => connection.all(sql, values)) as T[];
+    const rows = this.#sync.all<T>(sql, ...values);
     this.#count(1 + rows.length / 10);
     return rows;
   }
 
   async run(sql: string, ...values: SqlValue[]): Promise<number> {
     while (this.#pause !== undefined) await this.#pause;
-    const changes = this.#use(sql, (connection) => connection.run(sql, values));
+    const changes = this.#sync.run(sql, ...values);
     this.#count(1);
     return changes;
   }
 
-  /** The same transaction, answered at once: for a few statements. */
-  get sync(): SyncWriter {
-    return {
-      get: <T extends Row>(sql: string, ...values: SqlValue[]) =>
-        this.#use(sql, (connection) => connection.get(sql, values)) as T | undefined,
-      all: <T extends Row>(sql: string, ...values: SqlValue[]) =>
-        this.#use(sql, (connection) => connection.all(sql, values)) as T[],
-      run: (sql, ...values) => this.#use(sql, (connection) => connection.run(sql, values)),
-    };
-  }
-
   end(): void {
-    this.#connection = undefined;
+    this.#sync.end();
   }
 
   /** Counts statements and time; at the end of its turn, all that follow wait for the next one. */
@@ -83,18 +75,5 @@ export class SqliteTransaction implements Writer {
         resolve();
       });
     });
-  }
-
-  #use<T>(sql: string, query: (connection: SqliteConnection) => T): T {
-    if (this.#connection === undefined) throw new Error('the transaction has ended');
-    // SQLite may have undone the transaction: another statement would be stored alone.
-    if (this.#failure !== undefined) throw this.#failure;
-    this.#faults.beforeStatement?.(sql);
-    try {
-      return query(this.#connection);
-    } catch (error) {
-      this.#failure ??= error;
-      throw error;
-    }
   }
 }

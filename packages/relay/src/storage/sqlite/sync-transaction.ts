@@ -1,0 +1,60 @@
+import type { Row, SqlValue, StorageFaults, SyncWriter } from '../types.ts';
+import type { SqliteConnection } from './connection.ts';
+
+/** A work's access to the connection inside a transaction; each statement is answered at once. */
+export class SyncTransaction implements SyncWriter {
+  #connection: SqliteConnection | undefined;
+  readonly #faults: StorageFaults;
+  #failure: unknown;
+  #hasChanged = false;
+
+  constructor(connection: SqliteConnection, faults: StorageFaults) {
+    this.#connection = connection;
+    this.#faults = faults;
+  }
+
+  /** The error of the first failed statement; then nothing of the work is stored. */
+  get failure(): unknown {
+    return this.#failure;
+  }
+
+  /** Whether a statement may have changed something. */
+  get hasChanged(): boolean {
+    return this.#hasChanged;
+  }
+
+  get<T extends Row>(sql: string, ...values: SqlValue[]): T | undefined {
+    const row = this.#use(sql, (connection) => connection.get(sql, values));
+    this.#hasChanged ||= !sql.startsWith('SELECT');
+    return row as T | undefined;
+  }
+
+  all<T extends Row>(sql: string, ...values: SqlValue[]): T[] {
+    const rows = this.#use(sql, (connection) => connection.all(sql, values));
+    this.#hasChanged ||= !sql.startsWith('SELECT');
+    return rows as T[];
+  }
+
+  run(sql: string, ...values: SqlValue[]): number {
+    const changes = this.#use(sql, (connection) => connection.run(sql, values));
+    this.#hasChanged = true;
+    return changes;
+  }
+
+  end(): void {
+    this.#connection = undefined;
+  }
+
+  #use<T>(sql: string, query: (connection: SqliteConnection) => T): T {
+    if (this.#connection === undefined) throw new Error('the transaction has ended');
+    // SQLite may have undone the transaction: another statement would be stored alone.
+    if (this.#failure !== undefined) throw this.#failure;
+    this.#faults.beforeStatement?.(sql);
+    try {
+      return query(this.#connection);
+    } catch (error) {
+      this.#failure ??= error;
+      throw error;
+    }
+  }
+}
