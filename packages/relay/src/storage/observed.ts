@@ -12,7 +12,7 @@ import {
   storageWentBack,
 } from '../observability/events.ts';
 import { openStorage } from './open.ts';
-import type { PostgresObserver } from './postgres/storage.ts';
+import type { PostgresObserver } from './postgres/observer.ts';
 import type { Storage, StorageFaults } from './types.ts';
 
 /**

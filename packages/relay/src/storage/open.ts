@@ -1,7 +1,8 @@
 import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
 import { checkInService } from './move/mark.ts';
-import { openPostgres, type PostgresObserver } from './postgres/storage.ts';
+import type { PostgresObserver } from './postgres/observer.ts';
+import { openPostgres } from './postgres/storage.ts';
 import type { SqliteObserver } from './sqlite/failures.ts';
 import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';

@@ -45,8 +45,16 @@ export interface SyncWriter {
   run(sql: string, ...values: SqlValue[]): number;
 }
 
-/** Values of one parameter, one for each input. */
-type SqlColumn = readonly SqlValue[];
+/** Values of a column, one for each row. */
+export type SqlColumn = readonly SqlValue[];
+
+/** A transaction of an engine that takes arrays as parameters, as in `unnest(?::text[], ?::bigint[])`. */
+export interface BatchWriter {
+  /** Returns all rows. */
+  all<T extends Row>(sql: string, ...values: (SqlValue | SqlColumn)[]): Promise<T[]>;
+  /** Runs a statement and returns the number of rows it changed. */
+  run(sql: string, ...values: (SqlValue | SqlColumn)[]): Promise<number>;
+}
 
 /**
  * A small write of which many arrive, declared next to its SQL. It says yes or nothing: it declines
@@ -63,17 +71,26 @@ export interface AppendKind<Input, Output> {
    * @returns `undefined` if it declines, before its first change
    */
   apply(tx: SyncWriter, input: Input): Output | undefined;
-  /** For an engine in another process: one statement for all inputs that wait. */
-  readonly statement: AppendStatement<Input, Output> | undefined;
+  /** For an engine in another process; without it, that engine declines. */
+  readonly batch: AppendBatch<Input, Output> | undefined;
 }
 
-/** One statement that writes many inputs of a kind, and declines each of them for itself. */
-interface AppendStatement<Input, Output> {
-  /** `?` marks parameters, of which each is an array with one element for each input. */
-  readonly sql: string;
-  parameters(inputs: readonly Input[]): readonly SqlColumn[];
-  /** @returns for each input its output, or `undefined` if it was declined */
-  outputs(inputs: readonly Input[], rows: readonly Row[]): readonly (Output | undefined)[];
+/** Writes many inputs of a kind in few statements, and declines each of them for itself. */
+interface AppendBatch<Input, Output> {
+  /** Returns about how many bytes of text are stored: a batch has a limit of them. */
+  bytes(input: Input): number;
+  /**
+   * Checks the inputs and writes those it does not decline. Awaits nothing but `tx`. Rows that
+   * batches of other processes may write too are written in a fixed order.
+   *
+   * @returns for each input its output, or `undefined` if it is declined and nothing of it is written;
+   *   `undefined` to undo all: each half of the inputs is then tried for itself, and one alone is
+   *   declined
+   */
+  write(
+    tx: BatchWriter,
+    inputs: readonly Input[],
+  ): Promise<readonly (Output | undefined)[] | undefined>;
 }
 
 /**
@@ -121,14 +138,17 @@ export interface Storage extends AsyncDisposable {
     work: (tx: Writer) => Promise<T>,
   ): Promise<T>;
   /**
-   * Does one small write of a kind of which many arrive; many share a transaction, and a statement
+   * Does one small write of a kind of which many arrive; many share a transaction, and statements
    * where that is faster. Durable when the promise resolves.
    *
    * @returns `undefined` if the kind declined: nothing was written, and {@link write} is the way
    * @throws ProtocolError as {@link write}
    */
   append<Input, Output>(kind: AppendKind<Input, Output>, input: Input): Promise<Output | undefined>;
-  /** Tells a listener the aggregates of each {@link write}, for as long as the storage is open. */
+  /**
+   * Tells a listener the aggregates of each {@link write}, for as long as the storage is open. Of a
+   * declined append it may be told too: another process may have written its aggregates.
+   */
   watch(listener: WriteListener): void;
   /**
    * Runs a schema change: like {@link write} of the aggregate `relay`, with timeouts long enough to

@@ -1,4 +1,4 @@
-import type { SqlValue } from './types.ts';
+import type { SqlColumn, SqlValue } from './types.ts';
 
 /**
  * Checks that every engine returns the values unchanged: SQLite would accept a fraction or a number
@@ -6,8 +6,9 @@ import type { SqlValue } from './types.ts';
  *
  * @throws TypeError
  */
-export function checkValues(values: readonly SqlValue[]): readonly SqlValue[] {
+export function checkValues<T extends SqlValue | SqlColumn>(values: readonly T[]): readonly T[] {
   for (const value of values) {
+    if (Array.isArray(value)) checkValues(value);
     if (typeof value === 'number' && !Number.isSafeInteger(value)) {
       throw new TypeError('only safe integers are stored');
     }

@@ -30,6 +30,14 @@ export class WriteListeners {
     }
   }
 
+  /** Tells the listeners that another process may have written these aggregates. */
+  changedElsewhere(aggregates: readonly AggregateKey[]): void {
+    for (const listener of this.#listeners) {
+      listener.begins(aggregates);
+      listener.ended(aggregates);
+    }
+  }
+
   /** Tells the listeners that another process may have written anything. */
   changed(): void {
     for (const listener of this.#listeners) listener.changed();

@@ -389,7 +389,7 @@ describe('aggregates', () => {
     await Promise.all(busy);
   });
 
-  test('a write of none is refused', () => {
-    expect(() => storage.write([], async () => {})).toThrow('at least one aggregate');
+  test('a write of none is refused', async () => {
+    await expect(storage.write([], async () => {})).rejects.toThrow('at least one aggregate');
   });
 });

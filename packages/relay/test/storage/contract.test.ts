@@ -172,8 +172,27 @@ describe('an append', () => {
       tx.get('SELECT 1 AS one FROM things WHERE name = ?', name) === undefined
         ? tx.run('INSERT INTO things (name, number) VALUES (?, ?)', name, name.length)
         : undefined,
-    statement: undefined,
+    batch: {
+      bytes: (name) => name.length,
+      async write(tx, names) {
+        const rows = await tx.all<{ name: string }>(
+          `INSERT INTO things (name, number) SELECT name, length(name) FROM unnest(?::text[]) AS name
+            ON CONFLICT DO NOTHING RETURNING name`,
+          names,
+        );
+        const stored = new Set(rows.map((row) => row.name));
+        return names.map((name) => (stored.delete(name) ? 1 : undefined));
+      },
+    },
   };
+
+  test('is there for every reader once it resolved; another of the same name is declined', async () => {
+    const names = ['one', 'two', 'two', 'three'];
+    const outputs = await Promise.all(names.map((name) => storage.append(kind, name)));
+    expect(outputs.filter((output) => output === 1)).toHaveLength(3);
+    expect(outputs[1] ?? outputs[2]).toBe(1);
+    for (const name of names) expect(await storage.read(numberOf(name))).toBe(name.length);
+  });
 
   test('that is declined writes nothing', async () => {
     await storage.write('one', insert('one', 7));

@@ -17,7 +17,7 @@ let events: string[];
 const insertSql = 'INSERT INTO things (name) VALUES (?)';
 const insert = (name: string) => (tx: Writer) => tx.run(insertSql, name);
 const kindOf = (apply: (tx: SyncWriter, name: string) => number | undefined) =>
-  ({ name: 'thing', aggregates: () => [], apply, statement: undefined }) satisfies AppendKind<
+  ({ name: 'thing', aggregates: () => [], apply, batch: undefined }) satisfies AppendKind<
     string,
     number
   >;

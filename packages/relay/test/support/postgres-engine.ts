@@ -1,6 +1,7 @@
 /** What the tests of the PostgreSQL engine itself share. */
 import { Client } from 'pg';
-import type { PostgresObserver, PostgresStorage } from '../../src/storage/postgres/storage.ts';
+import type { PostgresObserver } from '../../src/storage/postgres/observer.ts';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { openPostgres, type PostgresOptions } from '../../src/storage/postgres/storage.ts';
 import type { PostgresTimeouts } from '../../src/storage/postgres/timeouts.ts';
 import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts';

@@ -79,3 +79,11 @@ export class PostgresConnections {
     await checkMark(client);
   }
 }
+
+/** Rolls a transaction back, then releases its connection. */
+export function rollBack(lease: Lease): void {
+  lease.client.query('ROLLBACK').then(
+    () => lease.release(),
+    (error: unknown) => lease.release(error),
+  );
+}

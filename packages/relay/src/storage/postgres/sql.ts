@@ -1,5 +1,5 @@
 /** Translates the stores' SQL for PostgreSQL, and has the engine's own statements. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { AggregateKey } from '../types.ts';
 
 /** Limit of prepared statements per connection; the stores have far fewer. */
@@ -67,7 +67,7 @@ export function beginWriteSql(keys: readonly AggregateKey[], timeout?: number): 
   if (keys.length === 0) throw new TypeError('a write needs at least one aggregate');
   const numbers = [...new Set(keys.map(lockNumber))].sort((a, b) => (a < b ? -1 : 1));
   return [
-    'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
+    beginBatchSql,
     ...(timeout === undefined ? [] : timeoutSql(timeout)),
     ...numbers.map((number) => `SELECT pg_advisory_xact_lock(${number})`),
   ].join(';');
@@ -78,9 +78,19 @@ function timeoutSql(timeout: number): string[] {
 }
 
 /** If two aggregates have the same number, they only wait for each other needlessly. */
-function lockNumber(key: AggregateKey): bigint {
-  return createHash('sha256').update(key).digest().readBigInt64BE();
+export function lockNumber(key: AggregateKey): bigint {
+  return hash('sha256', key, 'buffer').readBigInt64BE();
 }
+
+/** Begins a batch of appends, whose first statement is {@link tryLocksSql}. */
+export const beginBatchSql = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE';
+
+/**
+ * Takes locks that exclude the writes of the aggregates but not other batches, as far as they are
+ * free: a lock that a write holds or waits for is not taken. A row for each number, in their order.
+ */
+export const tryLocksSql = `SELECT pg_try_advisory_xact_lock_shared(number) AS taken
+  FROM unnest(?::bigint[]) AS number`;
 
 /** The engine's own locks have two numbers each; locks of aggregates have one. */
 const lockSpace = 0x706f7374;

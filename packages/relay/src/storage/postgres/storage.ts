@@ -8,48 +8,24 @@ import type {
   WriteListener,
   Writer,
 } from '../types.ts';
-import { unavailable } from '../unavailable.ts';
 import { WriteListeners } from '../write-listeners.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
-import { commit, type UnansweredCommit } from './commit.ts';
-import { type CommitMark, commitsTable, isCommitted } from './commits.ts';
-import { type Lease, PostgresConnections } from './connections.ts';
+import { AppendQueue } from './append-queue.ts';
+import { commit } from './commit.ts';
+import { commitsTable } from './commits.ts';
+import { type Lease, PostgresConnections, rollBack } from './connections.ts';
 import { ConnectionsBusy, describeFailure, failureKind } from './errors.ts';
+import { noObserver, type PostgresObserver } from './observer.ts';
+import { CommitOutcomes } from './outcomes.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
+import { Retries } from './retries.ts';
 import { ServerWatch } from './server-watch.ts';
-import { beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
+import { beginBatchSql, beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
 import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
-import { UnknownCommits } from './unknown-commits.ts';
 
-/** Milliseconds before the first retry; doubled for each further one, up to the longest. */
-const firstPause = 5;
-const longestPause = 500;
-/** Milliseconds between two queries for the outcome of a commit. */
-const outcomePause = 100;
 /** Limit of calls that run or wait. More would only be answered too late. */
 const maxWaiting = 20_000;
-
-/** Events of the engine that operators must see. */
-export interface PostgresObserver {
-  /** The server became unreachable; called once until {@link restored}. */
-  lost(error: unknown): void;
-  restored(): void;
-  /** A write is retried after a conflict. */
-  conflicted(): void;
-  /** The outcome of a commit is unknown; its caller gets `temporarily_unavailable`. */
-  commitUnknown(error: unknown): void;
-  /** Another process took a lock on the database that excludes this one. */
-  lockLost(error: unknown): void;
-  /**
-   * These aggregates may have changed without notices: a write found nothing to change, so that it
-   * may repeat one whose process died before it published; or a commit succeeded whose caller was
-   * told that its outcome is unknown. `any`: so may all aggregates.
-   */
-  unannounced(aggregates: readonly AggregateKey[] | 'any'): void;
-  /** The server has been out of reach for some seconds, called again and again; or is not any more. */
-  reachable(isReachable: boolean): void;
-}
 
 export interface PostgresOptions {
   /** `postgres://user:password@host:port/database?sslmode=verify-full`. */
@@ -104,16 +80,6 @@ function serverOf(url: string): string {
   return `PostgreSQL at ${host}${pathname}`;
 }
 
-const noObserver: PostgresObserver = {
-  lost() {},
-  restored() {},
-  conflicted() {},
-  commitUnknown() {},
-  lockLost() {},
-  unannounced() {},
-  reachable() {},
-};
-
 export class PostgresStorage implements Storage {
   readonly catalogueSql = `SELECT c.relname::text AS table_name, a.attname::text AS column_name,
       COALESCE(array_position(i.indkey::int2[], a.attnum), -1) + 1 AS key_position
@@ -124,18 +90,19 @@ export class PostgresStorage implements Storage {
       AND c.relname <> '${commitsTable}'
     ORDER BY c.relname, a.attnum`;
   readonly #connections: PostgresConnections;
+  /** One connection for appends, so that they never wait for those of calls. */
+  readonly #appending: PostgresConnections;
+  readonly #appends: AppendQueue;
   readonly #lock: ProcessLock;
   readonly #observer: PostgresObserver;
   readonly #faults: StorageFaults;
   readonly #statements = new PostgresStatements();
   readonly #queue = new AggregateQueue();
-  readonly #running = new Set<Promise<unknown>>();
   readonly #timeouts: PostgresTimeouts;
-  readonly #maxWaiting: number;
-  readonly #unknown: UnknownCommits;
+  readonly #retries: Retries;
+  readonly #outcomes: CommitOutcomes;
   readonly #watch: ServerWatch;
   readonly #listeners = new WriteListeners();
-  #isUnreachable = false;
   #isClosed = false;
 
   constructor(
@@ -146,33 +113,38 @@ export class PostgresStorage implements Storage {
       readonly timeouts: PostgresTimeouts;
     },
   ) {
-    const { url, connections: most, lockMode, faults = {} } = options;
-    this.#connections = new PostgresConnections(url, {
-      limit: most,
-      lockMode: lockMode,
-      timeouts: parts.timeouts,
-    });
-    this.#lock = parts.lock;
-    this.#observer = parts.observer;
+    const { url, lockMode, faults = {} } = options;
+    const { lock, observer, timeouts } = parts;
+    const pool = { lockMode, timeouts };
+    this.#connections = new PostgresConnections(url, { limit: options.connections, ...pool });
+    this.#appending = new PostgresConnections(url, { limit: 1, ...pool });
+    this.#lock = lock;
+    this.#observer = observer;
     this.#faults = faults;
-    this.#timeouts = parts.timeouts;
-    this.#maxWaiting = options.maxWaiting ?? maxWaiting;
-    this.#unknown = new UnknownCommits({
-      pause: parts.timeouts.outcomeRetry,
-      query: ({ keys, mark }) => this.#queryOutcome(beginWriteSql(keys), mark),
-      committed: (keys) => this.#observer.unannounced(keys),
+    this.#timeouts = timeouts;
+    const isSilent = () => this.#watch.isSilent;
+    this.#retries = new Retries({
+      ...{ lock, observer, isSilent, timeout: timeouts.call },
+      maxWaiting: options.maxWaiting ?? maxWaiting,
     });
+    this.#outcomes = new CommitOutcomes({
+      ...{ observer, timeouts, isSilent, connections: this.#connections },
+    });
+    this.#appends = new AppendQueue((keys, work) =>
+      this.#writeOnce({ keys, begin: beginBatchSql, isBatch: true }, work),
+    );
     this.#watch = new ServerWatch({
-      timeouts: parts.timeouts,
-      probe: () => this.#lock.probe(),
+      timeouts,
+      probe: () => lock.probe(),
       breakAll: () => {
-        this.#lock.break();
+        lock.break();
         this.#connections.breakAll();
+        this.#appending.breakAll();
       },
-      reachable: (isReachable) => this.#observer.reachable(isReachable),
+      reachable: (isReachable) => observer.reachable(isReachable),
     });
     // A process that is cut off serves again as soon as the server does.
-    this.#lock.onHeldAgain(() => this.#watch.wake());
+    lock.onHeldAgain(() => this.#watch.wake());
   }
 
   /** Whether this process holds its lock on the database. */
@@ -181,7 +153,7 @@ export class PostgresStorage implements Storage {
   }
 
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    return this.#withRetries(() => this.#readOnce(work));
+    return this.#retries.run(() => this.#readOnce(work));
   }
 
   write<T>(
@@ -192,12 +164,15 @@ export class PostgresStorage implements Storage {
     return this.#listeners.around(keys, work, (told) => this.#writeWith(keys, told));
   }
 
-  /** Declines: every write takes the general way. */
   async append<Input, Output>(
-    _kind: AppendKind<Input, Output>,
-    _input: Input,
+    kind: AppendKind<Input, Output>,
+    input: Input,
   ): Promise<Output | undefined> {
-    return undefined;
+    if (kind.batch === undefined) return undefined;
+    this.#faults.reach?.('queued');
+    const output = await this.#retries.run((until) => this.#appends.add(kind, input, until));
+    if (output === undefined) this.#listeners.changedElsewhere(kind.aggregates(input));
+    return output;
   }
 
   watch(listener: WriteListener): void {
@@ -215,7 +190,7 @@ export class PostgresStorage implements Storage {
   ): Promise<T> {
     const begin = beginWriteSql(keys, timeout);
     this.#faults.reach?.('queued');
-    return this.#withRetries((until) =>
+    return this.#retries.run((until) =>
       this.#queue.run(keys, () => {
         // Earlier writes of the queue may have waited up to their own timeouts.
         if (performance.now() < until) return this.#writeOnce({ keys, begin, timeout }, work);
@@ -227,64 +202,12 @@ export class PostgresStorage implements Storage {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    await Promise.allSettled(this.#running);
-    await this.#unknown[Symbol.asyncDispose]();
+    await this.#retries[Symbol.asyncDispose]();
+    await this.#outcomes[Symbol.asyncDispose]();
     await this.#watch[Symbol.asyncDispose]();
     await this.#connections.close();
+    await this.#appending.close();
     await this.#lock.release();
-  }
-
-  /**
-   * Retries what failed for a temporary reason, up to the timeout of a call.
-   * @param once runs the call; gets the deadline, on the clock of `performance.now`
-   */
-  #withRetries<T>(once: (until: number) => Promise<T>): Promise<T> {
-    if (this.#isClosed) return Promise.reject(new Error('storage is closed'));
-    // Without notices of the other process, this one would answer with outdated state.
-    const { lostTo } = this.#lock;
-    if (lostTo !== undefined) {
-      return Promise.reject(unavailable('another process has the database', { cause: lostTo }));
-    }
-    if (this.#running.size >= this.#maxWaiting) {
-      return Promise.reject(unavailable('too many calls wait for storage: try again later'));
-    }
-    const running = this.#retrying(once).finally(() => this.#running.delete(running));
-    this.#running.add(running);
-    return running;
-  }
-
-  async #retrying<T>(once: (until: number) => Promise<T>): Promise<T> {
-    const until = performance.now() + this.#timeouts.call;
-    for (let longest = firstPause; ; longest = Math.min(longest * 2, longestPause)) {
-      try {
-        const value = await once(until);
-        this.#markReachable();
-        return value;
-      } catch (error) {
-        const kind = failureKind(error);
-        if (kind === 'refused') throw error;
-        if (kind === 'lost') this.#markUnreachable(error);
-        // Random, so that two calls that conflicted do not conflict again.
-        const pause = longest * (0.5 + Math.random() / 2);
-        const isHopeless = kind === 'lost' && this.#watch.isSilent;
-        if (isHopeless || performance.now() + pause > until)
-          throw unavailable(unavailableReasons[kind], { cause: error });
-        if (kind === 'conflict') this.#observer.conflicted();
-        await new Promise((resolve) => setTimeout(resolve, pause));
-      }
-    }
-  }
-
-  #markUnreachable(error: unknown): void {
-    if (this.#isUnreachable) return;
-    this.#isUnreachable = true;
-    this.#observer.lost(error);
-  }
-
-  #markReachable(): void {
-    if (!this.#isUnreachable) return;
-    this.#isUnreachable = false;
-    this.#observer.restored();
   }
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
@@ -303,10 +226,10 @@ export class PostgresStorage implements Storage {
   }
 
   async #writeOnce<T>(
-    { keys, begin, timeout }: WritePlan,
-    work: (tx: Writer) => Promise<T>,
+    { keys, begin, timeout, isBatch = false }: WritePlan,
+    work: (tx: PostgresTransaction) => Promise<T>,
   ): Promise<T> {
-    const lease = await this.#connections.acquire();
+    const lease = await (isBatch ? this.#appending : this.#connections).acquire();
     const tx = this.#transaction(lease, begin, timeout);
     let value: T;
     try {
@@ -318,56 +241,20 @@ export class PostgresStorage implements Storage {
       this.#faults.reach?.('commit');
     } catch (error) {
       // A refused repeat.
-      if (tx.isReading && tx.failure === undefined) this.#observer.unannounced(keys);
+      if (tx.isReading && tx.failure === undefined && !isBatch) this.#observer.unannounced(keys);
       throw rollBackAfter(lease, tx, error);
     } finally {
       tx.end();
     }
     const unanswered = await commit(lease, tx);
     this.#faults.reach?.('committed');
-    if (unanswered !== undefined && !(await this.#wasCommitted(keys, unanswered))) {
-      throw unanswered.cause;
+    if (unanswered !== undefined) {
+      this.#retries.markUnreachable(unanswered.cause);
+      if (!(await this.#outcomes.wasCommitted(keys, unanswered))) throw unanswered.cause;
     }
-    if (tx.isReading) this.#observer.unannounced(keys);
+    if (tx.isReading && !isBatch) this.#observer.unannounced(keys);
     this.#faults.reach?.('answer');
     return value;
-  }
-
-  /**
-   * Returns whether a write whose COMMIT was not answered was committed.
-   *
-   * @throws ProtocolError `temporarily_unavailable` if that cannot be found out
-   */
-  async #wasCommitted(
-    keys: readonly AggregateKey[],
-    { mark, cause }: UnansweredCommit,
-  ): Promise<boolean> {
-    const begin = beginWriteSql(keys);
-    this.#markUnreachable(cause);
-    const until = performance.now() + this.#timeouts.outcome;
-    do {
-      const found = await this.#queryOutcome(begin, mark);
-      if (found !== undefined) return found;
-      await new Promise((resolve) => setTimeout(resolve, outcomePause));
-    } while (performance.now() < until && !this.#watch.isSilent);
-    this.#observer.commitUnknown(cause);
-    this.#unknown.add({ keys, mark });
-    throw unavailable('the outcome of the commit is unknown: check, then try again', { cause });
-  }
-
-  /** Returns `undefined` if the server does not answer, or still has the write in progress. */
-  async #queryOutcome(begin: string, mark: CommitMark): Promise<boolean | undefined> {
-    try {
-      const lease = await this.#connections.acquire();
-      try {
-        await lease.client.query(begin);
-        return await isCommitted(lease.client, mark);
-      } finally {
-        rollBack(lease);
-      }
-    } catch {
-      return undefined;
-    }
   }
 
   #transaction({ client }: Lease, begin: string, timeout?: number): PostgresTransaction {
@@ -387,21 +274,9 @@ interface WritePlan {
   readonly keys: readonly AggregateKey[];
   readonly begin: string;
   /** Milliseconds for each statement, if they may take long. */
-  readonly timeout: number | undefined;
-}
-
-const unavailableReasons = {
-  conflict: 'too many conflicting writes: try again later',
-  lost: 'storage cannot be reached',
-  busy: 'storage is too busy',
-} as const;
-
-/** Rolls a transaction back, then releases its connection. */
-function rollBack(lease: Lease): void {
-  lease.client.query('ROLLBACK').then(
-    () => lease.release(),
-    (error: unknown) => lease.release(error),
-  );
+  readonly timeout?: number | undefined;
+  /** Whether it is a batch of appends: of those that are declined, the general way reports repeats. */
+  readonly isBatch?: boolean;
 }
 
 /**

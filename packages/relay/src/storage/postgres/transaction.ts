@@ -1,12 +1,14 @@
 import type { QueryConfig, QueryResult } from 'pg';
-import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
+import type { BatchWriter, Row, SqlColumn, SqlValue, StorageFaults, Writer } from '../types.ts';
 import { checkValues } from '../values.ts';
 import type { PostgresClient } from './client.ts';
 import { fromBeginning, fromDriver } from './errors.ts';
 import type { PostgresStatements } from './sql.ts';
 
+type Value = SqlValue | SqlColumn;
+
 /** A transaction's access to its connection; throws after the transaction has ended. */
-export class PostgresTransaction implements Writer {
+export class PostgresTransaction implements Writer, BatchWriter {
   /** Rejects if the transaction could not begin; then none of its statements had an effect. */
   readonly begun: Promise<void>;
   #client: PostgresClient | undefined;
@@ -53,11 +55,11 @@ export class PostgresTransaction implements Writer {
     return (await this.#query(sql, values)).rows[0] as T | undefined;
   }
 
-  async all<T extends Row>(sql: string, ...values: SqlValue[]): Promise<T[]> {
+  async all<T extends Row>(sql: string, ...values: Value[]): Promise<T[]> {
     return (await this.#query(sql, values)).rows as T[];
   }
 
-  async run(sql: string, ...values: SqlValue[]): Promise<number> {
+  async run(sql: string, ...values: Value[]): Promise<number> {
     return (await this.#query(sql, values)).rowCount ?? 0;
   }
 
@@ -65,7 +67,7 @@ export class PostgresTransaction implements Writer {
     this.#client = undefined;
   }
 
-  async #query(sql: string, values: readonly SqlValue[]): Promise<QueryResult> {
+  async #query(sql: string, values: readonly Value[]): Promise<QueryResult> {
     if (this.#client === undefined) throw new Error('the transaction has ended');
     this.#faults.beforeStatement?.(sql);
     const { text, name, isReading } = this.#statements.of(sql);

@@ -1,0 +1,211 @@
+import { nextTurn } from '../../event-loop.ts';
+import type { AggregateKey, AppendKind, BatchWriter } from '../types.ts';
+import { ConnectionsBusy, failureKind } from './errors.ts';
+import { lockNumber, tryLocksSql } from './sql.ts';
+
+/** Limits of one batch: number of inputs, and bytes of their texts, which one input may exceed. */
+const batchSize = 128;
+const batchBytes = 262_144;
+/** Limit of inputs in a batch that were in one before, and waited for a lock of another write. */
+const maxBlocked = 32;
+/** Limit of batches that an input is in; then it is declined. */
+const maxTries = 32;
+/** Milliseconds before the next batch if every input waits for a lock. */
+const lockPause = 5;
+
+/** One input, of whatever kind. */
+interface Waiting {
+  readonly kind: AppendKind<unknown, unknown>;
+  readonly input: unknown;
+  readonly keys: readonly AggregateKey[];
+  /** Numbers of the locks of its aggregates. */
+  readonly locks: readonly string[];
+  readonly bytes: number;
+  /** When it is no longer worth running, on the clock of `performance.now`. */
+  readonly until: number;
+  tries: number;
+  readonly resolve: (output: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Runs one transaction; resolves when it is durable. */
+type RunBatch = (
+  keys: readonly AggregateKey[],
+  work: (tx: BatchWriter) => Promise<void>,
+) => Promise<void>;
+
+/**
+ * Groups the appends of a process: all that wait are one transaction with few statements and one
+ * flush to disk. The next batch begins when the one before is durable, so that load makes batches
+ * larger, and an append that comes alone waits for no other.
+ *
+ * Appends share the locks of their aggregates: two processes append to the same account without
+ * waiting for each other's locks, and any other write of the account excludes both. A batch waits for
+ * no lock: an input whose lock is not free is in the next batches again, and at last declined. So an
+ * account with slow writes delays the appends to no other.
+ */
+export class AppendQueue {
+  readonly #run: RunBatch;
+  readonly #fresh: Waiting[] = [];
+  /** Inputs that were in a batch while a write of their aggregates ran. */
+  readonly #blocked: Waiting[] = [];
+  #arrived = Promise.withResolvers<void>();
+  #isRunning = false;
+
+  constructor(run: RunBatch) {
+    this.#run = run;
+  }
+
+  /**
+   * Runs an append in one of the next batches.
+   *
+   * @param until on the clock of `performance.now`
+   * @returns the output, or `undefined` if it was declined
+   */
+  add<Input, Output>(
+    kind: AppendKind<Input, Output>,
+    input: Input,
+    until: number,
+  ): Promise<Output | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const keys = kind.aggregates(input);
+    this.#fresh.push({
+      kind: kind as AppendKind<unknown, unknown>,
+      ...{ input, keys, until, resolve, reject, tries: 0 },
+      locks: keys.map((key) => String(lockNumber(key))),
+      bytes: kind.batch?.bytes(input) ?? 0,
+    });
+    this.#arrived.resolve();
+    if (!this.#isRunning) void this.#drain();
+    return promise as Promise<Output | undefined>;
+  }
+
+  async #drain(): Promise<void> {
+    this.#isRunning = true;
+    while (this.#fresh.length + this.#blocked.length > 0) {
+      // Every append of this turn of the event loop joins the batch.
+      await nextTurn();
+      const batch = this.#take();
+      if (batch.length > 0) await this.#settle(batch);
+      if (this.#fresh.length === 0 && this.#blocked.length > 0) await this.#pause();
+    }
+    this.#isRunning = false;
+  }
+
+  /** Waits a moment for the locks of other writes, or until an append arrives. */
+  async #pause(): Promise<void> {
+    this.#arrived = Promise.withResolvers<void>();
+    const timer = setTimeout(this.#arrived.resolve, lockPause);
+    await this.#arrived.promise;
+    clearTimeout(timer);
+  }
+
+  /** Takes the inputs of the next batch. */
+  #take(): Waiting[] {
+    const batch: Waiting[] = [];
+    let bytes = 0;
+    const takeFrom = (queue: Waiting[], limit: number) => {
+      while (batch.length < limit) {
+        const [next] = queue;
+        if (next === undefined || (batch.length > 0 && bytes + next.bytes > batchBytes)) return;
+        queue.shift();
+        // Earlier batches may have waited up to their own timeouts.
+        if (performance.now() >= next.until) next.reject(new ConnectionsBusy('too many appends'));
+        else {
+          batch.push(next);
+          bytes += next.bytes;
+        }
+      }
+    };
+    takeFrom(this.#blocked, maxBlocked);
+    takeFrom(this.#fresh, batchSize);
+    return batch;
+  }
+
+  /**
+   * Runs a batch and answers its inputs. If one of them makes the statements fail, or declines all of
+   * them, the others must not suffer: each half runs for itself.
+   */
+  async #settle(batch: readonly Waiting[]): Promise<void> {
+    const run = new BatchRun(batch);
+    try {
+      await this.#run([...new Set(batch.flatMap(({ keys }) => keys))], (tx) => run.write(tx));
+    } catch (error) {
+      if (!run.isRefused(error)) for (const { reject } of batch) reject(error);
+      else if (batch.length > 1) {
+        const half = Math.ceil(batch.length / 2);
+        await this.#settle(batch.slice(0, half));
+        await this.#settle(batch.slice(half));
+      } else if (error instanceof BatchDeclined) batch[0]?.resolve(undefined);
+      else batch[0]?.reject(error);
+      return;
+    }
+    for (const waiting of batch) {
+      if (!run.blocked.has(waiting)) waiting.resolve(run.outputs.get(waiting));
+      else if (waiting.tries >= maxTries) waiting.resolve(undefined);
+      else this.#blocked.push(waiting);
+    }
+  }
+}
+
+/** A kind declined its whole part of a batch; what was written is undone. */
+class BatchDeclined extends Error {
+  override readonly name = 'BatchDeclined';
+}
+
+/** The work of one batch's transaction. */
+class BatchRun {
+  readonly outputs = new Map<Waiting, unknown>();
+  /** Inputs whose locks were not free. */
+  readonly blocked = new Set<Waiting>();
+  readonly #batch: readonly Waiting[];
+  #failure: unknown;
+
+  constructor(batch: readonly Waiting[]) {
+    this.#batch = batch;
+  }
+
+  async write(tx: BatchWriter): Promise<void> {
+    await this.#lock(tx);
+    const free = this.#batch.filter((waiting) => !this.blocked.has(waiting));
+    // Always in the same order, so that the batches of two processes do not deadlock.
+    const kinds = [...Map.groupBy(free, ({ kind }) => kind)].sort(([a], [b]) =>
+      a.name < b.name ? -1 : 1,
+    );
+    try {
+      for (const [kind, part] of kinds) await this.#writeKind(tx, kind, part);
+    } catch (error) {
+      this.#failure = error;
+      throw error;
+    }
+  }
+
+  /** Whether the statements of a kind failed with this error, and would fail again. */
+  isRefused(error: unknown): boolean {
+    return error === this.#failure && failureKind(error) === 'refused';
+  }
+
+  /** Statements that begin after this one see all that other writes of the aggregates committed. */
+  async #lock(tx: BatchWriter): Promise<void> {
+    const locks = [...new Set(this.#batch.flatMap((waiting) => waiting.locks))];
+    const rows = await tx.all<{ taken: number }>(tryLocksSql, locks);
+    const taken = new Set(locks.filter((_, index) => rows[index]?.taken === 1));
+    for (const waiting of this.#batch) {
+      waiting.tries += 1;
+      if (!waiting.locks.every((lock) => taken.has(lock))) this.blocked.add(waiting);
+    }
+  }
+
+  async #writeKind(
+    tx: BatchWriter,
+    { batch, name }: AppendKind<unknown, unknown>,
+    part: readonly Waiting[],
+  ): Promise<void> {
+    const outputs = await batch?.write(
+      tx,
+      part.map(({ input }) => input),
+    );
+    if (outputs === undefined) throw new BatchDeclined(name);
+    for (const [index, waiting] of part.entries()) this.outputs.set(waiting, outputs[index]);
+  }
+}
