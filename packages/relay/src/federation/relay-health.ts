@@ -29,7 +29,7 @@ export class RelayHealth implements AsyncDisposable {
   readonly #failing: BoundedMap<string, Failing>;
   /** Unix seconds of the last success that was stored. */
   readonly #okStored: BoundedMap<string, number>;
-  /** To be stored; one entry for each relay, the newest. */
+  /** To be stored, or being stored; one entry for each relay, the newest. */
   readonly #waiting = new Map<string, StoredHealth>();
   #storing: Promise<void> | undefined;
   readonly #waking = new Set<Promise<void>>();
@@ -59,9 +59,11 @@ export class RelayHealth implements AsyncDisposable {
    * another process reached.
    */
   async adopt(): Promise<void> {
+    const known = [...this.#failing.entries()].filter(([relayId]) => !this.#waiting.has(relayId));
     const stored = await this.#parts.storage.read(readFailing);
-    for (const [relayId, failing] of [...this.#failing.entries()]) {
-      if (this.#waiting.has(relayId)) continue;
+    for (const [relayId, failing] of known) {
+      // Newer than what was read.
+      if (this.#failing.get(relayId) !== failing) continue;
       const { retryAt } = stored.get(relayId) ?? { retryAt: 0 };
       if (retryAt < failing.retryAt) this.#failing.set(relayId, { ...failing, retryAt });
     }
@@ -201,12 +203,15 @@ export class RelayHealth implements AsyncDisposable {
   async #storeAll(): Promise<void> {
     while (this.#waiting.size > 0) {
       const batch = [...this.#waiting.values()].slice(0, batchSize);
-      for (const { relayId } of batch) this.#waiting.delete(relayId);
       try {
         await this.#parts.storage.write(knownRelays, (tx) => storeHealth(tx, batch));
       } catch (error) {
         // Memory has it; the relay's next failure or success stores it.
         relayHealthNotStored(this.#parts, error);
+      }
+      for (const health of batch) {
+        const { relayId } = health;
+        if (this.#waiting.get(relayId) === health) this.#waiting.delete(relayId);
       }
     }
   }

@@ -124,6 +124,39 @@ describe('07 §C9: the health of another relay', () => {
     expect(health.pausedUntil(other)).toBeUndefined();
   });
 
+  test('a pause that is not stored yet is not replaced by what is stored', async () => {
+    const { storage } = relay.context;
+    const writing = Promise.withResolvers<void>();
+    const written = Promise.withResolvers<void>();
+    const { write } = storage;
+    storage.write = async (...args) => {
+      storage.write = write;
+      writing.resolve();
+      await written.promise;
+      return (await write.apply(storage, args as Parameters<typeof write>)) as never;
+    };
+    const busy = new RelayHealth(relay.context, onBack);
+    busy.failed(other, 'refused');
+    const pause = busy.pausedUntil(other);
+    await busy.adopt();
+    expect(busy.pausedUntil(other)).toBe(pause);
+    await writing.promise;
+    await busy.adopt();
+    expect(busy.pausedUntil(other)).toBe(pause);
+    written.resolve();
+    await busy[Symbol.asyncDispose]();
+    expect(busy.pausedUntil(other)).toBe(pause);
+    expect(await relay.rows('relays')).toMatchObject([{ failures: 1 }]);
+  });
+
+  test('a success during the write of a failure is stored after it', async () => {
+    health.failed(other, 'refused');
+    await Promise.resolve();
+    health.succeeded(other);
+    await health[Symbol.asyncDispose]();
+    expect(await relay.rows('relays')).toMatchObject([{ failures: 0 }]);
+  });
+
   test('a relay that left the registry fails once as long as it is asked', () => {
     const failed = () => relay.context.metrics.value('relays_failed');
     for (let attempt = 0; attempt < 5; attempt += 1) {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
 /** 02 §18: requests of a WebSocket start in their order. */
@@ -49,4 +50,28 @@ test('one that waited for room starts before those that are read later', async (
     expect(ids).toHaveLength(42);
     expect(ids).toEqual(ids.toSorted((a, b) => a - b));
   }
+});
+
+test('one that waited for room takes a turn of its own when it starts', async () => {
+  using client = await relay.socket();
+  await relay.bindDevice(client, ann.device());
+  const { socket } = client;
+  const stream = (socket as unknown as { readonly _socket: Socket })._socket;
+  /** Sends two requests in one piece; returns the turns that the account took for them. */
+  const turnsOf = async (first: string, second: string) => {
+    const take = vi.spyOn(CallTurns.prototype, 'take');
+    stream.cork();
+    for (const [id, method] of [first, second].entries()) {
+      socket.send(JSON.stringify({ jsonrpc: '2.0', id, method, params: {} }));
+    }
+    stream.uncork();
+    await Promise.all([client.answer(0), client.answer(1)]);
+    const owners = take.mock.calls.map(([owner]) => owner);
+    take.mockRestore();
+    return owners.filter((owner) => owner === `account ${ann.account}`).length;
+  };
+  // Each is read in a turn, and begins in it.
+  expect(await turnsOf('relay.info', 'relay.info')).toBe(2);
+  slowRead();
+  expect(await turnsOf('message.timeline.sync', 'relay.info')).toBe(3);
 });

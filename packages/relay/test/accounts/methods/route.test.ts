@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { writeArrivals } from '../../../src/accounts/arrival-store.ts';
 import { locate } from '../../../src/accounts/index.ts';
 import { defaultLimits } from '../../../src/limits.ts';
 import { Person } from '../../fixtures/person.ts';
@@ -272,6 +273,17 @@ describe('02 §5: accounts of one address and day', () => {
     const day = Math.floor(relay.clock.now() / 86_400);
     expect(await relay.rows('account_arrivals')).toEqual([{ address: first, day, accounts: 1 }]);
   });
+});
+
+test('02 §5: the job removes the counts of earlier days, however many there are', async () => {
+  const yesterday = Math.floor(relay.clock.now() / 86_400) - 1;
+  await relay.context.storage.write('arrivals', async (tx) => {
+    for (let host = 0; host <= 400; host += 1) {
+      await writeArrivals(tx, { address: `10.0.${host}`, day: yesterday, accounts: 1 });
+    }
+  });
+  await relay.runJob('accounts.arrivals');
+  expect(await relay.rows('account_arrivals')).toEqual([]);
 });
 
 describe('03 §12: leaving and coming back', () => {
