@@ -93,6 +93,7 @@ const atMost: readonly Pair[] = [
   ['waitingBytesPerAddress', 'waitingBytesOfStrangers'],
   ['waitingBytesPerAccount', 'waitingBytes'],
   ['waitingBytesOfStrangers', 'waitingBytes'],
+  ['addressHandshakesUnfinished', 'handshakesUnfinished'],
   ['subscriptionsPerAccount', 'subscriptions'],
   ['relayQueriesOfAccount', 'relayQueries'],
   ['relayQueriesToRelay', 'relayQueries'],

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@posthouse/protocol';
+import { connectionLimits } from './connection-limits.ts';
 import { limit, period, timer } from './limit-kinds.ts';
 import { memoryLimits } from './memory-limits.ts';
 import { peerLimits } from './peer-limits.ts';
@@ -314,26 +315,7 @@ export const RelayLimits = Type.Object({
     'Milliseconds in which a peer takes at least one answer or notification while some wait for it.',
   ),
   closeTimeout: timer(5_000, 'Milliseconds a peer has to answer the close of a WebSocket.'),
-  connections: limit(20_000, 'Open connections in all.'),
-  strangerConnections: limit(
-    16_000,
-    'Open connections without a session; the others are a reserve for those with one.',
-  ),
-  connectionsPerAddress: limit(2_000, 'Open connections of one address.'),
-  handshakeRate: limit(
-    400,
-    'TLS handshakes begun in a second, sustained; each takes about 0.6 ms.',
-  ),
-  handshakeBurst: limit(
-    40,
-    'TLS handshakes begun without a pause, one in each turn of the event loop.',
-  ),
-  addressHandshakeRate: limit(50, 'TLS handshakes of one address begun in a second, sustained.'),
-  addressHandshakeBurst: limit(
-    500,
-    'TLS handshakes of one address begun at once; the others wait, at most for requestTimeout.',
-  ),
-  clientHelloBytes: limit(16_384, "Bytes of the first message of a client's TLS handshake.", 4_096),
+  ...connectionLimits,
   sendBufferBytes: limit(
     4_194_304,
     'Bytes waiting for a peer that reads slowly before it is disconnected; its next requests wait from the half on.',

@@ -136,6 +136,8 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.handshakeBurst': 1_000_000,
   'limits.addressHandshakeRate': 100_000,
   'limits.addressHandshakeBurst': 1_000_000,
+  'limits.handshakesUnfinished': 20_000,
+  'limits.addressHandshakesUnfinished': 20_000,
   'limits.routeLookupRate': 10_000,
   'limits.routeLookupBurst': 100_000,
   'limits.relayQueryRate': 10_000,

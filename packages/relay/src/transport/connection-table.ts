@@ -32,7 +32,7 @@ interface OfAddress {
  */
 export class ConnectionTable {
   readonly #parts: ConnectionTableParts;
-  /** By the peer's address and port, which a TLS socket has in common with the one it uses. */
+  /** By `connectionKey`. */
   readonly #entries = new Map<string, Entry>();
   readonly #byAddress = new Map<string, OfAddress>();
   #strangers = 0;
@@ -43,7 +43,7 @@ export class ConnectionTable {
 
   /** Adds a connection that was accepted, or ends it if there is no room; returns whether there is. */
   add(socket: Socket): boolean {
-    const key = keyOf(socket);
+    const key = connectionKey(socket);
     const { remoteAddress = '' } = socket;
     const address = this.#parts.clients.isProxy(remoteAddress)
       ? undefined
@@ -66,7 +66,7 @@ export class ConnectionTable {
    * @returns whether there is room for the client
    */
   assign(socket: Duplex, { address, end }: { address: string; end: () => void }): boolean {
-    const key = keyOf(socket as Socket);
+    const key = connectionKey(socket as Socket);
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     if (entry.address === undefined && !this.#makeRoom(address)) return false;
@@ -76,7 +76,7 @@ export class ConnectionTable {
 
   /** Sets whether a connection has a session. A proxy's connection serves many clients. */
   setSession(socket: Duplex, hasSession: boolean): void {
-    const key = keyOf(socket as Socket);
+    const key = connectionKey(socket as Socket);
     const entry = this.#entries.get(key);
     if (entry?.address === undefined || entry.hasSession === hasSession) return;
     this.#set(key, { ...entry, hasSession });
@@ -156,7 +156,8 @@ export class ConnectionTable {
   }
 }
 
-function keyOf({ remoteAddress, remotePort }: Socket): string {
+/** Returns what all sockets of one connection have in common: a TLS socket, and the one it uses. */
+export function connectionKey({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 

@@ -4,8 +4,9 @@ import type { RelayContext } from '../context.ts';
 import { connectionRefused } from '../observability/events.ts';
 import { Rotation } from '../rotation.ts';
 import type { ClientAddresses } from './client-addresses.ts';
-import { missingOfClientHello } from './client-hello.ts';
 import { Pace } from './pace.ts';
+import { UnfinishedHandshakes } from './unfinished-handshakes.ts';
+import { WaitingHandshake } from './waiting-handshake.ts';
 
 export interface HandshakesParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
@@ -14,17 +15,30 @@ export interface HandshakesParts {
   readonly begin: (socket: Socket) => void;
 }
 
+/** What waits for the rate of one address. */
+interface Held {
+  /** The newest last; never empty. */
+  readonly stack: WaitingHandshake[];
+  /** Begins the newest. */
+  readonly timer: Disposable;
+}
+
 /**
  * Begins TLS handshakes, each about half a millisecond of the event loop: one in each turn of the
  * loop, so many in a second, in rotation of the addresses, each of which has a rate of its own
  * (02 §18). Until then a connection is a socket and the bytes of its ClientHello.
+ *
+ * Of one address the newest begins first, and if too many wait, the oldest ends: a crowd that opens
+ * more than its address may does not make its neighbours wait for all of it.
  */
 export class Handshakes implements Disposable {
   readonly #parts: HandshakesParts;
   readonly #ofAddress: Pace;
   readonly #ofProcess: Pace;
-  readonly #ready = new Rotation<Waiting>();
-  readonly #waiting = new Set<Waiting>();
+  readonly #held = new Map<string, Held>();
+  readonly #ready = new Rotation<WaitingHandshake>();
+  readonly #waiting = new Set<WaitingHandshake>();
+  readonly #unfinished: UnfinishedHandshakes;
   /** Whether the next handshake is on its way. */
   #isPaced = false;
 
@@ -37,6 +51,7 @@ export class Handshakes implements Disposable {
     });
     const { handshakeRate: rate, handshakeBurst: burst } = limits;
     this.#ofProcess = new Pace({ rate, burst, clock, keys: 1 });
+    this.#unfinished = new UnfinishedHandshakes(parts.context);
   }
 
   /** Begins the handshake of a new connection when it may; ends the connection if that takes too long. */
@@ -44,10 +59,17 @@ export class Handshakes implements Disposable {
     const { context } = this.#parts;
     const { clock, limits } = context;
     const deadline = clock.after(limits.requestTimeout, () => socket.destroy());
-    const waiting = new Waiting(socket, limits.clientHelloBytes, () => this.#arrived(waiting));
+    const waiting = new WaitingHandshake(socket, limits.clientHelloBytes, () =>
+      this.#arrived(waiting),
+    );
     this.#waiting.add(waiting);
     socket.once('close', () => this.#left(waiting));
     waiting.timers.use(deadline);
+  }
+
+  /** Notes that the handshake of a connection is over; takes any socket of the connection. */
+  finished(socket: Socket): void {
+    this.#unfinished.delete(socket);
   }
 
   /** Ends the connections that wait. */
@@ -56,37 +78,60 @@ export class Handshakes implements Disposable {
   }
 
   /** Gives a connection whose ClientHello is there its place, by the rate of its address. */
-  #arrived(waiting: Waiting): void {
+  #arrived(waiting: WaitingHandshake): void {
     const { context, clients } = this.#parts;
-    const { clock, limits } = context;
-    const { socket, timers } = waiting;
-    const { remoteAddress = '' } = socket;
+    const { remoteAddress = '' } = waiting.socket;
     const owner = addressKey(remoteAddress);
-    const ready = () => {
-      this.#ready.add(owner, waiting);
-      this.#beginNext();
-    };
+    waiting.owner = owner;
+    const held = this.#held.get(owner);
     // All clients of a proxy have its address.
-    if (clients.isProxy(remoteAddress)) {
-      ready();
-      return;
-    }
-    const wait = this.#ofAddress.wait(owner);
-    if (wait > limits.requestTimeout) {
+    if (clients.isProxy(remoteAddress)) this.#addReady(waiting);
+    else if (held === undefined && this.#ofAddress.wait(owner) === 0) this.#count(waiting);
+    else if (held === undefined) this.#hold(owner, [waiting]);
+    else {
+      const { stack } = held;
+      stack.push(waiting);
+      if (stack.length <= context.limits.addressHandshakesWaiting) return;
       connectionRefused(context, 'too many new connections of one address');
-      socket.destroy();
-      return;
+      stack.shift()?.socket.destroy();
     }
-    this.#ofAddress.take(owner);
-    waiting.paidBy = owner;
-    if (wait === 0) ready();
-    else timers.use(clock.after(wait, ready));
+  }
+
+  /** Keeps connections of an address until the next of them may begin. */
+  #hold(owner: string, stack: WaitingHandshake[]): void {
+    const timer = this.#parts.context.clock.after(this.#ofAddress.wait(owner), () => {
+      const newest = stack.pop();
+      this.#held.delete(owner);
+      if (newest !== undefined) this.#count(newest);
+      if (stack.length > 0) this.#hold(owner, stack);
+    });
+    this.#held.set(owner, { stack, timer });
+  }
+
+  /** Counts a connection for its address, and begins its handshake after those of other addresses. */
+  #count(waiting: WaitingHandshake): void {
+    this.#ofAddress.take(waiting.owner);
+    waiting.isCounted = true;
+    this.#addReady(waiting);
+  }
+
+  #addReady(waiting: WaitingHandshake): void {
+    this.#ready.add(waiting.owner, waiting);
+    this.#beginNext();
   }
 
   /** Gives the place of a connection that ends before its handshake back to its address. */
-  #left(waiting: Waiting): void {
-    const isBegun = !this.#waiting.delete(waiting);
-    if (!isBegun && waiting.paidBy !== undefined) this.#ofAddress.refund(waiting.paidBy);
+  #left(waiting: WaitingHandshake): void {
+    if (!this.#waiting.delete(waiting)) return;
+    const { owner } = waiting;
+    if (waiting.isCounted) this.#ofAddress.refund(owner);
+    const held = this.#held.get(owner);
+    const place = held?.stack.indexOf(waiting) ?? -1;
+    if (held === undefined || place === -1) return;
+    held.stack.splice(place, 1);
+    if (held.stack.length > 0) return;
+    held.timer[Symbol.dispose]();
+    this.#held.delete(owner);
   }
 
   /** Begins the next handshake, and sees to the one after it in the next turn of the loop. */
@@ -103,81 +148,23 @@ export class Handshakes implements Disposable {
       return;
     }
     const waiting = this.#takeOpen();
-    if (waiting !== undefined) {
-      this.#ofProcess.take('');
-      this.#waiting.delete(waiting);
-      waiting.leave();
-      this.#parts.begin(waiting.socket);
-    }
+    if (waiting !== undefined) this.#begin(waiting);
     setImmediate(goOn);
   }
 
-  #takeOpen(): Waiting | undefined {
+  #begin(waiting: WaitingHandshake): void {
+    const { socket, owner, isCounted } = waiting;
+    this.#ofProcess.take('');
+    this.#waiting.delete(waiting);
+    waiting.leave();
+    this.#unfinished.add(socket, isCounted ? owner : undefined);
+    this.#parts.begin(socket);
+  }
+
+  #takeOpen(): WaitingHandshake | undefined {
     for (;;) {
       const waiting = this.#ready.take();
       if (waiting === undefined || !waiting.socket.destroyed) return waiting;
     }
   }
-}
-
-/** A connection before its handshake. */
-class Waiting {
-  readonly socket: Socket;
-  /** Stopped when it ends, or its handshake begins. */
-  readonly timers = new DisposableStack();
-  /** The address of whose rate it was counted. */
-  paidBy: string | undefined;
-  readonly #most: number;
-  readonly #arrived: () => void;
-  #bytes: Buffer = Buffer.alloc(0);
-  /** Bytes with which they are looked at again: never, once a ClientHello is there. */
-  #lookAt = 1;
-
-  /** @param most bytes of a ClientHello */
-  constructor(socket: Socket, most: number, arrived: () => void) {
-    this.socket = socket;
-    this.#most = most;
-    this.#arrived = arrived;
-    socket.on('readable', this.#read);
-    socket.on('error', this.#end);
-    socket.once('close', this.#close);
-  }
-
-  /** Gives the socket back as it was when it came. */
-  leave(): void {
-    const { socket } = this;
-    socket.off('readable', this.#read);
-    socket.off('error', this.#end);
-    socket.off('close', this.#close);
-    this.timers.dispose();
-    socket.unshift(this.#bytes);
-  }
-
-  readonly #read = () => {
-    const piece = this.socket.read() as Buffer | null;
-    if (piece === null) {
-      // Readable with nothing to read: the peer ended.
-      this.#end();
-      return;
-    }
-    this.#bytes = Buffer.concat([this.#bytes, piece]);
-    if (this.#bytes.length > this.#most) this.#end();
-    else if (this.#bytes.length >= this.#lookAt) this.#look();
-  };
-
-  /** Looks at what has arrived, seldom: it may arrive byte by byte, in records of one byte. */
-  #look(): void {
-    const missing = missingOfClientHello(this.#bytes);
-    const { length } = this.#bytes;
-    if (missing === undefined || length + missing > this.#most) {
-      this.#end();
-      return;
-    }
-    this.#lookAt = missing === 0 ? Number.POSITIVE_INFINITY : length + missing;
-    if (missing === 0) this.#arrived();
-  }
-
-  readonly #end = () => void this.socket.destroy();
-
-  readonly #close = () => this.timers.dispose();
 }

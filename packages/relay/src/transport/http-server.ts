@@ -44,12 +44,8 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
   const server: Server =
     tls === undefined
       ? createPlainServer(options)
-      : createTlsServer({
-          ...options,
-          ...tls,
-          minVersion: 'TLSv1.2',
-          handshakeTimeout: requestTimeout,
-        });
+      : // `Handshakes` has the timeout of handshakes.
+        createTlsServer({ ...options, ...tls, minVersion: 'TLSv1.2' });
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
   const pipelined = new PipelinedRequests({ ...parts, handle });
@@ -85,6 +81,7 @@ export function acceptConnections(
   const begin = (socket: Socket) => serve?.call(server, socket);
   const handshakes = new Handshakes({ context, clients, begin });
   const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);
+  server.on('secureConnection', (socket: Socket) => handshakes.finished(socket));
   server.on('connection', (socket: Socket) => {
     if (open.add(socket)) admit(socket);
   });

@@ -391,5 +391,7 @@ export class WebSocketConnection {
 }
 
 function tooManyRequests(): ProtocolError {
-  return new ProtocolError('rate_limited', 'too many requests in progress');
+  // There is room as soon as one of them is answered.
+  const data = { retry_after: 1 };
+  return new ProtocolError('rate_limited', 'too many requests in progress', { data });
 }

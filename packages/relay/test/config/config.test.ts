@@ -143,6 +143,8 @@ describe('layers', () => {
         handshakeBurst: 1_000_000,
         addressHandshakeRate: 100_000,
         addressHandshakeBurst: 1_000_000,
+        handshakesUnfinished: 20_000,
+        addressHandshakesUnfinished: 20_000,
         routeLookupRate: 10_000,
         routeLookupBurst: 100_000,
         relayQueryRate: 10_000,

@@ -73,6 +73,11 @@ describe('limits that do not fit each other', () => {
     ['relayQueriesToRelay', { relayQueriesToRelay: 256 }, { relayQueriesToRelay: 257 }],
     ['addressBurst', { addressBurst: 500 }, { addressBurst: 499 }],
     ['addressHandshakeBurst', { addressHandshakeBurst: 50 }, { addressHandshakeBurst: 49 }],
+    [
+      'addressHandshakesUnfinished',
+      { addressHandshakesUnfinished: 2_000 },
+      { addressHandshakesUnfinished: 2_001 },
+    ],
   ])('%s at its edge and past it', (name, within, past) => {
     expect(faults(within)).toEqual([]);
     expect(faults(past)).toEqual([name]);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { Duplex } from 'node:stream';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -21,6 +22,7 @@ let server: Server;
 let clients: Socket[];
 let accepted: Socket[];
 let begun: string[];
+let begunPorts: (number | undefined)[];
 let handshakes: Handshakes;
 let metrics: Metrics;
 
@@ -32,14 +34,17 @@ function listen(limits: object): void {
   handshakes = new Handshakes({
     context,
     clients: new ClientAddresses(['127.0.0.9']),
-    begin: (socket) => begun.push(socket.remoteAddress ?? ''),
+    begin: (socket) => {
+      begun.push(socket.remoteAddress ?? '');
+      begunPorts.push(socket.remotePort);
+    },
   });
 }
 
 beforeEach(async () => {
   clock = new ManualClock();
   metrics = new Metrics();
-  [clients, accepted, begun] = [[], [], []];
+  [clients, accepted, begun, begunPorts] = [[], [], [], []];
   server = createServer((socket) => {
     accepted.push(socket);
     handshakes.add(socket);
@@ -109,17 +114,81 @@ describe('02 §18: handshakes', () => {
     expect(order).toBe('223422');
   });
 
-  test('that would wait for longer than a request may take do not wait', async () => {
-    listen({ requestTimeout: 1_500 });
-    for (let count = 0; count < 3; count += 1) await open(2);
-    await turns();
-    const late = await open(2);
-    await once(late, 'close');
-    expect(await beginnings()).toEqual({ '127.0.0.2': 2 });
+  test('of one address begin with the newest; if too many wait, the oldest ends', async () => {
+    listen({ addressHandshakesWaiting: 3 });
+    for (let count = 0; count < 5; count += 1) {
+      await open(2);
+      await turns();
+    }
+    expect(begun).toHaveLength(2);
     const reason = 'too many new connections of one address';
+    expect(metrics.value('connections_refused', { reason })).toBe(0);
+    await open(2);
+    await once(clients[2] as Socket, 'close');
     expect(metrics.value('connections_refused', { reason })).toBe(1);
+    for (let count = 0; count < 3; count += 1) {
+      clock.advance(1);
+      await turns();
+    }
+    const places = accepted.map(({ remotePort }) => remotePort);
+    expect(begunPorts.map((port) => places.indexOf(port))).toEqual([0, 1, 5, 4, 3]);
+  });
+
+  test('of a neighbour begin at the next turn of its address, whatever number waits', async () => {
+    listen({});
+    for (let count = 0; count < 60; count += 1) await open(2);
+    await turns();
+    expect(begun).toHaveLength(2);
+    const neighbour = await open(2);
+    await turns();
     clock.advance(1);
-    expect(await beginnings()).toEqual({ '127.0.0.2': 3 });
+    await turns();
+    expect(begunPorts).toHaveLength(3);
+    expect(begunPorts.at(-1)).toBe(neighbour.localPort);
+  });
+
+  test('that are not over end after handshakeTimeout', async () => {
+    listen({ handshakeTimeout: 10_000 });
+    for (let count = 0; count < 2; count += 1) await open(2);
+    await turns();
+    handshakes.finished(accepted[1] as Socket);
+    clock.advance(9);
+    expect(accepted.map(({ destroyed }) => destroyed)).toEqual([false, false]);
+    clock.advance(1);
+    expect(accepted.map(({ destroyed }) => destroyed)).toEqual([true, false]);
+  });
+
+  test('that are not over are limited for each address and in all', async () => {
+    listen({
+      ...{ addressHandshakeBurst: 10, addressHandshakesUnfinished: 3, handshakesUnfinished: 5 },
+    });
+    const ended = () => accepted.flatMap(({ destroyed }, place) => (destroyed ? [place] : []));
+    for (const last of [2, 2, 2, 3]) {
+      await open(last);
+      await turns();
+    }
+    expect(ended()).toEqual([]);
+    // The fourth of an address ends its oldest.
+    await open(2);
+    await turns();
+    expect(ended()).toEqual([0]);
+    await open(3);
+    await turns();
+    expect(ended()).toEqual([0]);
+    // The sixth in all ends the oldest of the address with most.
+    await open(4);
+    await turns();
+    expect(ended()).toEqual([0, 1]);
+    handshakes.finished(accepted[2] as Socket);
+    await open(5);
+    await turns();
+    expect(ended()).toEqual([0, 1]);
+    await open(6);
+    await turns();
+    expect(ended()).toEqual([0, 1, 3]);
+    expect(begun).toHaveLength(9);
+    const reason = 'too many unfinished handshakes';
+    expect(metrics.value('connections_refused', { reason })).toBe(3);
   });
 
   test('begin when the first message is whole, in one record or several', async () => {
@@ -208,6 +277,31 @@ describe('02 §18: handshakes', () => {
 });
 
 describe('02 §18: a relay', () => {
+  test('ends a handshake that has begun and is not over in time, and no other', async () => {
+    await using relay = await ServedRelay.start({ limits: { handshakeTimeout: 5_000 } });
+    const { port, ca } = relay;
+    const finished = connectTls({ host: '127.0.0.1', port, ca }).on('error', () => {});
+    await once(finished, 'secureConnect');
+    const tcp = connect({ host: '127.0.0.1', port }).on('error', () => {});
+    // Sends the first message of a client, and passes no answer on to it.
+    const halfOpen = new Duplex({
+      write: (bytes, _encoding, done) => void tcp.write(bytes, done),
+      read: () => {},
+    });
+    const client = connectTls({ socket: halfOpen, ca }).on('error', () => {});
+    await once(tcp, 'data');
+    relay.clock.advance(4.9);
+    await turns();
+    expect(tcp.closed).toBe(false);
+    relay.clock.advance(0.1);
+    await once(tcp.resume(), 'close');
+    client.destroy();
+    finished.resume().write('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+    const [answer] = await once(finished, 'end').then(() => [finished.bytesRead]);
+    expect(answer).toBeGreaterThan(0);
+    await once(finished, 'close');
+  });
+
   test('finishes handshakes that had to wait, and ends those that wait when it stops', async () => {
     const limits = { addressHandshakeBurst: 1, addressHandshakeRate: 1 };
     await using relay = await ServedRelay.start({ limits });

@@ -247,12 +247,12 @@ describe('02 §18: requests in progress', () => {
     expect(await socket.answer(1)).toHaveProperty('result');
   });
 
-  test('more than 64 are rate_limited without a hint, and answered again later', async () => {
+  test('more than 64 are rate_limited for a second, and answered again later', async () => {
     const release = holdStorage();
     for (let id = 0; id < 64; id += 1) socket.socket.send(challenge(id));
     const refused = await socket.send(challenge(64));
-    expect(refused).toMatchObject({ id: 64, error: { code: -32030 } });
-    expect(refused.error).not.toHaveProperty('data');
+    const error = { code: -32030, data: { retry_after: 1 } };
+    expect(refused).toMatchObject({ id: 64, error });
     release();
     for (let id = 0; id < 64; id += 1) expect(await socket.answer(id)).toHaveProperty('result');
     expect(await socket.send(challenge(64))).toHaveProperty('result');
@@ -282,6 +282,35 @@ describe('peers that do not behave', () => {
       // The pong is ahead of this call.
       expect(await client.call('relay.info')).toHaveProperty('result');
     }
+    client.socket.terminate();
+  });
+
+  test('one whose pong is not read, because its address is in debt, stays', async () => {
+    await using strict = await ServedRelay.start({
+      limits: {
+        ...{ pingInterval: 30_000, unboundTimeout: 3_600_000 },
+        ...{ addressBytes: 100, addressBytesBurst: 4_096 },
+      },
+    });
+    const client = await WebSocketClient.open(strict.server.wss[0] as string, strict.ca);
+    client.socket.removeAllListeners('ping');
+    (client.socket as unknown as { _autoPong: boolean })._autoPong = false;
+    const nextPing = () =>
+      new Promise<Buffer | number>((resolve) => {
+        client.socket.once('ping', resolve);
+        void client.closed.then(resolve);
+      });
+    const first = nextPing();
+    strict.clock.advance(30);
+    const ping = await first;
+    const request = { jsonrpc: '2.0', id: 'large', method: 'relay.info', params: {} };
+    expect(await client.send(JSON.stringify(request).padEnd(8_192))).toHaveProperty('result');
+    // The relay reads this when the address has paid, which takes over 30 seconds.
+    client.socket.pong(ping);
+    strict.clock.advance(30);
+    const second = nextPing();
+    strict.clock.advance(30);
+    expect(await second).toBeInstanceOf(Buffer);
     client.socket.terminate();
   });
 
