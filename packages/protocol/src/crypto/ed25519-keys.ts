@@ -5,18 +5,25 @@
  * `R`, and so is an `S` at or above the group order. What remains is the equation without the
  * cofactor. The reason is in `docs/decisions/0006-ed25519-profile.md`.
  */
+import { fromHex } from '../encoding/bytes.ts';
 
-const p = (1n << 255n) - 19n;
-const order = (1n << 252n) + 27742317777372353535851937790883648493n;
+/** Returns the 32 bytes of a number in hexadecimal, least significant byte first. */
+const bytesOf = (number: string) => fromHex(number).reverse();
+
+/** The order of the group, `L`. */
+const order = bytesOf('1000000000000000000000000000000014def9dea2f79cd65812631a5cf5d3ed');
+
+/** The prime of the field, `2^255 - 19`. */
+const prime = bytesOf(`7f${'ff'.repeat(30)}ed`);
 
 /** The y coordinates of the points of small order; the sign bit is free. */
-const smallOrder = new Set([
-  0n,
-  1n,
-  p - 1n,
-  0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n,
-  0x05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826n,
-]);
+const smallOrder = [
+  bytesOf('00'.repeat(32)),
+  bytesOf(`${'00'.repeat(31)}01`),
+  bytesOf(`7f${'ff'.repeat(30)}ec`),
+  bytesOf('7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7'),
+  bytesOf('05fc536d880238b13933c6d305acdfd5f098eff289f4c345b027b2c28f95e826'),
+];
 
 /**
  * Returns whether a 32-byte encoding may be used as a public key at all.
@@ -25,9 +32,7 @@ const smallOrder = new Set([
  * isAcceptableEd25519Key(new Uint8Array(32)); // false: the point has small order
  */
 export function isAcceptableEd25519Key(publicKey: Uint8Array): boolean {
-  if (publicKey.length !== 32) return false;
-  const y = littleEndianInteger(publicKey) & ((1n << 255n) - 1n);
-  return y < p && !smallOrder.has(y);
+  return publicKey.length === 32 && isAcceptablePoint(publicKey);
 }
 
 /**
@@ -38,18 +43,28 @@ export function isAcceptableEd25519Key(publicKey: Uint8Array): boolean {
  * isAcceptableEd25519Signature(new Uint8Array(63)); // false
  */
 export function isAcceptableEd25519Signature(signature: Uint8Array): boolean {
-  return (
-    signature.length === 64 &&
-    isAcceptableEd25519Key(signature.subarray(0, 32)) &&
-    littleEndianInteger(signature.subarray(32)) < order
-  );
+  return signature.length === 64 && isAcceptablePoint(signature) && isLess(signature, 32, order);
 }
 
-/** Returns the integer whose least significant byte comes first. */
-export function littleEndianInteger(bytes: Uint8Array): bigint {
-  let value = 0n;
-  for (let index = bytes.length - 1; index >= 0; index -= 1) {
-    value = (value << 8n) | BigInt(bytes[index] as number);
+/** Whether the first 32 bytes encode a y coordinate canonically, and not that of a small order. */
+function isAcceptablePoint(bytes: Uint8Array): boolean {
+  return isLess(bytes, 0, prime, 0x7f) && !smallOrder.some((y) => isSameY(bytes, y));
+}
+
+/** Whether the 32 bytes from an offset, least significant first, are less than a number. */
+function isLess(bytes: Uint8Array, offset: number, number: Uint8Array, topBits = 0xff): boolean {
+  let mask = topBits;
+  for (let index = 31; index >= 0; index -= 1) {
+    const byte = (bytes[offset + index] as number) & mask;
+    const other = number[index] as number;
+    if (byte !== other) return byte < other;
+    mask = 0xff;
   }
-  return value;
+  return false;
+}
+
+/** Whether the first 32 bytes are a y coordinate, without their sign bit. */
+function isSameY(bytes: Uint8Array, y: Uint8Array): boolean {
+  for (let index = 0; index < 31; index += 1) if (bytes[index] !== y[index]) return false;
+  return ((bytes[31] as number) & 0x7f) === y[31];
 }

@@ -6,11 +6,7 @@ import { hmac } from '@noble/hashes/hmac.js';
 import { ripemd160 } from '@noble/hashes/legacy.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
 import { concatBytes, equalBytes } from '../encoding/bytes.ts';
-import {
-  isAcceptableEd25519Key,
-  isAcceptableEd25519Signature,
-  littleEndianInteger,
-} from './ed25519-keys.ts';
+import { isAcceptableEd25519Key, isAcceptableEd25519Signature } from './ed25519-keys.ts';
 import type { Primitives } from './primitives.ts';
 
 /** {@link Primitives} on `@noble/*`: for browsers, and the second opinion in tests. */
@@ -80,4 +76,13 @@ function verifyEd25519(publicKey: Uint8Array, message: Uint8Array, signature: Ui
   } catch {
     return false;
   }
+}
+
+/** Returns the integer whose least significant byte comes first. */
+function littleEndianInteger(bytes: Uint8Array): bigint {
+  let value = 0n;
+  for (let index = bytes.length - 1; index >= 0; index -= 1) {
+    value = (value << 8n) | BigInt(bytes[index] as number);
+  }
+  return value;
 }

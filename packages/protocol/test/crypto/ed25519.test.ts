@@ -2,40 +2,17 @@ import { ed25519 } from '@noble/curves/ed25519.js';
 import { sha512 } from '@noble/hashes/sha2.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isAcceptableEd25519Key, noblePrimitives } from '../../src/crypto/index.ts';
+import {
+  isAcceptableEd25519Key,
+  isAcceptableEd25519Signature,
+  noblePrimitives,
+} from '../../src/crypto/index.ts';
 import { concatBytes } from '../../src/encoding/bytes.ts';
 import { fromHex, utf8 } from '../../src/index.ts';
+import { craft, mod, multiply, number, order, Point, torsion } from './crafted.ts';
 import { implementations, littleEndian } from './implementations.ts';
 
-const { Point } = ed25519;
-const order = Point.Fn.ORDER;
 const p = 2n ** 255n - 19n;
-/** A generator of the eight points of small order. */
-const torsion = Point.fromHex('26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05');
-
-const mod = (value: bigint) => ((value % order) + order) % order;
-const number = (bytes: Uint8Array) =>
-  BigInt(`0x${Buffer.from(bytes).reverse().toString('hex') || '0'}`);
-const multiply = (point: typeof Point.BASE, scalar: bigint) =>
-  scalar === 0n ? Point.ZERO : point.multiplyUnsafe(scalar);
-
-/** Key and signature with a chosen torsion part in each, made by hand. */
-function craft(input: {
-  readonly a: bigint;
-  readonly r: bigint;
-  readonly keyTorsion: bigint;
-  readonly nonceTorsion: bigint;
-  readonly message: Uint8Array;
-}) {
-  const { a, r, keyTorsion, nonceTorsion, message } = input;
-  const publicKey = Point.BASE.multiply(a).add(multiply(torsion, keyTorsion)).toBytes();
-  const nonce = multiply(Point.BASE, r).add(multiply(torsion, nonceTorsion)).toBytes();
-  const k = mod(number(sha512(concatBytes(nonce, publicKey, message))));
-  const signature = concatBytes(nonce, littleEndian(mod(r + k * a), 32));
-  // S·B = R + k·A without the cofactor: the torsion parts must cancel out.
-  const valid = (nonceTorsion + k * keyTorsion) % 8n === 0n;
-  return { publicKey, signature, valid };
-}
 
 const scalar = fc.bigInt({ min: 1n, max: order - 1n });
 const message = fc.uint8Array({ maxLength: 40 });
@@ -179,6 +156,23 @@ describe('01 §5.2: noble and node agree', () => {
       }),
       { numRuns: 100 },
     );
+  });
+
+  test('keys are refused from p on, and S from the group order on, and not before', () => {
+    const base = Point.BASE.toBytes();
+    for (const sign of [0n, 2n ** 255n]) {
+      expect(isAcceptableEd25519Key(littleEndian(p - 2n + sign, 32))).toBe(true);
+      expect(isAcceptableEd25519Key(littleEndian(p + sign, 32))).toBe(false);
+      expect(isAcceptableEd25519Key(littleEndian(2n ** 255n - 1n + sign, 32))).toBe(false);
+    }
+    const isAcceptable = (s: bigint) =>
+      isAcceptableEd25519Signature(concatBytes(base, littleEndian(s, 32)));
+    for (const s of [0n, 1n, order - 1n, order - 256n]) expect(isAcceptable(s)).toBe(true);
+    for (const s of [order, order + 1n, 2n ** 252n + 2n ** 125n, 2n ** 256n - 1n]) {
+      expect(isAcceptable(s)).toBe(false);
+    }
+    const numbers = fc.bigInt({ min: 0n, max: 2n ** 253n });
+    fc.assert(fc.property(numbers, (s) => isAcceptable(s) === s < order));
   });
 
   test('the list of refused keys holds exactly the points of small order', () => {
