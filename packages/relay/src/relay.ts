@@ -14,7 +14,10 @@ import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from '.
 import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
-import { defaultVerifierLimits, ThreadPoolVerifier } from './crypto/verifier.ts';
+import { CryptoWorker } from './crypto/crypto-worker.ts';
+import { LibsodiumEngine } from './crypto/libsodium.ts';
+import { useLibsodium } from './crypto/use-libsodium.ts';
+import { defaultVerifierLimits, SignatureVerifier } from './crypto/verifier.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
 import { LongWork } from './dispatch/long-work.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
@@ -235,6 +238,9 @@ async function createContext(
       reachable: (isReachable) => availability?.update(isReachable),
     }),
   );
+  const worker = parts.use(new CryptoWorker());
+  const libsodium = new LibsodiumEngine(worker);
+  void useLibsodium(observed, worker, libsodium);
   if (config.dev) await createKeys(data, random);
   const identity = relayIdentity(network, await loadKeys(data));
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
@@ -252,10 +258,10 @@ async function createContext(
     storage,
     clock,
     random,
-    verifier: new ThreadPoolVerifier({
-      ...defaultVerifierLimits,
-      ...{ keys: limits.cachedKeys, texts: limits.verifiedTexts },
-    }),
+    verifier: new SignatureVerifier(
+      { ...defaultVerifierLimits, keys: limits.cachedKeys, texts: limits.verifiedTexts },
+      libsodium,
+    ),
     limits,
     identity,
     routeDirectory: federation.routeDirectory,

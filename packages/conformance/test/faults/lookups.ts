@@ -1,7 +1,7 @@
 /** Faults in lookups of the relay DHT. */
 import { ProtocolError } from '@posthouse/protocol';
 import { type KadMessage, kadTypes, Lookup } from '@posthouse/protocol/federation';
-import { ThreadPoolVerifier } from '../../../relay/src/crypto/verifier.ts';
+import { SignatureVerifier } from '../../../relay/src/crypto/verifier.ts';
 import { DhtClient } from '../../../relay/src/federation/dht/client.ts';
 import { DhtRoutes } from '../../../relay/src/federation/dht/routes.ts';
 import { Eligibility } from '../../../relay/src/federation/eligibility.ts';
@@ -61,10 +61,10 @@ function concludingFromOneAnswer(): Disposable {
 /** Verifies no signature of a route. */
 const trustingRoutes = () =>
   replace(
-    ThreadPoolVerifier.prototype,
+    SignatureVerifier.prototype,
     'verifyOnce',
     (original) =>
-      async function (this: ThreadPoolVerifier, text, checks, what) {
+      async function (this: SignatureVerifier, text, checks, what) {
         if (what !== 'route') await original.call(this, text, checks, what);
       },
   );

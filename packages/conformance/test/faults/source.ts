@@ -3,7 +3,7 @@ import { canonicalJson, type JsonObject, type JsonValue } from '@posthouse/proto
 import type { Relay } from '@posthouse/relay';
 import { homeOf } from '../../../relay/src/accounts/index.ts';
 import type { RelayAnswer } from '../../../relay/src/context.ts';
-import { ThreadPoolVerifier } from '../../../relay/src/crypto/verifier.ts';
+import { SignatureVerifier } from '../../../relay/src/crypto/verifier.ts';
 import { Dispatcher } from '../../../relay/src/dispatch/dispatcher.ts';
 import { JsonText } from '../../../relay/src/dispatch/handler.ts';
 import { RelayDispatcher } from '../../../relay/src/dispatch/relay-dispatcher.ts';
@@ -86,10 +86,10 @@ export const sourceFaults: readonly SeededFault[] = [
     check: 'source.device.state.resolve/own-signature',
     seed: () =>
       replace(
-        ThreadPoolVerifier.prototype,
+        SignatureVerifier.prototype,
         'verify',
         (original) =>
-          async function (this: ThreadPoolVerifier, checks, what) {
+          async function (this: SignatureVerifier, checks, what) {
             if (what !== 'device query') await original.call(this, checks, what);
           },
       ),

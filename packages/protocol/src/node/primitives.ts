@@ -61,17 +61,21 @@ export function importPublicKey(
 }
 
 /**
- * Returns whether a signature may go to `crypto.verify` at all: its length, and for Ed25519 the
- * profile of 01 §5.2, which OpenSSL's versions do not agree on.
+ * Returns whether key and signature may go to a library at all: their lengths, and for Ed25519 the
+ * profile of 01 §5.2, in which libraries differ.
  *
  * @example
- * isAcceptableSignature('p256', new Uint8Array(63)); // false
+ * const signature = new Uint8Array(63);
+ * isAcceptableCheck({ scheme: 'p256', publicKey: publicKeyBytes, signature }); // false
  */
-export function isAcceptableSignature(
-  scheme: SignatureCheck['scheme'],
-  signature: Uint8Array,
-): boolean {
-  return scheme === 'ed25519' ? isAcceptableEd25519Signature(signature) : signature.length === 64;
+export function isAcceptableCheck({
+  scheme,
+  publicKey,
+  signature,
+}: Pick<SignatureCheck, 'scheme' | 'publicKey' | 'signature'>): boolean {
+  return scheme === 'ed25519'
+    ? isAcceptableEd25519Key(publicKey) && isAcceptableEd25519Signature(signature)
+    : publicKey.length === 33 && signature.length === 64;
 }
 
 /**
@@ -89,12 +93,12 @@ export function verifyOptions(scheme: SignatureCheck['scheme'], key: KeyObject) 
 
 function verifyWith(
   scheme: SignatureCheck['scheme'],
-  publicKeyBytes: Uint8Array,
+  publicKey: Uint8Array,
   message: Uint8Array,
   signature: Uint8Array,
 ): boolean {
-  if (!isAcceptableSignature(scheme, signature)) return false;
-  const key = importPublicKey(scheme, publicKeyBytes);
+  if (!isAcceptableCheck({ scheme, publicKey, signature })) return false;
+  const key = importPublicKey(scheme, publicKey);
   if (key === undefined) return false;
   const options = verifyOptions(scheme, key);
   return verify(options.digest, message, options.key, signature);

@@ -3,7 +3,7 @@ import { fromHex } from '@posthouse/protocol';
 import { describe, expect, test } from 'vitest';
 import {
   importPublicKey,
-  isAcceptableSignature,
+  isAcceptableCheck,
   nodePrimitives,
   nodeRandom,
   verifyOptions,
@@ -29,12 +29,17 @@ describe.each(['ed25519', 'p256'] as const)('%s', (scheme) => {
     expect(importPublicKey(scheme, new Uint8Array(publicKey.length))).toBeUndefined();
   });
 
-  test('a signature of another length is not acceptable and does not verify', () => {
-    for (const other of [signature.subarray(1), new Uint8Array([...signature, 0])]) {
-      expect(isAcceptableSignature(scheme, other)).toBe(false);
+  test('a key or signature of another length is not acceptable and does not verify', () => {
+    const others = (bytes: Uint8Array) => [bytes.subarray(1), new Uint8Array([...bytes, 0])];
+    for (const other of others(signature)) {
+      expect(isAcceptableCheck({ scheme, publicKey, signature: other })).toBe(false);
       expect(nodePrimitives[scheme].verify(publicKey, message, other)).toBe(false);
     }
-    expect(isAcceptableSignature(scheme, signature)).toBe(true);
+    for (const other of others(publicKey)) {
+      expect(isAcceptableCheck({ scheme, publicKey: other, signature })).toBe(false);
+      expect(nodePrimitives[scheme].verify(other, message, signature)).toBe(false);
+    }
+    expect(isAcceptableCheck({ scheme, publicKey, signature })).toBe(true);
   });
 });
 

@@ -1,19 +1,19 @@
-import { type KeyObject, verify as nodeVerify } from 'node:crypto';
 import { ProtocolError } from '@posthouse/protocol';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
-import { importPublicKey, isAcceptableSignature, verifyOptions } from '@posthouse/protocol/node';
+import { isAcceptableCheck } from '@posthouse/protocol/node';
 import { BoundedMap } from '../bounded-map.ts';
 import type { Verifier } from '../context.ts';
 import { digest } from '../digest.ts';
-import { FairSlots } from '../fair-slots.ts';
+import { CheckQueue } from './check-queue.ts';
+import type { LibsodiumEngine } from './libsodium.ts';
+import { ThreadPoolEngine } from './thread-pool.ts';
 
 export interface VerifierLimits {
   /** Verifications on the thread pool at once. */
   readonly parallel: number;
-  /**
-   * Waiting verifications. A payer may add some while fewer of its own wait than there is room left:
-   * a payer with many is refused first, and leaves room to the others.
-   */
+  /** Verifications that the worker has at once. */
+  readonly parallelInWorker: number;
+  /** Waiting verifications, for the thread pool and for the worker each; see `CheckQueue`. */
   readonly waiting: number;
   /** Cached imported public keys. */
   readonly keys: number;
@@ -23,32 +23,33 @@ export interface VerifierLimits {
 
 export const defaultVerifierLimits: VerifierLimits = {
   parallel: 32,
+  parallelInWorker: 128,
   waiting: 50_000,
   keys: 20_000,
   texts: 50_000,
 };
 
 /**
- * Verifies signatures on libuv's thread pool, so that the event loop is not blocked, in rotation of
- * those who pay for them. Caches imported keys (importing costs a good part of a verification) and the
- * digests of verified texts.
+ * Verifies signatures off the event loop, in rotation of those who pay for them: with libsodium
+ * where it can, otherwise on the thread pool. Caches the digests of verified texts.
  */
-export class ThreadPoolVerifier implements Verifier {
-  readonly #limits: VerifierLimits;
-  readonly #keys: BoundedMap<string, KeyObject>;
+export class SignatureVerifier implements Verifier {
   readonly #verified: BoundedMap<string, true>;
-  readonly #slots: FairSlots;
+  readonly #pool: CheckQueue;
+  readonly #libsodium: LibsodiumEngine | undefined;
+  readonly #worker: CheckQueue | undefined;
 
-  constructor(limits: VerifierLimits = defaultVerifierLimits) {
-    this.#limits = limits;
-    this.#keys = new BoundedMap(limits.keys);
-    this.#verified = new BoundedMap(limits.texts);
-    this.#slots = new FairSlots(limits.parallel);
+  constructor(limits: VerifierLimits = defaultVerifierLimits, libsodium?: LibsodiumEngine) {
+    const { parallel, parallelInWorker, waiting, keys, texts } = limits;
+    this.#verified = new BoundedMap(texts);
+    this.#pool = new CheckQueue(new ThreadPoolEngine(keys), { parallel, waiting });
+    this.#libsodium = libsodium;
+    this.#worker = libsodium && new CheckQueue(libsodium, { parallel: parallelInWorker, waiting });
   }
 
   async verify(checks: readonly SignatureCheck[], what: string, payer = ''): Promise<void> {
     const results = await Promise.all(checks.map((check) => this.#verifyOne(check, payer)));
-    if (results.every(Boolean)) return;
+    if (results.every((isValid) => isValid === true)) return;
     throw new ProtocolError('invalid_signature', `${what}: signature does not verify`);
   }
 
@@ -65,43 +66,13 @@ export class ThreadPoolVerifier implements Verifier {
     this.#verified.set(key, true);
   }
 
-  async #verifyOne(check: SignatureCheck, payer: string): Promise<boolean> {
-    const { scheme, publicKey, message, signature } = check;
-    if (!isAcceptableSignature(scheme, signature)) return false;
-    const imported = this.#imported(scheme, publicKey);
-    if (imported === undefined) return false;
-    this.#requireRoom(payer);
-    await this.#slots.take(payer);
-    try {
-      const { digest: hash, key } = verifyOptions(scheme, imported);
-      return await new Promise((resolve, reject) => {
-        nodeVerify(hash, message, key, signature, (error, valid) => {
-          if (error === null) resolve(valid);
-          else reject(error);
-        });
-      });
-    } finally {
-      this.#slots.give();
+  async #verifyOne(check: SignatureCheck, payer: string): Promise<boolean | undefined> {
+    if (!isAcceptableCheck(check)) return false;
+    if (this.#libsodium?.serves(check)) {
+      const isValid = await this.#worker?.verify(check, payer);
+      if (isValid !== undefined) return isValid;
+      // The worker stopped.
     }
-  }
-
-  #imported(scheme: SignatureCheck['scheme'], publicKey: Uint8Array): KeyObject | undefined {
-    const name = scheme + Buffer.from(publicKey).toString('latin1');
-    const known = this.#keys.get(name);
-    if (known !== undefined) return known;
-    const imported = importPublicKey(scheme, publicKey);
-    if (imported !== undefined) this.#keys.set(name, imported);
-    return imported;
-  }
-
-  /** @throws ProtocolError `temporarily_unavailable` if too many of the payer's wait */
-  #requireRoom(payer: string): void {
-    if (!this.#slots.isFull) return;
-    const room = this.#limits.waiting - this.#slots.waiting;
-    if (this.#slots.waitingOf(payer) < room) return;
-    throw new ProtocolError(
-      'temporarily_unavailable',
-      'too many signatures to verify: try again later',
-    );
+    return await this.#pool.verify(check, payer);
   }
 }

@@ -1,8 +1,10 @@
 import { utf8 } from '@posthouse/protocol';
 import { noblePrimitives, type SignatureCheck } from '@posthouse/protocol/crypto';
-import { expect, test } from 'vitest';
-import { defaultVerifierLimits, ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+import { describe, expect, test } from 'vitest';
+import { defaultVerifierLimits } from '../../src/crypto/verifier.ts';
+import { engines, verifiers } from './verifiers.ts';
 
+const openVerifier = verifiers();
 const key = new Uint8Array(32).fill(7);
 
 function check(scheme: 'ed25519' | 'p256', text = 'text'): SignatureCheck {
@@ -13,121 +15,125 @@ function check(scheme: 'ed25519' | 'p256', text = 'text'): SignatureCheck {
 
 const flipped = (bytes: Uint8Array) => bytes.map((byte, index) => (index === 40 ? byte ^ 1 : byte));
 
-test.each(['ed25519', 'p256'] as const)(
-  'a good %s signature passes, a changed one does not',
-  async (scheme) => {
-    const verifier = new ThreadPoolVerifier();
-    const good = check(scheme);
-    await verifier.verify([good, good], 'object');
-    const bad = [
-      { ...good, signature: flipped(good.signature) },
-      { ...good, message: utf8('other') },
-      { ...good, signature: good.signature.subarray(1) },
-      { ...good, publicKey: good.publicKey.subarray(1) },
-      { ...good, publicKey: new Uint8Array(good.publicKey.length) },
-    ];
-    for (const one of bad) {
-      await expect(verifier.verify([good, one], 'object')).rejects.toMatchObject({
-        code: 'invalid_signature',
-        message: 'object: signature does not verify',
-      });
-    }
-  },
-);
+const oneAtOnce = { ...defaultVerifierLimits, parallel: 1, parallelInWorker: 1 };
 
-test('01 §5.1 S2: both forms of s are valid', async () => {
-  const good = check('p256');
-  const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
-  const hex = Buffer.from(good.signature.subarray(32)).toString('hex');
-  const other = (order - BigInt(`0x${hex}`)).toString(16).padStart(64, '0');
-  const signature = Buffer.concat([good.signature.subarray(0, 32), Buffer.from(other, 'hex')]);
-  await new ThreadPoolVerifier().verify([{ ...good, signature }], 'object');
-});
-
-test('the main thread goes on while signatures are verified', async () => {
-  const verifier = new ThreadPoolVerifier();
-  let turns = 0;
-  let isDone = false;
-  const count = () => {
-    turns += 1;
-    if (!isDone) setImmediate(count);
-  };
-  setImmediate(count);
-  await Promise.all(Array.from({ length: 50 }, () => verifier.verify([check('p256')], 'object')));
-  isDone = true;
-  expect(turns).toBeGreaterThan(1);
-});
-
-test('a text is verified once, for each kind of object', async () => {
-  const verifier = new ThreadPoolVerifier();
-  let asked = 0;
-  const checks = () => {
-    asked += 1;
-    return [check('ed25519')];
-  };
-  await verifier.verifyOnce('a', checks, 'certificate');
-  await verifier.verifyOnce('a', checks, 'certificate');
-  expect(asked).toBe(1);
-  await verifier.verifyOnce('b', checks, 'certificate');
-  await verifier.verifyOnce('a', checks, 'grant');
-  expect(asked).toBe(3);
-});
-
-test('a text that did not verify is not remembered', async () => {
-  const verifier = new ThreadPoolVerifier();
-  const good = check('ed25519');
-  const bad = { ...good, signature: flipped(good.signature) };
-  await expect(verifier.verifyOnce('a', () => [bad], 'x')).rejects.toMatchObject({
-    code: 'invalid_signature',
-  });
-  await verifier.verifyOnce('a', () => [good], 'x');
-});
-
-test('what is remembered has a bound', async () => {
-  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, texts: 2, keys: 1 });
-  let asked = 0;
-  const verify = (text: string) =>
-    verifier.verifyOnce(
-      text,
-      () => {
-        asked += 1;
-        return [check('ed25519'), check('p256')];
-      },
-      'x',
-    );
-  for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await verify(text);
-  // The third text drove out `b`, which was unused for longest.
-  expect(asked).toBe(4);
-});
-
-test('more than may wait are refused for now, and the rest is verified', async () => {
-  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 4 });
-  const outcomes = await Promise.allSettled(
-    Array.from({ length: 5 }, () => verifier.verify([check('ed25519')], 'x')),
+describe.each(engines)('%s', (engine) => {
+  test.each(['ed25519', 'p256'] as const)(
+    'a good %s signature passes, a changed one does not',
+    async (scheme) => {
+      const verifier = openVerifier(engine);
+      const good = check(scheme);
+      await verifier.verify([good, good], 'object');
+      const bad = [
+        { ...good, signature: flipped(good.signature) },
+        { ...good, message: utf8('other') },
+        { ...good, signature: good.signature.subarray(1) },
+        { ...good, publicKey: good.publicKey.subarray(1) },
+        { ...good, publicKey: new Uint8Array(good.publicKey.length) },
+      ];
+      for (const one of bad) {
+        await expect(verifier.verify([good, one], 'object')).rejects.toMatchObject({
+          code: 'invalid_signature',
+          message: 'object: signature does not verify',
+        });
+      }
+    },
   );
-  expect(outcomes.map(({ status }) => status)).toEqual([
-    'fulfilled',
-    'fulfilled',
-    'fulfilled',
-    'rejected',
-    'rejected',
-  ]);
-  expect(outcomes[4]).toMatchObject({ reason: { code: 'temporarily_unavailable' } });
-  await verifier.verify([check('ed25519')], 'x');
-});
 
-test('a payer with many delays another by one, and is refused before it', async () => {
-  const verifier = new ThreadPoolVerifier({ ...defaultVerifierLimits, parallel: 1, waiting: 8 });
-  const ended: string[] = [];
-  const verify = (payer: string) =>
-    verifier.verify([check('ed25519')], 'x', payer).then(
-      () => ended.push(payer),
-      () => ended.push(`${payer} refused`),
+  test('01 §5.1 S2: both forms of s are valid', async () => {
+    const good = check('p256');
+    const order = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
+    const hex = Buffer.from(good.signature.subarray(32)).toString('hex');
+    const other = (order - BigInt(`0x${hex}`)).toString(16).padStart(64, '0');
+    const signature = Buffer.concat([good.signature.subarray(0, 32), Buffer.from(other, 'hex')]);
+    await openVerifier(engine).verify([{ ...good, signature }], 'object');
+  });
+
+  test('the main thread goes on while signatures are verified', async () => {
+    const verifier = openVerifier(engine);
+    let turns = 0;
+    let isDone = false;
+    const count = () => {
+      turns += 1;
+      if (!isDone) setImmediate(count);
+    };
+    setImmediate(count);
+    await Promise.all(Array.from({ length: 50 }, () => verifier.verify([check('p256')], 'object')));
+    isDone = true;
+    expect(turns).toBeGreaterThan(1);
+  });
+
+  test('a text is verified once, for each kind of object', async () => {
+    const verifier = openVerifier(engine);
+    let asked = 0;
+    const checks = () => {
+      asked += 1;
+      return [check('ed25519')];
+    };
+    await verifier.verifyOnce('a', checks, 'certificate');
+    await verifier.verifyOnce('a', checks, 'certificate');
+    expect(asked).toBe(1);
+    await verifier.verifyOnce('b', checks, 'certificate');
+    await verifier.verifyOnce('a', checks, 'grant');
+    expect(asked).toBe(3);
+  });
+
+  test('a text that did not verify is not remembered', async () => {
+    const verifier = openVerifier(engine);
+    const good = check('ed25519');
+    const bad = { ...good, signature: flipped(good.signature) };
+    await expect(verifier.verifyOnce('a', () => [bad], 'x')).rejects.toMatchObject({
+      code: 'invalid_signature',
+    });
+    await verifier.verifyOnce('a', () => [good], 'x');
+  });
+
+  test('what is remembered has a bound', async () => {
+    const verifier = openVerifier(engine, { ...defaultVerifierLimits, texts: 2, keys: 1 });
+    let asked = 0;
+    const verify = (text: string) =>
+      verifier.verifyOnce(
+        text,
+        () => {
+          asked += 1;
+          return [check('ed25519'), check('p256')];
+        },
+        'x',
+      );
+    for (const text of ['a', 'b', 'a', 'c', 'a', 'b']) await verify(text);
+    // The third text drove out `b`, which was unused for longest.
+    expect(asked).toBe(4);
+  });
+
+  test('more than may wait are refused for now, and the rest is verified', async () => {
+    const verifier = openVerifier(engine, { ...oneAtOnce, waiting: 4 });
+    const outcomes = await Promise.allSettled(
+      Array.from({ length: 5 }, () => verifier.verify([check('ed25519')], 'x')),
     );
-  // One is under way, four wait, and the others find no room.
-  const many = Array.from({ length: 7 }, () => verify('many'));
-  const few = [verify('few'), verify('few')];
-  await Promise.all([...many, ...few]);
-  const refused = ['many refused', 'many refused'];
-  expect(ended).toEqual([...refused, 'many', 'many', 'few', 'many', 'few', 'many', 'many']);
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'rejected',
+    ]);
+    expect(outcomes[4]).toMatchObject({ reason: { code: 'temporarily_unavailable' } });
+    await verifier.verify([check('ed25519')], 'x');
+  });
+
+  test('a payer with many delays another by one, and is refused before it', async () => {
+    const verifier = openVerifier(engine, { ...oneAtOnce, waiting: 8 });
+    const ended: string[] = [];
+    const verify = (payer: string) =>
+      verifier.verify([check('ed25519')], 'x', payer).then(
+        () => ended.push(payer),
+        () => ended.push(`${payer} refused`),
+      );
+    // One is under way, four wait, and the others find no room.
+    const many = Array.from({ length: 7 }, () => verify('many'));
+    const few = [verify('few'), verify('few')];
+    await Promise.all([...many, ...few]);
+    const refused = ['many refused', 'many refused'];
+    expect(ended).toEqual([...refused, 'many', 'many', 'few', 'many', 'few', 'many', 'many']);
+  });
 });

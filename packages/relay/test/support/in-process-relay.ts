@@ -12,7 +12,7 @@ import type {
   RouteDirectory,
   Verifier,
 } from '../../src/context.ts';
-import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+import { SignatureVerifier } from '../../src/crypto/verifier.ts';
 import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import { encodeResult } from '../../src/dispatch/encode.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
@@ -243,7 +243,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   }
 
   #verifier(): Verifier {
-    const inner = new ThreadPoolVerifier();
+    const inner = new SignatureVerifier();
     return {
       verify: async (...args) => {
         const { meanwhile } = this;

@@ -7,7 +7,7 @@ import { accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
-import { ThreadPoolVerifier } from '../../src/crypto/verifier.ts';
+import { SignatureVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { LongWork } from '../../src/dispatch/long-work.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
@@ -69,7 +69,7 @@ type Parts = Pick<
 /** Parts of a relay that knows no other one, in one process. */
 export function partsOfOneRelay(): Omit<Parts, 'storage' | 'clock' | 'limits' | 'jobs'> {
   return {
-    verifier: new ThreadPoolVerifier(),
+    verifier: new SignatureVerifier(),
     routeDirectory: noRoutes,
     relayClient: noRelayClient,
     registryStatus: { isActive: () => Promise.resolve(true) },

@@ -6,7 +6,7 @@ import { configuredDescriptor } from '../../about/configured-descriptor.ts';
 import { systemClock } from '../../clock.ts';
 import { type ListenAddress, listenAddress, publicAddresses } from '../../config/addresses.ts';
 import type { LoadedConfig, RelayConfig } from '../../config/index.ts';
-import { ThreadPoolVerifier } from '../../crypto/verifier.ts';
+import { SignatureVerifier } from '../../crypto/verifier.ts';
 import { LongWork } from '../../dispatch/long-work.ts';
 import {
   AddressFilter,
@@ -43,7 +43,7 @@ export type Reachability = RunningRelayAnswer | { readonly kind: 'alone' };
  */
 export class CheckedRelay implements AsyncDisposable {
   readonly clock = systemClock;
-  readonly verifier = new ThreadPoolVerifier();
+  readonly verifier = new SignatureVerifier();
   /** Whether a process accepts connections at `listen`; set by the check that tried it. */
   isRunning = false;
   readonly #options: CheckedRelayOptions;

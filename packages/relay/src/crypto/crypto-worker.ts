@@ -1,0 +1,81 @@
+import { Worker } from 'node:worker_threads';
+import { Queue } from '../queue.ts';
+
+/** What the worker is asked to do. */
+export interface Request {
+  /** Ed25519 checks, see `check-batch.ts`; the answer is this buffer with the results. */
+  readonly checks: ArrayBuffer;
+}
+
+export interface Answer {
+  readonly checks?: ArrayBuffer;
+  /** Why the request cannot be served. */
+  readonly failure?: string;
+}
+
+/**
+ * A worker thread for cryptography that would hold the event loop. It answers requests in their
+ * order, so a caller must have few and short ones under way.
+ */
+export class CryptoWorker implements AsyncDisposable {
+  readonly #thread: Worker;
+  /** Those who wait for an answer. */
+  readonly #waiting = new Queue<(answer: Answer | undefined) => void>();
+  readonly #stopped = Promise.withResolvers<unknown>();
+  #isRunning = true;
+  #isClosed = false;
+
+  constructor() {
+    // The file has the extension of this one: in the sources, in the package, and in a bundle.
+    const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
+    this.#thread = new Worker(new URL(`./crypto-thread${extension}`, import.meta.url), {
+      resourceLimits,
+    });
+    this.#thread.on('message', (answer: Answer) => this.#waiting.shift()?.(answer));
+    this.#thread.once('error', (error) => this.#stop(error));
+    this.#thread.once('exit', (code) => this.#stop(new Error(`the thread ended with ${code}`)));
+  }
+
+  /** Whether it answers. */
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
+  /** Whether it was disposed of. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Resolves when it does not answer any more: to an error, or `undefined` if it was closed. */
+  get stopped(): Promise<unknown> {
+    return this.#stopped.promise;
+  }
+
+  /**
+   * Sends a request; the answer is `undefined` if the worker stopped.
+   *
+   * @param transfer buffers of the request, which are moved, not copied
+   */
+  ask(request: Request, transfer: readonly ArrayBuffer[]): Promise<Answer | undefined> {
+    if (!this.#isRunning) return Promise.resolve(undefined);
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#thread.postMessage(request, transfer);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#stop(undefined);
+    await this.#thread.terminate();
+  }
+
+  #stop(error: unknown): void {
+    this.#isRunning = false;
+    this.#stopped.resolve(error);
+    while (this.#waiting.size > 0) this.#waiting.shift()?.(undefined);
+  }
+}
+
+/** It has little to remember: a batch of requests is outside the heap. MiB. */
+const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
