@@ -2,84 +2,42 @@
  * The database of `posthouse reports`: one that a relay uses, before and after it is killed or
  * stopped, and ones that do not fit.
  */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
-import { TestChannel, text } from '../fixtures/channel.ts';
-import { KillableRelay } from '../fixtures/killable-relay.ts';
-import type { Person } from '../fixtures/person.ts';
+import { text } from '../fixtures/channel.ts';
 import { killAll, posthouse } from '../support/command.ts';
 import { dump, engine, RelayData } from '../support/engine.ts';
-import { runReports } from './reports-command.ts';
-
-/** Milliseconds for a test that runs many commands on a busy machine. */
-const patience = 180_000;
+import { ChannelRelay, patience, runReports } from './channel-relay.ts';
 
 describe('of a relay', () => {
-  let data: RelayData;
-  let ground: KillableRelay;
-  let ann: Person;
-  let ben: Person;
-  let cem: Person;
-  let channel: TestChannel;
-
-  beforeAll(async () => {
-    data = await RelayData.empty();
-    ground = await KillableRelay.start(data);
-    ann = await ground.register('ann');
-    ben = await ground.register('ben');
-    cem = await ground.register('cem');
-  });
-  afterAll(async () => {
-    await ground.stop();
-    killAll();
-    await data[Symbol.asyncDispose]();
-  });
-  beforeEach(async () => {
-    channel = await TestChannel.create(ground, ann);
-  });
-
-  /** The command with the configuration of the relay. */
-  const reports = (...args: string[]) =>
-    runReports([...args, '--config', join(data.path, 'config.json')]);
-  const report = async (by: Person, target: number) => {
-    const params = { channel_id: channel.channelId, target_sequence: target, reason: 'spam' };
-    await ground.call('channel.post.report', params, { session: by.session() });
-  };
-  /** What the command prints, which must have succeeded. */
-  const printed = async (...args: string[]) => {
-    const { code, output, errors } = await reports(...args);
-    expect([code, errors]).toEqual([0, '']);
-    return output;
-  };
-  const listed = async () => {
-    const lines = (await printed('--json')).split('\n').slice(0, -1);
-    return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
-  };
+  const relay = ChannelRelay.declare('Release notes');
 
   test(
     'dismissing does not disturb a running relay or its process lock',
     async () => {
       const posts: number[] = [];
-      for (let count = 0; count < 3; count += 1) posts.push(await channel.post());
-      for (const post of posts) for (const person of [ben, cem]) await report(person, post);
-      const commands = posts.map((post) => reports('dismiss', channel.channelId, String(post)));
+      for (let count = 0; count < 3; count += 1) posts.push(await relay.channel.post());
+      for (const post of posts)
+        for (const person of [relay.ben, relay.cem]) await relay.report(person, post);
+      const commands = posts.map((post) =>
+        relay.reports('dismiss', relay.channel.channelId, String(post)),
+      );
       let isOver = false;
       const over = Promise.all(commands).finally(() => {
         isOver = true;
       });
       let written = 0;
       while (!isOver) {
-        await channel.post();
+        await relay.channel.post();
         written += 1;
       }
       expect((await over).map(({ code, errors }) => [code, errors])).toEqual(
         posts.map(() => [0, '']),
       );
       expect(written).toBeGreaterThan(0);
-      expect(await channel.post()).toBe(posts.length + written + 1);
-      const second = posthouse(['serve', '--config', join(data.path, 'config.json')]);
+      expect(await relay.channel.post()).toBe(posts.length + written + 1);
+      const second = posthouse(['serve', ...relay.config]);
       expect(await second.ended).toBe(1);
     },
     patience,
@@ -88,27 +46,31 @@ describe('of a relay', () => {
   test(
     'a relay that is killed or stopped makes no difference, nor does starting it again',
     async () => {
-      const posts = [await channel.post({ body: text('hello') }), await channel.post()];
+      const posts = [await relay.channel.post({ body: text('hello') }), await relay.channel.post()];
       const [first, second] = posts as [number, number];
-      for (const post of posts) await report(ben, post);
+      for (const post of posts) await relay.report(relay.ben, post);
       const seen = async () => [
-        await printed(),
-        await printed('show', channel.channelId, String(first)),
+        await relay.printed(),
+        await relay.printed('show', relay.channel.channelId, String(first)),
       ];
       const running = await seen();
-      await ground.killAfter({ answers: 0, turns: 0 });
+      await relay.ground.killAfter({ answers: 0, turns: 0 });
       expect(await seen()).toEqual(running);
-      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
-      await ground.revive();
-      expect(await listed()).toMatchObject([{ sequence: first }]);
-      await report(cem, second);
-      await ground.stop();
-      const stopped = await listed();
+      expect(await relay.printed('dismiss', relay.channel.channelId, String(second))).toContain(
+        '1 report',
+      );
+      await relay.ground.revive();
+      expect(await relay.listed()).toMatchObject([{ sequence: first }]);
+      await relay.report(relay.cem, second);
+      await relay.ground.stop();
+      const stopped = await relay.listed();
       expect(stopped).toHaveLength(2);
-      expect(await printed('dismiss', channel.channelId, String(second))).toContain('1 report');
-      await ground.revive();
-      expect(await listed()).toMatchObject([{ sequence: first }]);
-      expect(await channel.post()).toBe(second + 1);
+      expect(await relay.printed('dismiss', relay.channel.channelId, String(second))).toContain(
+        '1 report',
+      );
+      await relay.ground.revive();
+      expect(await relay.listed()).toMatchObject([{ sequence: first }]);
+      expect(await relay.channel.post()).toBe(second + 1);
     },
     patience,
   );

@@ -1,51 +1,20 @@
 /** `posthouse reports withhold`, `restore` and `withheld`, as an operator types them. */
-import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { TestChannel, text } from '../fixtures/channel.ts';
-import { KillableRelay } from '../fixtures/killable-relay.ts';
-import type { Person } from '../fixtures/person.ts';
-import { killAll, posthouse } from '../support/command.ts';
-import { RelayData } from '../support/engine.ts';
+import { ChannelRelay, patience, runReports } from './channel-relay.ts';
 
-/** Milliseconds for a test that runs many commands on a busy machine. */
-const patience = 180_000;
-
-let data: RelayData;
-let ground: KillableRelay;
-let ann: Person;
-let ben: Person;
-let channel: TestChannel;
+const relay = ChannelRelay.declare('Market');
 let about: readonly [string, string];
 let post: number;
 
-beforeAll(async () => {
-  data = await RelayData.empty();
-  ground = await KillableRelay.start(data);
-  ann = await ground.register('ann');
-  ben = await ground.register('ben');
-});
-afterAll(async () => {
-  await ground.stop();
-  killAll();
-  await data[Symbol.asyncDispose]();
-});
 beforeEach(async () => {
-  channel = await TestChannel.create(ground, ann, { name: 'Market' });
-  post = await channel.post({ body: text('a bicycle') });
-  await channel.edit(post, { body: text('a stolen\nbicycle') });
-  about = [channel.channelId, String(post)];
+  post = await relay.channel.post({ body: text('a bicycle') });
+  await relay.channel.edit(post, { body: text('a stolen\nbicycle') });
+  about = [relay.channel.channelId, String(post)];
 });
 
-const reports = async (args: readonly string[], input = '') => {
-  const all = ['reports', ...args, '--config', join(data.path, 'config.json')];
-  const { ended, output } = posthouse(all, { POSTHOUSE_LOG: 'info' }, { input });
-  const code = await ended;
-  return { code, output: output.text, errors: output.errors };
-};
-const report = async (by: Person) => {
-  const params = { channel_id: channel.channelId, target_sequence: post, reason: 'stolen' };
-  await ground.call('channel.post.report', params, { session: by.session() });
-};
+const reports = async (args: readonly string[], input = '') =>
+  await runReports([...args, ...relay.config], { POSTHOUSE_LOG: 'info' }, input);
 /** Facts and message of a log line. */
 const logged = (line: string) => {
   const { time, ...rest } = JSON.parse(line) as Record<string, unknown>;
@@ -56,37 +25,37 @@ const logged = (line: string) => {
 test(
   'withhold and restore work while the relay runs, after it was killed, and while it is stopped',
   async () => {
-    await report(ann);
-    await report(ben);
-    const place = { channel: channel.channelId, sequence: post };
+    await relay.report(relay.ann, post, 'stolen');
+    await relay.report(relay.ben, post, 'stolen');
+    const place = { channel: relay.channel.channelId, sequence: post };
     const withheld = await reports(['withhold', ...about, '--yes']);
     expect(withheld).toMatchObject({
       code: 0,
-      output: `post ${post} of ${channel.channelId} is withheld, 2 reports dismissed\n`,
+      output: `post ${post} of ${relay.channel.channelId} is withheld, 2 reports dismissed\n`,
     });
     expect(logged(withheld.errors)).toEqual({
       ...{ level: 40, msg: 'post withheld', reports: 2, ...place },
     });
-    expect(await channel.sequences()).toEqual([0]);
+    expect(await relay.channel.sequences()).toEqual([0]);
     expect(await reports(['withhold', ...about, '--yes'])).toEqual({
       code: 0,
-      output: `post ${post} of ${channel.channelId} is withheld already, 0 reports dismissed\n`,
+      output: `post ${post} of ${relay.channel.channelId} is withheld already, 0 reports dismissed\n`,
       errors: '',
     });
-    await ground.killAfter({ answers: 0, turns: 0 });
+    await relay.ground.killAfter({ answers: 0, turns: 0 });
     const restored = await reports(['restore', ...about]);
     expect(restored).toMatchObject({
       code: 0,
-      output: `post ${post} of ${channel.channelId} is readable again\n`,
+      output: `post ${post} of ${relay.channel.channelId} is readable again\n`,
     });
     expect(logged(restored.errors)).toEqual({ level: 40, msg: 'post restored', ...place });
-    await ground.revive();
-    expect(await channel.sequences()).toEqual([0, 1, 2]);
-    await ground.stop();
+    await relay.ground.revive();
+    expect(await relay.channel.sequences()).toEqual([0, 1, 2]);
+    await relay.ground.stop();
     expect(await reports(['withhold', ...about, '--yes'])).toMatchObject({ code: 0 });
-    await ground.revive();
-    expect(await channel.sequences()).toEqual([0]);
-    expect(await channel.post()).toBe(3);
+    await relay.ground.revive();
+    expect(await relay.channel.sequences()).toEqual([0]);
+    expect(await relay.channel.post()).toBe(3);
   },
   patience,
 );
@@ -103,9 +72,9 @@ test(
         /withhold it\? \[y\/N\] [\s\S]*not withheld: answer y, or give --yes\n$/,
       );
     }
-    expect(await channel.sequences()).toEqual([0, 1, 2]);
+    expect(await relay.channel.sequences()).toEqual([0, 1, 2]);
     expect(await reports(['withhold', ...about], 'y\n')).toMatchObject({ code: 0 });
-    expect(await channel.sequences()).toEqual([0]);
+    expect(await relay.channel.sequences()).toEqual([0]);
   },
   patience,
 );
@@ -115,17 +84,17 @@ test(
   async () => {
     const time = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\dZ';
     await reports(['withhold', ...about, '--yes']);
-    const isOwn = (line: string) => line.includes(channel.channelId);
+    const isOwn = (line: string) => line.includes(relay.channel.channelId);
     const list = await reports(['withheld']);
     expect(list).toMatchObject({ code: 0, errors: '' });
     const [head, ...rows] = list.output.trimEnd().split('\n');
     expect(head).toMatch(/^withheld +channel +post +by +kept until$/);
-    const row = `${time}  ${channel.channelId}  ${post} +${ann.account}  ${time}`;
+    const row = `${time}  ${relay.channel.channelId}  ${post} +${relay.ann.account}  ${time}`;
     expect(rows.filter(isOwn)).toEqual([expect.stringMatching(new RegExp(`^${row}$`))]);
     const json = (await reports(['withheld', '--json'])).output.trimEnd().split('\n');
     expect(json.filter(isOwn).map((line) => JSON.parse(line))).toEqual([
       {
-        ...{ channel_id: channel.channelId, sequence: post, account: ann.account },
+        ...{ channel_id: relay.channel.channelId, sequence: post, account: relay.ann.account },
         ...{ withheld_at: expect.any(Number), keep_until: expect.any(Number) },
       },
     ]);
@@ -145,7 +114,7 @@ test(
   'withheld --limit leaves older ones out, and says so',
   async () => {
     await reports(['withhold', ...about, '--yes']);
-    const other = await TestChannel.create(ground, ann, { name: 'Fair' });
+    const other = await TestChannel.create(relay.ground, relay.ann, { name: 'Fair' });
     await reports(['withhold', other.channelId, String(await other.post()), '--yes']);
     const { code, output, errors } = await reports(['withheld', '--limit', '1', '--json']);
     expect([code, errors]).toEqual([0, 'older posts are not shown: give a higher --limit\n']);
@@ -162,12 +131,12 @@ test(
       expect([code, output]).toEqual([1, '']);
       return errors;
     };
-    const name = (sequence: number) => `post ${sequence} of ${channel.channelId}`;
+    const name = (sequence: number) => `post ${sequence} of ${relay.channel.channelId}`;
     const [id] = about;
     expect(await refusal('withhold', id, '2', '--yes')).toBe(`${name(2)} does not exist\n`);
     expect(await refusal('withhold', id, '2')).toBe(`${name(2)} does not exist\n`);
     expect(await refusal('restore', ...about)).toBe(`${name(1)} is not withheld\n`);
-    await channel.delete(post);
+    await relay.channel.delete(post);
     expect(await refusal('withhold', ...about, '--yes')).toBe(`${name(1)} was deleted\n`);
     for (const args of [
       ['withhold', 'x', '1'],
@@ -176,7 +145,7 @@ test(
     ]) {
       expect(await reports(args)).toMatchObject({ code: 2, output: '' });
     }
-    expect(await channel.sequences()).toEqual([0, 3]);
+    expect(await relay.channel.sequences()).toEqual([0, 3]);
   },
   patience,
 );
