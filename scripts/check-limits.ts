@@ -2,11 +2,12 @@
  * Checks `docs/limits.md`, which has every limit of a relay: each limit of the configuration has one
  * row, with the default and unit of the code, whose it is, and what happens above it. That the tests
  * of the rows exist is checked by `check-docs.ts`. `--write` puts defaults and units into the rows.
+ * The last section has bounds that are constants of the code; their values are compared too.
  *
  * @example
  * npx node scripts/check-limits.ts --write
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { RelayLimits } from '../packages/relay/src/limits.ts';
 
@@ -43,8 +44,47 @@ function unitOf(description: string): string {
   return description.includes(' in a day') ? `${unit} / day` : unit;
 }
 
+/** Where the table of constants begins. */
+const fixedTitle = '\n## Fixed in the code\n';
+const source = join(dirname(import.meta.dirname), 'packages/relay/src');
+/** Names of constants that are bounds; storage engines and flags of commands have bounds of their own. */
+const bound = /^(?:max|most)[A-Z]|(?:AtOnce|PerTurn|InARow|OfPage|OfRun|Kept)$/;
+
+/** A constant with its file and value, as the page has them. */
+type Constant = readonly [name: string, value: string, file: string];
+
+function constantsOf(file: string): Constant[] {
+  const text = readFileSync(join(source, file), 'utf8');
+  return [...text.matchAll(/^(?:export )?const (\w+) = ([\d_]+(?: \* [\d_]+)*);/gm)].map(
+    ([, name = '', product = '']) => {
+      const factors = product.split(' * ').map((factor) => Number(factor.replaceAll('_', '')));
+      const value = factors.reduce((left, right) => left * right);
+      return [name, value.toLocaleString('en-US'), file];
+    },
+  );
+}
+
+/** Finds constants of the last section that are missing, gone, or not as the code is. */
+export function checkFixed(page: string): string[] {
+  const section = page.split(fixedTitle)[1] ?? '';
+  const shown = [...section.matchAll(/^\| `(\w+)` *\| ([\d,]+) *\| `([^`]+)` *\| \S/gm)];
+  const rows = new Set(shown.map(([, ...cells]) => cells.slice(0, 3).join(' ')));
+  const files = globSync('**/*.ts', { cwd: source });
+  const constants = files.flatMap((file) => constantsOf(file));
+  const current = new Set(constants.map((constant) => constant.join(' ')));
+  const isFixed = ([name, , file]: Constant) =>
+    bound.test(name) && !/^(storage|commands)\//.test(file);
+  const missing = constants.filter((one) => isFixed(one) && !rows.has(one.join(' ')));
+  const gone = [...rows].filter((row) => !current.has(row));
+  return [
+    ...missing.map(([name, value, file]) => `no row: ${name} is ${value} in ${file}`),
+    ...gone.map((row) => `not in the code: ${row}`),
+  ];
+}
+
 function rowsOf(page: string): Row[] {
-  return [...page.matchAll(/^\| `(\w+)` *\|(.*)\|$/gm)].map(([, name = '', rest = '']) => ({
+  const [limits = ''] = page.split(fixedTitle);
+  return [...limits.matchAll(/^\| `(\w+)` *\|(.*)\|$/gm)].map(([, name = '', rest = '']) => ({
     name,
     cells: rest.split('|').map((cell) => cell.trim()),
   }));
@@ -86,7 +126,8 @@ if (import.meta.main) {
   if (process.argv.includes('--write')) {
     writeFileSync(path, writtenLimits(readFileSync(path, 'utf8')));
   }
-  const faults = checkLimits(readFileSync(path, 'utf8'));
+  const page = readFileSync(path, 'utf8');
+  const faults = [...checkLimits(page), ...checkFixed(page)];
   for (const fault of faults) process.stdout.write(`docs/limits.md: ${fault}\n`);
   if (faults.length > 0) process.exitCode = 1;
 }

@@ -13,7 +13,7 @@ import {
   checkWalks,
 } from './check-docs.ts';
 import { findUpwardImports } from './check-imports.ts';
-import { checkLimits, writtenLimits } from './check-limits.ts';
+import { checkFixed, checkLimits, writtenLimits } from './check-limits.ts';
 import { findWords } from './check-words.ts';
 
 let root: string;
@@ -146,4 +146,17 @@ test('a limit needs one row with the default of the code, its owner and what is 
   expect(faults(old)).toEqual([expect.stringContaining('stagedStates is 10,000 count')]);
   expect(checkLimits(writtenLimits(page.replace(row, old)))).toEqual([]);
   expect(faults('| `stagedStates` | 10,000 | count | world | |\n')).toHaveLength(2);
+});
+
+test('a bound that is a constant of the code has one row with its value and file', () => {
+  const page = readFileSync(join(import.meta.dirname, '../docs/limits.md'), 'utf8');
+  expect(checkFixed(page)).toEqual([]);
+  const [row = ''] = /^\| `callsPerTurn` .*\n/m.exec(page) ?? [];
+  const faults = (changed: string) => checkFixed(page.replace(row, changed));
+  const missing = 'no row: callsPerTurn is 64 in dispatch/call-turns.ts';
+  expect(faults('')).toEqual([missing]);
+  expect(faults(row.replace('64', '65'))).toEqual([
+    missing,
+    'not in the code: callsPerTurn 65 dispatch/call-turns.ts',
+  ]);
 });
