@@ -49,13 +49,13 @@ async function posthouse(
   return { code, output, errors };
 }
 
-/** Milliseconds for a test that runs several commands with many rows on a busy machine. */
+/** Milliseconds for a test that runs several commands next to those of others on a busy machine. */
 const patience = 180_000;
 
 const typed = (address: DatabaseAddress) =>
   address.engine === 'sqlite' ? address.name : address.url;
 
-describe.concurrent('posthouse move', () => {
+describe.concurrent('posthouse move', { timeout: patience }, () => {
   test('moves, shows how far it is, and what it compared; the second time nothing is left', async () => {
     const [from, to] = [await databases.sqlite(), await databases.postgres()];
     await furnish(from);
@@ -109,22 +109,18 @@ describe.concurrent('posthouse move', () => {
     expect(await isInService(from)).toBe(true);
   });
 
-  test(
-    'SIGTERM stops it between two portions, with exit code 1',
-    async () => {
-      const [from, to] = [await databases.sqlite(), await databases.postgres()];
-      await furnish(from, async (tx) => {
-        for (let count = 0; count < 15_000; count += 1) await putEnvelope(tx, `${count}`, 'text');
-      });
-      const args = ['--from', typed(from), '--to', typed(to)];
-      const stopped = await posthouse(args, (errors) => errors.includes('copying devices'));
-      expect(stopped.code).toBe(1);
-      expect(stopped.errors).toContain('stopped: run the same command again to continue');
-      expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', 'arriving']);
-      expect((await posthouse(args)).code).toBe(0);
-    },
-    patience,
-  );
+  test('SIGTERM stops it between two portions, with exit code 1', async () => {
+    const [from, to] = [await databases.sqlite(), await databases.postgres()];
+    await furnish(from, async (tx) => {
+      for (let count = 0; count < 15_000; count += 1) await putEnvelope(tx, `${count}`, 'text');
+    });
+    const args = ['--from', typed(from), '--to', typed(to)];
+    const stopped = await posthouse(args, (errors) => errors.includes('copying devices'));
+    expect(stopped.code).toBe(1);
+    expect(stopped.errors).toContain('stopped: run the same command again to continue');
+    expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', 'arriving']);
+    expect((await posthouse(args)).code).toBe(0);
+  });
 
   test('a refusal is one sentence, with exit code 1', async () => {
     const [from, to] = [await databases.sqlite(), await databases.sqlite()];
