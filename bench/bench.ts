@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { build, installBuilt } from './built.ts';
 import { LoadGenerator } from './load-generator.ts';
 import { describeMachine, machineLine, rawCosts } from './machine.ts';
 import {
@@ -16,69 +17,122 @@ import {
   startFloor,
   startRelay,
 } from './measured-process.ts';
+import { profileTables } from './profile.ts';
+import { callers, callTable } from './sections/calls.ts';
 import type { Compared } from './sections/compared.ts';
+import { memoryTable } from './sections/memory.ts';
 import { postgres } from './sections/postgres.ts';
-import { latency, send } from './sections/send.ts';
-import { type Table, textOf } from './table.ts';
+import { latency, latencyConnections, send } from './sections/send.ts';
+import { statementTable, storageSettings, storageTable } from './sections/storage.ts';
+import { storedTables } from './sections/stored.ts';
+import { type Section, sections, type Table, textOf } from './table.ts';
 
 const { values } = parseArgs({
   options: {
-    only: { type: 'string', default: 'machine,send,latency,postgres' },
+    only: { type: 'string', default: sections.join(',') },
     pairs: { type: 'string', default: '2' },
     seconds: { type: 'string', default: '1' },
     connections: { type: 'string', default: '1,20,100,500' },
     'sender-boxes': { type: 'boolean', default: false },
     against: { type: 'string' },
+    large: { type: 'boolean', default: false },
+    skip: { type: 'string' },
+    profile: { type: 'boolean', default: false },
     json: { type: 'string' },
   },
 });
+const pairs = Number(values.pairs);
+const seconds = Number(values.seconds);
 const connectionCounts = values.connections.split(',').map(Number);
-const sections = new Set(values.only.split(','));
+const asked = (section: Section) => !values.profile && values.only.split(',').includes(section);
+const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const tables: Table[] = [];
 const machine = describeMachine(ownCheckout);
 
-function add(table: Table): void {
-  tables.push(table);
-  console.log(textOf(table));
+function add(...made: readonly Table[]): void {
+  // Some sections make tables of others on their way.
+  const wanted = made.filter(({ section }) => values.profile || asked(section));
+  tables.push(...wanted);
+  for (const table of wanted) console.log(textOf(table));
 }
 
 /** Messages sent to each server before anything is measured: code is compiled, grants are verified. */
-const warmUp = 6_000;
+const warmUp = 6_000 * Math.min(1, seconds);
 
 /** Starts floor, relay and the relay to compare with, with the same accounts at each. */
-async function startCompared(parts: AsyncDisposableStack, folder: string): Promise<Compared> {
-  const { against } = values;
+async function startCompared(parts: AsyncDisposableStack): Promise<Compared> {
   const relayFolder = join(folder, 'relay');
   const relay = await startRelay(parts, relayFolder, { name: 'relay' });
   const servers: MeasuredServer[] = [await startFloor(parts, join(folder, 'floor'), relayFolder)];
-  if (against !== undefined) {
-    const options = { name: 'against', main: mainOf(against) };
+  if (values.against !== undefined) {
+    const options = { name: 'against', main: mainOf(values.against) };
     servers.push(await startRelay(parts, join(folder, 'against'), options));
   }
   servers.push(relay);
   const generator = parts.use(new LoadGenerator());
-  const accounts = Math.max(...connectionCounts, 100);
+  const needed = [
+    ...(asked('send') ? connectionCounts : []),
+    ...(asked('latency') ? [latencyConnections] : []),
+    ...(asked('calls') ? [callers] : []),
+    ...(asked('storage') ? storageSettings.map(({ connections }) => connections) : []),
+  ];
+  const accounts = Math.max(...needed, 2);
   await generator.order({ do: 'make', accounts, withSenderBoxes: values['sender-boxes'] });
   for (const { target } of servers) await generator.order({ do: 'open', target });
   // Each account writes once to each of its contacts.
-  for (const connections of connectionCounts) {
-    const messages = Math.max(warmUp / connectionCounts.length, connections * 4);
-    await generator.order({ do: 'prepare', connections, messages });
+  for (const connections of new Set(needed)) {
+    const messages = Math.max(Math.ceil(warmUp / needed.length), connections * 4);
+    await generator.order({ do: 'messages', connections, messages });
     for (const server of servers) await generator.run(server, { window: 16 });
   }
-  return { servers, generator, pairs: Number(values.pairs), seconds: Number(values.seconds) };
+  return { servers, generator, pairs, seconds };
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
-process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-console.log(`${machineLine(machine)}\n`);
-if (sections.has('machine')) add(rawCosts());
-if (sections.has('send') || sections.has('latency')) {
+/** Sections with floor and relays under the same load. */
+async function comparedSections(): Promise<void> {
   await using parts = new AsyncDisposableStack();
-  const compared = await startCompared(parts, folder);
-  if (sections.has('send')) add(await send(compared, connectionCounts));
-  if (sections.has('latency')) add(await latency(compared));
+  const compared = await startCompared(parts);
+  if (asked('send')) add(await send(compared, connectionCounts));
+  if (asked('latency')) add(await latency(compared));
+  if (asked('storage')) add(await storageTable(compared, folder), await statementTable());
+  const [, ...relays] = compared.servers;
+  if (asked('calls')) add(await callTable({ ...compared, servers: relays }));
 }
-if (sections.has('postgres')) add(await postgres(folder, { seconds: Number(values.seconds) }));
-if (values.json !== undefined)
+
+let installed: string | undefined;
+
+/** Builds and installs the packages once; returns the path of the command `posthouse`. */
+function builtMain(): string {
+  if (installed !== undefined) return installed;
+  if (values.skip !== 'build') build();
+  installed = installBuilt(join(folder, 'installed'));
+  return installed;
+}
+
+async function storedSections(): Promise<void> {
+  const relays = [{ name: 'relay', main: mainOf(ownCheckout) }];
+  if (values.against !== undefined) {
+    relays.unshift({ name: 'against', main: mainOf(values.against) });
+  }
+  const started = relays.map((relay) => ({ ...relay, data: relay.name }));
+  started.push({ name: 'relay, built', main: builtMain(), data: 'relay' });
+  const sizes = values.large ? [1_000, 100_000, 1_000_000] : [1_000, 100_000];
+  add(...(await storedTables({ folder, relays, started, sizes, pairs, seconds })));
+}
+
+console.log(`${machineLine(machine)}\n`);
+if (asked('machine')) add(rawCosts());
+if (asked('send') || asked('latency') || asked('storage') || asked('calls')) {
+  await comparedSections();
+}
+if (asked('pages') || asked('start')) await storedSections();
+if (asked('memory')) {
+  const rest = values.large ? 300 : 5;
+  add(await memoryTable({ folder, main: builtMain(), seconds, rest }));
+}
+if (asked('postgres')) add(await postgres(folder, { seconds }));
+if (values.profile) add(...(await profileTables(folder)));
+if (values.json !== undefined) {
   writeFileSync(values.json, `${JSON.stringify({ machine, tables }, undefined, 2)}\n`);
+}

@@ -27,14 +27,23 @@ export class LoadGenerator implements Disposable {
     options: { readonly window: number; readonly rate?: number },
   ): Promise<Measured> {
     const before = await timesOf(processes);
-    const report = await this.#send({ do: 'run', name: target.name, ...options });
-    if (report === 'done') throw new Error('the load generator reported nothing');
+    const report = await this.load(target.name, options);
     const after = await timesOf(processes);
     return {
       ...report,
       cpuEach: (after.process - before.process) / 100 / report.accepted,
       loopEach: (after.loop - before.loop) / report.accepted,
     };
+  }
+
+  /** Sends the prepared frames to a server that is not measured. */
+  async load(
+    name: string,
+    options: { readonly window: number; readonly rate?: number },
+  ): Promise<LoadReport> {
+    const report = await this.#send({ do: 'run', name, ...options });
+    if (report === 'done') throw new Error('the load generator reported nothing');
+    return report;
   }
 
   async #send(order: LoadOrder): Promise<LoadReport | 'done'> {

@@ -4,8 +4,9 @@
  * the other, and reports what it saw and the CPU time that it took itself.
  */
 import { readFile } from 'node:fs/promises';
-import { loadTarget, type PlainSocket } from '@posthouse/conformance';
+import { loadTarget, PlainSocket, TestContext } from '@posthouse/conformance';
 import { errorCatalogue } from '@posthouse/protocol';
+import { CallFrames, type MeasuredCall, pageFrames } from './call-frames.ts';
 import { type Frame, Population } from './population.ts';
 
 /** A server to load: the processes of one relay, or the floor. */
@@ -22,8 +23,19 @@ export interface LoadTarget {
 /** What the generator is told to do; it answers each order with one message. */
 export type LoadOrder =
   | { readonly do: 'make'; readonly accounts: number; readonly withSenderBoxes?: boolean }
-  | { readonly do: 'open'; readonly target: LoadTarget }
-  | { readonly do: 'prepare'; readonly connections: number; readonly messages: number }
+  /** Connects all accounts; registers them before unless they are registered already. */
+  | { readonly do: 'open'; readonly target: LoadTarget; readonly isRegistered?: boolean }
+  /** Opens connections that send nothing, and ends them. */
+  | { readonly do: 'idle'; readonly target: LoadTarget; readonly count: number }
+  | { readonly do: 'messages'; readonly connections: number; readonly messages: number }
+  | { readonly do: 'pages'; readonly stored: number; readonly count: number }
+  | {
+      readonly do: 'calls';
+      readonly name: string;
+      readonly call: MeasuredCall;
+      readonly callers: number;
+      readonly each: number;
+    }
   | {
       readonly do: 'run';
       readonly name: string;
@@ -32,6 +44,9 @@ export type LoadOrder =
       /** Requests a second of all connections together; by default as many as are answered. */
       readonly rate?: number;
     };
+
+/** An order that prepares the frames of the next run. */
+export type FrameOrder = LoadOrder & { readonly do: 'messages' | 'pages' | 'calls' };
 
 /** What one run showed. */
 export interface LoadReport {
@@ -107,6 +122,9 @@ const unavailable = `"code":${errorCatalogue.temporarily_unavailable.rpc}`;
 
 let population: Population | undefined;
 const connections = new Map<string, readonly PlainSocket[]>();
+const contexts = new Map<string, TestContext>();
+const calls = new Map<TestContext, CallFrames>();
+const idle: PlainSocket[] = [];
 let frames: readonly (readonly Frame[])[] = [];
 
 async function run({ name, window, rate }: LoadOrder & { do: 'run' }): Promise<LoadReport> {
@@ -150,21 +168,46 @@ function pace(senders: readonly Sender[], rate: number, started: number): void {
 
 async function obey(order: LoadOrder): Promise<LoadReport | 'done'> {
   if (order.do === 'make') {
-    const { withSenderBoxes } = order;
-    population = await Population.make(order.accounts, { withSenderBoxes });
+    const { accounts, withSenderBoxes } = order;
+    population = await Population.make(accounts, { withSenderBoxes });
     return 'done';
   }
   if (population === undefined) throw new Error('the load generator has no accounts yet');
   if (order.do === 'run') return await run(order);
-  if (order.do === 'prepare') frames = population.messages(order.connections, order.messages);
-  else connections.set(order.target.name, await open(population, order.target));
+  if (order.do === 'open') await open(population, order);
+  else if (order.do === 'idle') await openIdle(order);
+  else frames = await framesOf(population, order);
   return 'done';
 }
 
-async function open(all: Population, { sockets, ca, relay }: LoadTarget): Promise<PlainSocket[]> {
-  if (relay === undefined) return await all.greet(sockets[0] as string, await readFile(ca, 'utf8'));
+async function framesOf(all: Population, order: FrameOrder): Promise<readonly Frame[][]> {
+  if (order.do === 'messages') return all.messages(order.connections, order.messages);
+  // The second account reads what the first one sent.
+  if (order.do === 'pages') return [[], pageFrames(order.count, order.stored)];
+  const context = contexts.get(order.name) as TestContext;
+  const known = calls.get(context) ?? (await CallFrames.open(context, all, order.callers));
+  calls.set(context, known);
+  return known.frames(order.call, order.each);
+}
+
+async function open(all: Population, order: LoadOrder & { do: 'open' }): Promise<void> {
+  const { name, sockets, ca, relay } = order.target;
+  for (const socket of connections.get(name) ?? []) socket[Symbol.dispose]();
+  if (relay === undefined) {
+    connections.set(name, await all.greet(sockets[0] as string, await readFile(ca, 'utf8')));
+    return;
+  }
   const target = await loadTarget({ relay: relay.base, registry: relay.registry, ca });
-  return await all.register(target, sockets);
+  const context = await TestContext.open(target, 'wss');
+  contexts.set(name, context);
+  const register = order.isRegistered !== true;
+  connections.set(name, await all.connect(context, sockets, { register }));
+}
+
+async function openIdle({ target, count }: LoadOrder & { do: 'idle' }): Promise<void> {
+  const ca = await readFile(target.ca, 'utf8');
+  for (const socket of idle.splice(count)) socket[Symbol.dispose]();
+  while (idle.length < count) idle.push(await PlainSocket.open(target.sockets[0] as string, ca));
 }
 
 process.on('message', async (order: LoadOrder) => {

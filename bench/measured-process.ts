@@ -18,6 +18,11 @@ const probe = new URL('probe.ts', import.meta.url).href;
 /** Milliseconds for an end in good order. */
 const grace = 15_000;
 
+interface ProcessOptions {
+  readonly flags?: readonly string[];
+  readonly isProbed?: boolean;
+}
+
 /** A program of Node that prints a line beginning with `ready` once it serves. */
 export class MeasuredProcess implements AsyncDisposable {
   readonly pid: number;
@@ -33,14 +38,19 @@ export class MeasuredProcess implements AsyncDisposable {
     this.#ended = once(child, 'exit');
   }
 
-  /** @param flags of Node, before the program */
+  /**
+   * @param options.flags of Node, before the program
+   * @param options.isProbed `false` leaves out the probe, which takes memory and time to load:
+   *   {@link cpuTimes} is not there then
+   */
   static async start(
     program: readonly string[],
-    { flags = [] }: { readonly flags?: readonly string[] } = {},
+    { flags = [], isProbed = true }: ProcessOptions = {},
   ): Promise<MeasuredProcess> {
     const env = { ...bareEnvironment(), POSTHOUSE_FEDERATION_LISTEN: '127.0.0.1:0' };
-    const child = spawn(process.execPath, [`--import=${probe}`, ...flags, ...program], {
-      stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    const probes = isProbed ? [`--import=${probe}`] : [];
+    const child = spawn(process.execPath, [...probes, ...flags, ...program], {
+      stdio: ['ignore', 'pipe', 'inherit', ...(isProbed ? (['ipc'] as const) : [])],
       env,
     });
     // Nothing outlives this process, however it ends.
@@ -75,15 +85,16 @@ export class MeasuredProcess implements AsyncDisposable {
 export interface MeasuredServer {
   readonly target: LoadTarget;
   readonly processes: readonly MeasuredProcess[];
+  /** Path of its SQLite database, if it has one. */
+  readonly database: string;
 }
 
-export interface RelayOptions {
+export interface RelayOptions extends ProcessOptions {
   /** How tables name it. */
   readonly name: string;
   /** Path of the relay's entry point; by default of this checkout's. */
   readonly main?: string | undefined;
   readonly settings?: Readonly<Record<string, unknown>> & { readonly limits?: object };
-  readonly flags?: readonly string[];
   /** Number of processes, 1 by default; several need PostgreSQL and NATS in the settings. */
   readonly count?: number;
 }
@@ -97,7 +108,7 @@ export async function startRelay(
   folder: string,
   options: RelayOptions,
 ): Promise<MeasuredServer> {
-  const { name, main = mainOf(ownCheckout), settings = {}, flags = [], count = 1 } = options;
+  const { name, main = mainOf(ownCheckout), settings = {}, count = 1 } = options;
   mkdirSync(folder, { recursive: true });
   const ports: number[] = [];
   for (let started = 0; started < count; started += 1) ports.push(await freePort());
@@ -108,11 +119,12 @@ export async function startRelay(
   const processes: MeasuredProcess[] = [];
   for (const port of ports) {
     const program = [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`];
-    processes.push(parts.use(await MeasuredProcess.start(program, { flags })));
+    processes.push(parts.use(await MeasuredProcess.start(program, options)));
   }
   const relay = { base, registry: join(folder, 'registry.json') };
   const sockets = ports.map((port) => `wss://127.0.0.1:${port}/svc/v1`);
-  return { processes, target: { name, sockets, ca: join(folder, 'tls', 'ca.pem'), relay } };
+  const target = { name, sockets, ca: join(folder, 'tls', 'ca.pem'), relay };
+  return { processes, target, database: join(folder, 'relay.sqlite') };
 }
 
 /** Starts the floor with the certificate of a relay, whose data folder is given. */
@@ -129,5 +141,6 @@ export async function startFloor(
   const process = parts.use(await MeasuredProcess.start(program));
   const sockets = [`wss://127.0.0.1:${process.facts[0]}`];
   const ca = join(relayFolder, 'tls', 'ca.pem');
-  return { processes: [process], target: { name: 'floor', sockets, ca } };
+  const target = { name: 'floor', sockets, ca };
+  return { processes: [process], target, database: join(folder, 'floor.sqlite') };
 }

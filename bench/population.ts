@@ -2,9 +2,8 @@
 import {
   grantedMessage,
   PlainSocket,
-  type Target,
   type TestAccount,
-  TestContext,
+  type TestContext,
   WssCaller,
 } from '@posthouse/conformance';
 import { type MessageEnvelope, newMessageId } from '@posthouse/protocol';
@@ -45,16 +44,23 @@ export class Population {
   }
 
   /**
-   * Registers the accounts at a relay and opens a connection with a session for each.
+   * Opens a connection with a session for each account, which is registered before if asked.
    *
+   * @param context of the relay, for WebSockets
    * @param sockets WebSocket addresses of the relay's processes; connections use them in turn
    */
-  async register(target: Target, sockets: readonly string[]): Promise<PlainSocket[]> {
-    await using context = await TestContext.open(target, 'wss');
+  async connect(
+    context: TestContext,
+    sockets: readonly string[],
+    { register }: { readonly register: boolean },
+  ): Promise<PlainSocket[]> {
     const opened: PlainSocket[] = [];
     for (const [index, device] of this.devices.entries()) {
-      await context.register(device.account, [device]);
-      const caller = await WssCaller.open(target, sockets[index % sockets.length] as string);
+      if (register) await context.register(device.account, [device]);
+      const caller = await WssCaller.open(
+        context.target,
+        sockets[index % sockets.length] as string,
+      );
       await context.authenticateDevice(caller, device);
       opened.push(caller.socket);
     }

@@ -66,6 +66,12 @@ export function writeConfig(
     accountBurst: unlimited,
     addressRate: unlimited,
     addressBurst: unlimited,
+    addressHandshakeRate: unlimited,
+    addressHandshakeBurst: unlimited,
+    accountsPerAddress: unlimited,
+    sessionsPerMinute: 10_000,
+    sessionsOfDevice: 10_000,
+    sessionsOfAccount: 10_000,
     ...others,
   };
   writeFileSync(

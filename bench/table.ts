@@ -1,5 +1,19 @@
 /** The tables that a bench makes: as text, as Markdown, and in JSON as they are. */
 
+/** What `npm run bench` measures, in its order; `profile` only if asked. */
+export const sections = [
+  'machine',
+  'send',
+  'latency',
+  'storage',
+  'calls',
+  'pages',
+  'start',
+  'memory',
+  'postgres',
+] as const;
+export type Section = (typeof sections)[number] | 'profile';
+
 export type Cell = string | number | undefined;
 
 export interface Column {
@@ -13,7 +27,7 @@ export interface Column {
 
 export interface Table {
   /** The section of the bench. */
-  readonly section: string;
+  readonly section: Section;
   readonly title: string;
   readonly columns: readonly Column[];
   /** Cells by key of their column. */

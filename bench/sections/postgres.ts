@@ -29,9 +29,9 @@ async function measure(folder: string, setup: Setup): Promise<Record<string, Cel
   await generator.order({ do: 'make', accounts: connections });
   await generator.order({ do: 'open', target: server.target });
   const warmUp = Math.max(setup.messages / 2, connections * 4);
-  await generator.order({ do: 'prepare', connections, messages: warmUp });
+  await generator.order({ do: 'messages', connections, messages: warmUp });
   await generator.run(server, { window });
-  await generator.order({ do: 'prepare', connections, messages: setup.messages });
+  await generator.order({ do: 'messages', connections, messages: setup.messages });
   const before = cpuWithChildren(setup.servers);
   const run = await generator.run(server, { window });
   const spent = cpuWithChildren(setup.servers) - before;
