@@ -14,7 +14,13 @@ import { dirname, join, normalize, relative } from 'node:path';
 const floors: readonly (readonly string[])[] = [
   ['bounded-map.ts', 'digest.ts', 'event-loop.ts', 'limit-kinds.ts', 'queue.ts'],
   ['rotation.ts'],
-  ['connection-limits.ts', 'fair-slots.ts', 'memory-limits.ts', 'peer-limits.ts'],
+  [
+    'connection-limits.ts',
+    'fair-slots.ts',
+    'known-accounts.ts',
+    'memory-limits.ts',
+    'peer-limits.ts',
+  ],
   ['context.ts', 'limits.ts'],
   ['limit-rules.ts'],
   ['memory.ts'],

@@ -11,6 +11,7 @@ import type { Logger } from 'pino';
 import type { ResultValue } from './dispatch/json-text.ts';
 import type { Notice } from './dispatch/notice.ts';
 import type { JobBackoff } from './jobs/retry-backoff.ts';
+import type { KnownAccounts } from './known-accounts.ts';
 import type { RelayLimits } from './limits.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Session } from './sessions/session.ts';
@@ -31,6 +32,7 @@ export interface RelayContext {
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
+  readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
   readonly jobs: Jobs;
   readonly backoff: JobBackoff;

@@ -20,6 +20,10 @@ export const memoryLimits = {
     'Addresses, accounts or relays whose allowance is remembered, of each kind of allowance.',
   ),
   cachedSessions: limit(20_000, 'Sessions remembered for some seconds after they were read.'),
+  accountFactsBytes: limit(
+    16_777_216,
+    'Bytes of what is remembered of accounts at home here and their devices, to accept messages without reading it again.',
+  ),
   cachedKeys: limit(20_000, 'Public keys remembered for verifying signatures.'),
   verifiedTexts: limit(50_000, 'Texts remembered as verified, by digest.'),
 };

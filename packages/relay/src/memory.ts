@@ -64,6 +64,7 @@ export function memoryKinds(limits: RelayLimits): MemoryKind[] {
       'rememberedCallers',
     ),
     kind('cached sessions', bytesOf.session * limits.cachedSessions, 'cachedSessions'),
+    kind('facts of accounts', limits.accountFactsBytes, 'accountFactsBytes'),
     kind('cached keys', bytesOf.key * limits.cachedKeys, 'cachedKeys'),
     kind('verified texts', bytesOf.verifiedText * limits.verifiedTexts, 'verifiedTexts'),
     kind(
@@ -118,6 +119,7 @@ const lowered: Readonly<Partial<Record<keyof RelayLimits, number>>> = {
   subscriptionsPerAccount: 1_000,
   rememberedCallers: 5_000,
   cachedSessions: 1_000,
+  accountFactsBytes: 1_048_576,
   cachedKeys: 1_000,
   verifiedTexts: 1_000,
   rememberedRouteLookups: 10_000,

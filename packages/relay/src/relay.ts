@@ -7,7 +7,7 @@ import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
-import { LimitedRouteLookups } from './accounts/index.ts';
+import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
 import { systemClock } from './clock.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
@@ -271,6 +271,7 @@ async function createContext(
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
     sessions,
+    knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
     jobs,
     backoff: new JobBackoff(),

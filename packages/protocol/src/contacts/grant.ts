@@ -7,6 +7,7 @@ import {
   type AccountDeviceState,
   checkAccountId,
   currentDevices,
+  type DeviceCertificate,
   type Network,
   type SigningDevice,
 } from '../identity/index.ts';
@@ -103,15 +104,33 @@ export function grantSignatures(
   grant: ContactGrant,
   devices: DeviceStateAt,
 ): Map<string, SignatureCheck> {
+  const { state, now } = devices;
+  if (state.account !== grant.grantor) return new Map();
+  const current = currentDevices(network, state, now);
+  for (const [deviceId, { account }] of current) {
+    if (account !== grant.grantor) current.delete(deviceId);
+  }
+  return grantSignaturesBy(network, grant, current);
+}
+
+/**
+ * Returns the signatures of a grant by some devices, by device ID; those that did not sign it are
+ * left out.
+ *
+ * @param devices currently valid devices of the grantor, by device ID
+ * @example
+ * const checks = grantSignaturesBy(network, grant, currentDevices(network, state, now));
+ */
+export function grantSignaturesBy(
+  network: Network,
+  grant: ContactGrant,
+  devices: ReadonlyMap<string, Pick<DeviceCertificate, 'signing_public_key'>>,
+): Map<string, SignatureCheck> {
   const checks = new Map<string, SignatureCheck>();
-  if (devices.state.account !== grant.grantor) return checks;
   const message = grantSigningInput(network, grant);
-  for (const [deviceId, certificate] of currentDevices(network, devices.state, devices.now)) {
-    if (certificate.account !== grant.grantor || !Object.hasOwn(grant.signatures, deviceId)) {
-      continue;
-    }
+  for (const [deviceId, { signing_public_key: publicKey }] of devices) {
+    if (!Object.hasOwn(grant.signatures, deviceId)) continue;
     const signature = grant.signatures[deviceId] as string;
-    const publicKey = certificate.signing_public_key;
     checks.set(deviceId, signatureCheck({ scheme: 'ed25519', publicKey, message, signature }));
   }
   return checks;

@@ -85,11 +85,29 @@ export function inviteSignatures(
   devices: DeviceStateAt,
 ): SignatureCheck[] {
   const { state, now } = devices;
-  const signer = currentDevices(network, state, now).get(invite.signer_device_id);
-  if (state.account !== invite.inviter || signer?.account !== invite.inviter) {
-    throw new ProtocolError('forbidden', 'invite: signer is not a currently valid device');
-  }
+  if (state.account !== invite.inviter) throw notSigner();
+  const signer = inviteSigner(invite, currentDevices(network, state, now));
+  if (signer.account !== invite.inviter) throw notSigner();
   return deviceSignatures(network, invite, signer);
+}
+
+/**
+ * Returns the device that signed an invite.
+ *
+ * @param devices currently valid devices of the inviter, by device ID
+ * @throws ProtocolError `forbidden` if the signer is none of them
+ * @example
+ * const signer = inviteSigner(invite, currentDevices(network, state, now));
+ * verifySignatures(primitives, deviceSignatures(network, invite, signer), 'invite');
+ */
+export function inviteSigner<T>(invite: ContactInvite, devices: ReadonlyMap<string, T>): T {
+  const signer = devices.get(invite.signer_device_id);
+  if (signer === undefined) throw notSigner();
+  return signer;
+}
+
+function notSigner(): ProtocolError {
+  return new ProtocolError('forbidden', 'invite: signer is not a currently valid device');
 }
 
 /**

@@ -4,13 +4,14 @@ import {
   type ContactGrant,
   type ContactInvite,
   checkAuthorizationUse,
-  type DeviceStateAt,
-  grantSignatures,
-  inviteSignatures,
+  type DeviceCertificate,
+  deviceSignatures,
+  grantSignaturesBy,
+  inviteSigner,
   isGrant,
   ProtocolError,
 } from '@posthouse/protocol';
-import { canonicalJson, canonicalWith } from '@posthouse/protocol/json';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';
 import { parseCertificate } from './devices.ts';
@@ -29,6 +30,9 @@ export type Access =
   /** IDs of the account's devices whose signature of the authorization verified. */
   | { readonly kind: 'signed'; readonly devices: readonly string[] };
 
+/** Currently valid devices of one account, by device ID. */
+export type SigningDevices = ReadonlyMap<string, Pick<DeviceCertificate, 'signing_public_key'>>;
+
 /**
  * Verifies a grant or invite of an account at home here, on the verifier's threads.
  *
@@ -44,11 +48,27 @@ export async function verifyAuthorization(
   checkAuthorizationUse(network, authorization, use);
   const { target, now } = use;
   const devices = await storage.read((tx) => readCurrentDevices(tx, target, now));
-  const certificates = devices.map((device) => parseCertificate(device.certificate));
-  const at = { state: { account: target, certificates }, now };
-  return isGrant(network, authorization)
-    ? await verifyGrantSignatures(context, authorization, at)
-    : await verifyInviteSignature(context, authorization, at);
+  return await verifySigned(
+    context,
+    authorization,
+    new Map(devices.map((device) => [device.deviceId, parseCertificate(device.certificate)])),
+  );
+}
+
+/**
+ * Verifies the signatures of an authorization that {@link checkAuthorizationUse} has passed.
+ *
+ * @param devices the currently valid ones of its issuer
+ * @throws ProtocolError `forbidden`, `invalid_signature` for an invite
+ */
+export async function verifySigned(
+  context: RelayContext,
+  authorization: Authorization,
+  devices: SigningDevices,
+): Promise<Access> {
+  return isGrant(context.network, authorization)
+    ? await verifyGrantSignatures(context, authorization, devices)
+    : await verifyInviteSignature(context, authorization, devices);
 }
 
 /**
@@ -57,14 +77,18 @@ export async function verifyAuthorization(
 async function verifyGrantSignatures(
   { network, verifier }: RelayContext,
   grant: ContactGrant,
-  at: DeviceStateAt,
+  devices: SigningDevices,
 ): Promise<Access> {
-  const body = canonicalWith(grant, { omit: ['signatures'] });
-  const entries = [...grantSignatures(network, grant, at)].map(async ([deviceId, check]) => {
-    const text = `${deviceId}\n${grant.signatures[deviceId]}\n${body}`;
-    return (await isValid(verifier.verifyOnce(text, () => [check], 'grant'))) ? [deviceId] : [];
+  const text = canonicalJson(grant);
+  const signers = [...devices].filter(([deviceId]) => Object.hasOwn(grant.signatures, deviceId));
+  const verified = signers.map(async (signer) => {
+    const checks = () => [...grantSignaturesBy(network, grant, new Map([signer])).values()];
+    const [deviceId] = signer;
+    return (await isValid(verifier.verifyOnce(`${deviceId}\n${text}`, checks, 'grant')))
+      ? [deviceId]
+      : [];
   });
-  return { kind: 'signed', devices: (await Promise.all(entries)).flat() };
+  return { kind: 'signed', devices: (await Promise.all(verified)).flat() };
 }
 
 async function isValid(verification: Promise<void>): Promise<boolean> {
@@ -84,10 +108,11 @@ async function isValid(verification: Promise<void>): Promise<boolean> {
 export async function verifyInviteSignature(
   { network, verifier }: RelayContext,
   invite: ContactInvite,
-  at: DeviceStateAt,
+  devices: SigningDevices,
 ): Promise<Access> {
-  const checks = inviteSignatures(network, invite, at);
-  await verifier.verifyOnce(canonicalJson(invite), () => checks, 'invite');
+  const signer = inviteSigner(invite, devices);
+  const checks = () => deviceSignatures(network, invite, signer);
+  await verifier.verifyOnce(canonicalJson(invite), checks, 'invite');
   return { kind: 'signed', devices: [invite.signer_device_id] };
 }
 

@@ -18,7 +18,7 @@ import { remoteDevicesJob } from './remote-devices-job.ts';
 import { deviceStateResync } from './resync.ts';
 import { statusHintsJob } from './status-hints-job.ts';
 
-export { type Access, requireAccess, verifyAuthorization } from './access.ts';
+export { type Access, requireAccess, verifyAuthorization, verifySigned } from './access.ts';
 export {
   admitCaller,
   type CallingDevice,
@@ -41,6 +41,7 @@ export {
   requireCallingDevice,
   type Signer,
 } from './devices.ts';
+export { AccountFactsCache } from './facts.ts';
 export { homeOf, isAccountKnown, locate, observeRoute, readUsableRoute } from './home.ts';
 export {
   type DeviceKey,
@@ -55,7 +56,7 @@ export {
   type PresentedDevice,
 } from './remote-devices.ts';
 export { LimitedRouteLookups } from './route-lookups.ts';
-export { requireHome } from './rules.ts';
+export { homeFrom, requireHome } from './rules.ts';
 export { readCurrentDeviceIds, readHintTargets } from './store.ts';
 export { ownRoutesJobName } from './store-route.ts';
 

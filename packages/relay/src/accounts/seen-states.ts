@@ -8,6 +8,7 @@ import {
   badRequest,
   checkDeviceState,
   checkInviteUse,
+  currentDevices,
   type DeviceStateAt,
   deviceStateSignatures,
   isGrant,
@@ -54,7 +55,8 @@ async function verifyInvite(
 ): Promise<void> {
   if (authorization === undefined || isGrant(context.network, authorization)) return;
   checkInviteUse(authorization, { inviter: account, now: at.now });
-  await verifyInviteSignature(context, authorization, at);
+  const devices = currentDevices(context.network, at.state, at.now);
+  await verifyInviteSignature(context, authorization, devices);
 }
 
 /** Stores a higher revision for good; refuses a lower one, and another content of the same. */

@@ -1,7 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { type Access, readCurrentDeviceIds, requireAccess } from '../accounts/index.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import type { Writer } from '../storage/types.ts';
+import type { Row, Writer } from '../storage/types.ts';
 import { certificateDeadline, visibleBoxes } from './rules.ts';
 import {
   assignSequence,
@@ -36,8 +36,8 @@ export async function storeMessage(
   { envelope, certificate }: StoredMessage,
   keepUntil: number,
 ): Promise<void> {
-  await storeEnvelope(tx, envelope, keepUntil);
-  await storeCertificate(tx, certificate, certificateDeadline(keepUntil));
+  await tx.run(...storeEnvelope(envelope, keepUntil));
+  await tx.run(...storeCertificate(certificate, certificateDeadline(keepUntil)));
 }
 
 /**
@@ -59,15 +59,22 @@ export async function appendRecord(
   if (boxes.size === 0) {
     throw new ProtocolError('device_unknown', 'none of the boxed devices is valid');
   }
-  const sequence = await assignSequence(tx, account);
-  if (sequence === undefined) {
-    throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
-  }
-  await insertRecord(tx, {
+  const sequence = requireSequence(await tx.get(...assignSequence(account)));
+  const record = {
     ...{ account, sequence, acceptedAt, keepUntil, boxes },
     envelopeId: envelope.id,
     certificateId: certificate.id,
     bytes: envelope.bytes,
-  });
+  };
+  for (const statement of insertRecord(record)) await tx.run(...statement);
   return { kind: 'timeline', account, head: sequence, deviceIds: [...current] };
+}
+
+/**
+ * Returns the sequence that {@link assignSequence} assigned.
+ * @throws ProtocolError `state_conflict` if none was left
+ */
+export function requireSequence(row: Row | undefined): number {
+  if (row !== undefined) return row.head as number;
+  throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
 }

@@ -5,6 +5,7 @@ import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
 import { JsonText } from '../dispatch/json-text.ts';
 import type { Notice } from '../dispatch/notice.ts';
+import type { Writer } from '../storage/types.ts';
 import { appendRecord, storeMessage } from './append.ts';
 import { type AttemptResult, afterAnswer, afterRefusal, locateLater } from './attempt-result.ts';
 import { moveToLane } from './lane-store.ts';
@@ -68,8 +69,10 @@ async function deliverElsewhere(
   { relayId, now }: { readonly relayId: string; readonly now: number },
 ): Promise<AttemptResult | undefined> {
   if (relayId === delivery.destination) {
-    const isMine = await context.storage.write(`account:${delivery.sender}`, (tx) =>
-      setTarget(tx, delivery, relayId),
+    const isMine = await context.storage.write(
+      `account:${delivery.sender}`,
+      (tx) => setTarget(tx, delivery, relayId),
+      { keepsFacts: true },
     );
     return isMine ? await deliverAt(context, delivery, relayId) : undefined;
   }
@@ -85,11 +88,12 @@ async function moveDelivery(
 ): Promise<void> {
   const { recipient, destination } = delivery;
   const batchSize = limits.deliveryBatch;
-  await storage.write(`account:${delivery.sender}`, async (tx) => {
+  const move = async (tx: Writer) => {
     await setDestination(tx, delivery, { destination: relayId, now });
     if (relayId === destination) return;
     await moveToLane(tx, { destination, now, batchSize }, { recipient, relayId });
-  });
+  };
+  await storage.write(`account:${delivery.sender}`, move, { keepsFacts: true });
 }
 
 /**
@@ -144,7 +148,7 @@ async function receiveHere(
   const message = messageOf(delivery);
   const boxes = boxesById(delivery.recipientBoxes);
   const keepUntil = recordDeadline(now, limits);
-  return await storage.write([`account:${sender}`, `account:${recipient}`], async (tx) => {
+  const receive = async (tx: Writer) => {
     const home = await homeOf(tx, recipient, identity.relayId, now);
     if (home.kind !== 'local') throw new ProtocolError('target_not_local', 'moved meanwhile');
     if (!(await deleteDelivery(tx, delivery))) return undefined;
@@ -155,7 +159,9 @@ async function receiveHere(
     await storeMessage(tx, message, keepUntil);
     const times = { acceptedAt: now, keepUntil };
     return await appendRecord(tx, message, { account: recipient, boxes, access, ...times });
-  });
+  };
+  const aggregates = [`account:${sender}`, `account:${recipient}`];
+  return await storage.write(aggregates, receive, { keepsFacts: true });
 }
 
 /** Returns the canonical texts of stored boxes, by device ID. */

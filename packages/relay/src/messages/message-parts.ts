@@ -93,8 +93,14 @@ export function contentDigest(envelopeId: string, boxes: string): string {
  */
 export async function verifyEnvelope(
   { limits, network, verifier }: RelayContext,
-  envelope: MessageEnvelope,
-  { certificate, now }: { readonly certificate: DeviceCertificate; readonly now: number },
+  { envelope }: Pick<MessageParts, 'envelope'>,
+  {
+    certificate,
+    now,
+  }: {
+    readonly certificate: Pick<DeviceCertificate, 'signing_public_key'>;
+    readonly now: number;
+  },
 ): Promise<void> {
   await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
   checkCreatedAt(envelope.created_at, now, limits);

@@ -65,8 +65,10 @@ export async function receiveDelivery(
     };
   });
   const access = isKnown ? undefined : await checkNew(context, receipt, { peer, home });
-  return await storage.write([`account:${from}`, `account:${to}`], (tx) =>
-    accept(context, tx, { receipt, access }),
+  return await storage.write(
+    [`account:${from}`, `account:${to}`],
+    (tx) => accept(context, tx, { receipt, access }),
+    { keepsFacts: true },
   );
 }
 
@@ -85,17 +87,18 @@ function checkReceipt({ clock, limits, network }: RelayContext, params: DeliverR
 /** Checks a new message as far as possible outside of the transaction. */
 async function checkNew(
   context: RelayContext,
-  { authorization, certificate, certificateText, envelope, now }: Receipt,
+  receipt: Receipt,
   { peer, home }: { readonly peer: PeerRelay; readonly home: Home },
 ): Promise<Access> {
   const { network, verifier } = context;
+  const { authorization, certificate, certificateText, envelope, now } = receipt;
   const { from: requester, to: target } = envelope;
   if (home.kind !== 'local') {
     requireHome(await locate(context, target, { now, asker: `relay ${peer.relayId}` }));
   }
   const signatures = () => deviceCertificateSignatures(network, certificate);
   await verifier.verifyOnce(certificateText, signatures, 'certificate');
-  await verifyEnvelope(context, envelope, { certificate, now });
+  await verifyEnvelope(context, receipt, { certificate, now });
   return await verifyAuthorization(context, authorization, { target, requester, now });
 }
 

@@ -1,6 +1,6 @@
 /** SQL of what this relay received: by `message.deliver`, or at once by `message.send`. */
 import type { Reader, Row, Writer } from '../storage/types.ts';
-import type { MessageKey, StoredResult } from './store.ts';
+import type { MessageKey, Statement, StoredResult } from './store.ts';
 
 /** The stored acceptance of a `message.deliver` (07 §C8). */
 export interface ReceivedResult {
@@ -65,6 +65,15 @@ function toSent(row: PriorRow): StoredResult {
   const { request, accepted_at: acceptedAt, status, error_code: code } = row;
   if (code === null) return { request, acceptedAt, status };
   return { request, acceptedAt, status, error: { code, message: row.error_message ?? '' } };
+}
+
+/** Finds whether a `message.deliver` with this key was accepted: one row, or none. */
+export function readReceived({ sender, messageId }: MessageKey): Statement {
+  return [
+    'SELECT accepted_at FROM received_results WHERE sender = ? AND message_id = ?',
+    sender,
+    messageId,
+  ];
 }
 
 /** Stores the acceptance of a `message.deliver`, to answer repeats until `keepUntil`. */

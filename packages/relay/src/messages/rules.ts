@@ -71,7 +71,7 @@ export function certificateDeadline(keepUntil: number): number {
 /** Selects the boxes of valid devices (04 section 17.3). */
 export function visibleBoxes(
   boxes: ReadonlyMap<string, string>,
-  current: ReadonlySet<string>,
+  current: { has(deviceId: string): boolean },
 ): Map<string, string> {
   return new Map([...boxes].filter(([deviceId]) => current.has(deviceId)));
 }

@@ -101,7 +101,7 @@ export async function acceptMessage(
   const key = { sender: envelope.from, messageId: envelope.message_id };
   const keepUntil = resultDeadline(envelope.created_at, now, context.limits);
   const received = isReceived ? request.content : undefined;
-  await insertResult(tx, key, { ...result, keepUntil, received });
+  await tx.run(...insertResult(key, { ...result, keepUntil, received }));
   return { result, notices };
 }
 

@@ -3,7 +3,10 @@
  * page-store.ts reads pages, queue-store.ts has the queue.
  */
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Writer } from '../storage/types.ts';
+import type { Reader, SqlValue, Writer } from '../storage/types.ts';
+
+/** A statement with its values: one form for a write, and for an append, which awaits nothing. */
+export type Statement = readonly [sql: string, ...values: SqlValue[]];
 
 /** An envelope as stored: canonical text under its digest. */
 export interface StoredEnvelope {
@@ -14,19 +17,15 @@ export interface StoredEnvelope {
 }
 
 /** Stores an envelope at least until `keepUntil`. */
-export async function storeEnvelope(
-  tx: Writer,
-  envelope: StoredEnvelope,
-  keepUntil: number,
-): Promise<void> {
-  await tx.run(
+export function storeEnvelope(envelope: StoredEnvelope, keepUntil: number): Statement {
+  return [
     `INSERT INTO message_envelopes (envelope_id, keep_until, envelope) VALUES (?, ?, ?)
       ON CONFLICT (envelope_id) DO UPDATE SET keep_until = excluded.keep_until
         WHERE excluded.keep_until > message_envelopes.keep_until`,
     envelope.id,
     keepUntil,
     envelope.text,
-  );
+  ];
 }
 
 export async function readEnvelope(tx: Reader, id: string): Promise<string | undefined> {
@@ -45,12 +44,8 @@ export interface StoredCertificate {
 }
 
 /** Stores a certificate at least until `keepUntil`. */
-export async function storeCertificate(
-  tx: Writer,
-  certificate: StoredCertificate,
-  keepUntil: number,
-): Promise<void> {
-  await tx.run(
+export function storeCertificate(certificate: StoredCertificate, keepUntil: number): Statement {
+  return [
     `INSERT INTO message_certificates (certificate_id, device_id, keep_until, certificate)
       VALUES (?, ?, ?, ?)
       ON CONFLICT (certificate_id) DO UPDATE SET keep_until = excluded.keep_until
@@ -59,7 +54,7 @@ export async function storeCertificate(
     certificate.deviceId,
     keepUntil,
     certificate.text,
-  );
+  ];
 }
 
 export async function readCertificate(
@@ -90,19 +85,18 @@ export async function readHeads(
 }
 
 /**
- * Assigns the next sequence of a timeline and moves its head there; `undefined` if no safe integer
- * is left.
+ * Assigns the next sequence of a timeline and moves its head there; returns a row with the `head`,
+ * or none if no safe integer is left.
  */
-export async function assignSequence(tx: Writer, account: string): Promise<number | undefined> {
-  const row = await tx.get<{ head: number }>(
+export function assignSequence(account: string): Statement {
+  return [
     `INSERT INTO timeline_heads (account, head) VALUES (?, 0)
       ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + 1
         WHERE timeline_heads.head < ?
       RETURNING head`,
     account,
     Number.MAX_SAFE_INTEGER,
-  );
-  return row?.head;
+  ];
 }
 
 /** A timeline record to append. */
@@ -119,31 +113,31 @@ export interface NewRecord {
   readonly boxes: ReadonlyMap<string, string>;
 }
 
-/** Appends a record and its boxes. */
-export async function insertRecord(tx: Writer, record: NewRecord): Promise<void> {
-  const { account, sequence } = record;
-  await tx.run(
-    `INSERT INTO timeline_records (account, sequence, accepted_at, keep_until, envelope_id,
-        certificate_id, bytes, visible_to)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    account,
-    sequence,
-    record.acceptedAt,
-    record.keepUntil,
-    record.envelopeId,
-    record.certificateId,
-    record.bytes,
-    [...record.boxes.keys()].join(' '),
-  );
-  for (const [deviceId, keyBox] of record.boxes) {
-    await tx.run(
+/** Appends a record and its boxes: a statement for the record, and one for each box. */
+export function insertRecord(record: NewRecord): Statement[] {
+  const { account, sequence, boxes } = record;
+  const boxStatements = [...boxes].map(
+    ([deviceId, keyBox]): Statement => [
       `INSERT INTO timeline_boxes (account, device_id, sequence, key_box) VALUES (?, ?, ?, ?)`,
+      ...[account, deviceId, sequence, keyBox],
+    ],
+  );
+  return [
+    [
+      `INSERT INTO timeline_records (account, sequence, accepted_at, keep_until, envelope_id,
+          certificate_id, bytes, visible_to)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       account,
-      deviceId,
       sequence,
-      keyBox,
-    );
-  }
+      record.acceptedAt,
+      record.keepUntil,
+      record.envelopeId,
+      record.certificateId,
+      record.bytes,
+      [...boxes.keys()].join(' '),
+    ],
+    ...boxStatements,
+  ];
 }
 
 /** `DeliveryStatus` as stored (04 section 14.1). */
@@ -161,20 +155,20 @@ export interface MessageKey {
   readonly messageId: string;
 }
 
-/** Stores the first result of an accepted message. */
-export async function insertResult(
-  tx: Writer,
-  key: MessageKey,
-  result: Pick<StoredResult, 'request' | 'acceptedAt' | 'status'> & {
-    readonly keepUntil: number;
-    /** Digest of envelope and recipient boxes if the recipient received them here. */
-    readonly received: string | undefined;
-  },
-): Promise<void> {
-  await tx.run(
+/** The first result of an accepted message. */
+export interface NewResult extends Pick<StoredResult, 'request' | 'acceptedAt' | 'status'> {
+  readonly keepUntil: number;
+  /** Digest of envelope and recipient boxes if the recipient received them here. */
+  readonly received: string | undefined;
+}
+
+/** Stores the first result of a message; changes nothing if it has one. */
+export function insertResult(key: MessageKey, result: NewResult): Statement {
+  return [
     `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status,
         received)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (sender, message_id) DO NOTHING`,
     key.sender,
     key.messageId,
     result.request,
@@ -182,7 +176,7 @@ export async function insertResult(
     result.keepUntil,
     result.status,
     result.received ?? null,
-  );
+  ];
 }
 
 /** How a delivery ended. */

@@ -109,6 +109,10 @@ export interface WriteListener {
   changed(): void;
 }
 
+export interface WriteOptions {
+  readonly keepsFacts?: boolean;
+}
+
 /** A storage engine. Its methods wait for locks and connections for a bounded time. */
 export interface Storage extends AsyncDisposable {
   /**
@@ -130,12 +134,15 @@ export interface Storage extends AsyncDisposable {
    *
    * @param aggregates writes of the same aggregate run one after another; state that `work`
    *   decides by must belong to one of them, or be safe to decide by while others write it
+   * @param options.keepsFacts `work` changes nothing that is remembered of its aggregates, so that
+   *   listeners of {@link watch} are not told
    * @throws ProtocolError `temporarily_unavailable` if the database cannot be reached, too many
    *   writes wait, or the outcome of the commit is unknown; even then it is not applied twice
    */
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
+    options?: WriteOptions,
   ): Promise<T>;
   /**
    * Does one small write of a kind of which many arrive; many share a transaction, and statements

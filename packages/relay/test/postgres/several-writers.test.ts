@@ -191,7 +191,7 @@ describe('a delivery', () => {
 
 describe('a result', () => {
   test('a final result does not change if it is ended a second time', async () => {
-    await one.write('alice', (tx) => insertResult(tx, key, result));
+    await one.write('alice', (tx) => tx.run(...insertResult(key, result)));
     await whileWaitedFor(
       (tx) => endResult(tx, key),
       () =>
@@ -205,7 +205,7 @@ describe('a result', () => {
   });
 
   test('of a delivery that is not over is kept past its time', async () => {
-    await one.write('alice', (tx) => insertResult(tx, key, result));
+    await one.write('alice', (tx) => tx.run(...insertResult(key, result)));
     expect(await other.write('retention', (tx) => deleteExpiredResults(tx, 20, 10))).toBe(0);
     await one.write('alice', (tx) => endResult(tx, key));
     expect(await other.write('retention', (tx) => deleteExpiredResults(tx, 20, 10))).toBe(1);
@@ -217,28 +217,28 @@ describe('what is kept longer while it is being removed stays', () => {
   const certificate = { id: 'c', deviceId: 'd', text: '{}' };
 
   test('envelopes', async () => {
-    await one.write('alice', (tx) => storeEnvelope(tx, envelope, 10));
+    await one.write('alice', (tx) => tx.run(...storeEnvelope(envelope, 10)));
     await whileWaitedFor(
-      (tx) => storeEnvelope(tx, envelope, 30),
+      (tx) => tx.run(...storeEnvelope(envelope, 30)),
       () => other.write('retention', (tx) => deleteExpiredTexts(tx, 20, 10)),
     );
     expect(await one.read((tx) => readEnvelope(tx, 'e'))).toBe('{}');
   });
 
   test('certificates', async () => {
-    await one.write('alice', (tx) => storeCertificate(tx, certificate, 10));
+    await one.write('alice', (tx) => tx.run(...storeCertificate(certificate, 10)));
     await whileWaitedFor(
-      (tx) => storeCertificate(tx, certificate, 30),
+      (tx) => tx.run(...storeCertificate(certificate, 30)),
       () => other.write('retention', (tx) => deleteExpiredTexts(tx, 20, 10)),
     );
     expect(await one.read((tx) => readCertificate(tx, 'c'))).toEqual(certificate);
   });
 
   test('and what is removed while it is kept longer is there again', async () => {
-    await one.write('alice', (tx) => storeEnvelope(tx, envelope, 10));
+    await one.write('alice', (tx) => tx.run(...storeEnvelope(envelope, 10)));
     await whileWaitedFor(
       (tx) => deleteExpiredTexts(tx, 20, 10),
-      () => other.write('alice', (tx) => storeEnvelope(tx, envelope, 30)),
+      () => other.write('alice', (tx) => tx.run(...storeEnvelope(envelope, 30))),
     );
     expect(await one.read((tx) => readEnvelope(tx, 'e'))).toBe('{}');
   });
@@ -247,17 +247,12 @@ describe('what is kept longer while it is being removed stays', () => {
 test('records removed by several processes at once: all gone, the gap is the highest', async () => {
   for (let count = 0; count < 30; count += 1) {
     await one.write('account:bob', async (tx) => {
-      const sequence = (await assignSequence(tx, 'bob')) ?? -1;
-      await insertRecord(tx, {
-        account: 'bob',
-        sequence,
-        acceptedAt: 0,
-        keepUntil: 10 + count,
-        envelopeId: 'e',
-        certificateId: 'c',
-        bytes: 2,
-        boxes: new Map([['phone', '{}']]),
-      });
+      const row = await tx.get(...assignSequence('bob'));
+      const record = {
+        ...{ account: 'bob', sequence: Number(row?.head), acceptedAt: 0, keepUntil: 10 + count },
+        ...{ envelopeId: 'e', certificateId: 'c', bytes: 2, boxes: new Map([['phone', '{}']]) },
+      };
+      for (const statement of insertRecord(record)) await tx.run(...statement);
     });
   }
   // The second run looks before the first one has removed anything, and goes less far.
@@ -279,8 +274,12 @@ test('sequences: each is assigned once, without gaps, by any process', async () 
   const taken = await Promise.all(
     Array.from({ length: 100 }, (_, index) =>
       // Not even the aggregate keeps these apart.
-      (index % 2 === 0 ? one : other).write(`other:${index}`, (tx) => assignSequence(tx, 'bob')),
+      (index % 2 === 0 ? one : other).write(`other:${index}`, (tx) =>
+        tx.get(...assignSequence('bob')),
+      ),
     ),
   );
-  expect(taken.map(Number).sort((a, b) => a - b)).toEqual(taken.map((_, index) => index));
+  expect(taken.map((row) => Number(row?.head)).sort((a, b) => a - b)).toEqual(
+    taken.map((_, index) => index),
+  );
 });

@@ -126,8 +126,7 @@ export const defects: readonly Defect[] = [
 /** A statement with the same parameters that changes nothing. */
 function without(sql: string): string {
   if (!sql.startsWith('INSERT')) return `${sql} AND 1 = 0`;
-  const values = /VALUES \((.*)\)/s.exec(sql)?.[1] ?? '';
-  return sql.replace(/VALUES \(.*\)/s, `SELECT ${values} WHERE 1 = 0`);
+  return sql.replace(/VALUES \(([^)]*)\)/, 'SELECT $1 WHERE 1 = 0');
 }
 
 function forgets(start: string): (sql: string) => string {
@@ -135,15 +134,24 @@ function forgets(start: string): (sql: string) => string {
 }
 
 function answerEarly(storage: Storage): Storage {
-  const { write } = storage;
-  storage.write = (aggregates, work) =>
+  const { append, write } = storage;
+  storage.write = (aggregates, work, options) =>
     new Promise((resolve, reject) => {
       const early = async (tx: Writer) => {
         const value = await work(tx);
         resolve(value);
         return value;
       };
-      write.call(storage, aggregates, early).catch(reject);
+      write.call(storage, aggregates, early, options).catch(reject);
+    });
+  storage.append = (kind, input) =>
+    new Promise((resolve, reject) => {
+      const apply: typeof kind.apply = (tx, given) => {
+        const output = kind.apply(tx, given);
+        resolve(output);
+        return output;
+      };
+      append.call(storage, { ...kind, apply } as never, input).catch(reject);
     });
   return storage;
 }

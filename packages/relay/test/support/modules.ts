@@ -3,7 +3,7 @@
 import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { pino } from 'pino';
-import { accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
+import { AccountFactsCache, accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
@@ -101,6 +101,7 @@ export function openModules(
       sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
     sessions: new SessionCache({ storage, clock, bus, limits: parts.limits }),
+    knownAccounts: new AccountFactsCache(parts),
     availability: { isCutOff: false, onCutOff: () => new DisposableStack() },
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),

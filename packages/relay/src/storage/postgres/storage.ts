@@ -6,6 +6,7 @@ import type {
   Storage,
   StorageFaults,
   WriteListener,
+  WriteOptions,
   Writer,
 } from '../types.ts';
 import { WriteListeners } from '../write-listeners.ts';
@@ -159,8 +160,10 @@ export class PostgresStorage implements Storage {
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
+    { keepsFacts = false }: WriteOptions = {},
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
+    if (keepsFacts) return this.#writeWith(keys, work);
     return this.#listeners.around(keys, work, (told) => this.#writeWith(keys, told));
   }
 

@@ -8,6 +8,7 @@ import type {
   Storage,
   StorageFaults,
   WriteListener,
+  WriteOptions,
   Writer,
 } from '../types.ts';
 import { WriteListeners } from '../write-listeners.ts';
@@ -235,9 +236,11 @@ export class SqliteStorage implements Storage {
   write<T>(
     aggregates: AggregateKey | readonly AggregateKey[],
     work: (tx: Writer) => Promise<T>,
+    { keepsFacts = false }: WriteOptions = {},
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
     // There is one writer, so writes of all aggregates are serialized already.
+    if (keepsFacts) return this.#writer.write(work);
     return this.#listeners.around(keys, work, (told) => this.#writer.write(told));
   }
 

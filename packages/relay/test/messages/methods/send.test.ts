@@ -454,7 +454,7 @@ describe('changes and failures during a call', () => {
 
   test('a recipient that leaves or comes home meanwhile is served by the queue', async () => {
     const moveBen = (relayId: string) =>
-      relay.context.storage.write('test', (tx) =>
+      relay.context.storage.write(`account:${ben.account}`, (tx) =>
         tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ben.account),
       );
     relay.afterProof = async () => void (await moveBen(`0x${'0'.repeat(40)}`));

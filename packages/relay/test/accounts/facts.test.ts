@@ -1,0 +1,100 @@
+/** What is remembered of accounts, and when it is forgotten (decision 0024). */
+import { beforeEach, describe, expect, test } from 'vitest';
+import { AccountFactsCache } from '../../src/accounts/index.ts';
+import type { KnownAccounts } from '../../src/known-accounts.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
+
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+let known: KnownAccounts;
+
+beforeEach(() => {
+  known = relay.context.knownAccounts;
+});
+
+const write = (account: string, work: () => Promise<void>, keepsFacts = false) =>
+  relay.context.storage.write(`account:${account}`, work, { keepsFacts });
+
+test('facts are read once, and hold until a write of the account', async () => {
+  const facts = await known.find(ann.account);
+  expect([...(facts?.devices.keys() ?? [])]).toEqual(ann.deviceIds());
+  relay.faults.beforeStatement = (sql) => {
+    throw new Error(sql);
+  };
+  expect(await known.find(ann.account)).toBe(facts);
+  delete relay.faults.beforeStatement;
+  await ann.publishState(await ann.state({ devices: ['phone'] }));
+  const after = await known.find(ann.account);
+  expect([...(after?.devices.keys() ?? [])]).toEqual(ann.deviceIds('phone'));
+  expect(after?.stateRevision).toBeGreaterThan(facts?.stateRevision ?? 0);
+});
+
+test('facts follow the profile and the route', async () => {
+  expect((await known.find(ben.account))?.isPublic).toBe(false);
+  await ben.publishProfile({ public_discovery: true });
+  expect((await known.find(ben.account))?.isPublic).toBe(true);
+  const before = await known.find(ben.account);
+  await ben.publishRoute(await ben.route());
+  expect((await known.find(ben.account))?.routeRevision).toBeGreaterThan(
+    before?.routeRevision ?? 0,
+  );
+});
+
+test('an account without a route has no facts', async () => {
+  expect(await known.find('neo:860833102:NdypJGQRuHPYhhpT8cuimLwBVyDhVDsF3k')).toBeUndefined();
+});
+
+describe('while a write of the account runs', () => {
+  test('its facts do not hold, and none are read', async () => {
+    const facts = await known.find(ann.account);
+    if (facts === undefined) throw new Error('no facts');
+    const inside = Promise.withResolvers<unknown>();
+    await write(ann.account, async () => {
+      inside.resolve([known.isCurrent(facts), await known.find(ann.account)]);
+    });
+    expect(await inside.promise).toEqual([false, undefined]);
+    expect(await known.find(ann.account)).toEqual(facts);
+  });
+
+  test('those of others hold', async () => {
+    const facts = await known.find(ben.account);
+    if (facts === undefined) throw new Error('no facts');
+    let held: boolean | undefined;
+    await write(ann.account, async () => {
+      held = known.isCurrent(facts);
+    });
+    expect(held).toBe(true);
+    expect(known.isCurrent(facts)).toBe(true);
+  });
+
+  test('a read that began before it does not put its facts into memory', async () => {
+    const reading = known.find(ann.account);
+    const writing = write(ann.account, async () => {});
+    const facts = await reading;
+    await writing;
+    expect(facts === undefined || known.isCurrent(facts)).toBe(false);
+  });
+
+  test('that keeps facts, they hold', async () => {
+    const facts = await known.find(ann.account);
+    if (facts === undefined) throw new Error('no facts');
+    await write(ann.account, async () => {}, true);
+    expect(known.isCurrent(facts)).toBe(true);
+  });
+});
+
+test('facts over the bound are forgotten, the longest unused first', async () => {
+  const { storage } = relay.context;
+  const one = await known.find(ann.account);
+  const size = [...(one?.devices.values() ?? [])].reduce(
+    (sum, { certificate }) => sum + certificate.length + 512,
+    512,
+  );
+  const small = new AccountFactsCache({ storage, limits: { accountFactsBytes: size } });
+  const facts = await small.find(ann.account);
+  if (facts === undefined) throw new Error('no facts');
+  expect(small.isCurrent(facts)).toBe(true);
+  await small.find(ben.account);
+  expect(small.isCurrent(facts)).toBe(false);
+});
