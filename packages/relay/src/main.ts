@@ -1,41 +1,74 @@
 #!/usr/bin/env node
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
-import { blockCommand } from './commands/block.ts';
-import { checkCommand, doctorCommand } from './commands/check.ts';
-import { clockCommand } from './commands/clock.ts';
-import { configCommand } from './commands/config.ts';
-import { descriptorCommand } from './commands/descriptor.ts';
-import { devCommand } from './commands/dev.ts';
-import { initCommand } from './commands/init.ts';
-import { moveCommand } from './commands/move.ts';
-import { peersCommand } from './commands/peers.ts';
-import { registryCommand } from './commands/registry.ts';
-import { reportsCommand } from './commands/reports.ts';
-import { serveCommand } from './commands/serve.ts';
-import { ConfigError } from './config/index.ts';
+
+/** A verb: its name, what it is for, and the file that completes it. */
+type Verb = readonly [
+  name: string,
+  description: string,
+  load: () => Promise<{ configure(command: Command): void }>,
+];
+
+const verbs: readonly Verb[] = [
+  ['serve', 'run the relay', () => import('./commands/serve.ts')],
+  [
+    'dev',
+    'run several relays of one network in this process, for development',
+    () => import('./commands/dev.ts'),
+  ],
+  ['init', "create the relay's keys", () => import('./commands/init.ts')],
+  ['descriptor', "print the relay's signed descriptor", () => import('./commands/descriptor.ts')],
+  ['move', "move the relay's whole state to another database", () => import('./commands/move.ts')],
+  [
+    'reports',
+    'list reports of posts in channels, the newest last',
+    () => import('./commands/reports.ts'),
+  ],
+  [
+    'peers',
+    'list other relays, their state, and the mail that waits for them',
+    () => import('./commands/peers.ts'),
+  ],
+  [
+    'block',
+    'refuse other relays, and list those that are refused',
+    () => import('./commands/block.ts'),
+  ],
+  [
+    'registry',
+    "this relay's record in the registry, and how to change it",
+    () => import('./commands/registry.ts'),
+  ],
+  ['clock', 'show whether the clock is trusted, or accept it', () => import('./commands/clock.ts')],
+  [
+    'check',
+    'check configuration, folder, keys, database and clock on this machine',
+    () => import('./commands/check.ts'),
+  ],
+  [
+    'doctor',
+    'check the relay on this machine, and as other machines see it',
+    () => import('./commands/doctor.ts'),
+  ],
+  ['config', 'show the configuration', () => import('./commands/config.ts')],
+];
 
 const program = new Command('posthouse')
   .description('A relay of a network in which people own their accounts.')
   // Flags after a command's name belong to that command.
-  .enablePositionalOptions()
-  .addCommand(serveCommand())
-  .addCommand(devCommand())
-  .addCommand(initCommand())
-  .addCommand(descriptorCommand())
-  .addCommand(moveCommand())
-  .addCommand(reportsCommand())
-  .addCommand(peersCommand())
-  .addCommand(blockCommand())
-  .addCommand(registryCommand())
-  .addCommand(clockCommand())
-  .addCommand(checkCommand())
-  .addCommand(doctorCommand())
-  .addCommand(configCommand());
+  .enablePositionalOptions();
+const given = process.argv.slice(2);
 
 try {
+  for (const [name, description, load] of verbs) {
+    const command = new Command(name).description(description);
+    // A verb's file, with all that it imports, is loaded only if the verb is used.
+    if (given.includes(name)) (await load()).configure(command);
+    program.addCommand(command);
+  }
   await program.parseAsync();
 } catch (error) {
+  const { ConfigError } = await import('./config/index.ts');
   if (error instanceof ConfigError) {
     process.stderr.write(`the configuration is invalid:\n${error.message}\n`);
     process.exitCode = 2;

@@ -1,36 +1,91 @@
 /** The command `courier`, as a function: arguments in, exit status out. */
-import { Command, CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import type { CliEnvironment } from './client-session.ts';
-import {
-  keyExportCommand,
-  profileCommand,
-  statusCommand,
-  syncCommand,
-  whoamiCommand,
-} from './commands/account.ts';
-import { channelCommand } from './commands/channels.ts';
-import {
-  acceptCommand,
-  declineCommand,
-  inviteCommand,
-  listContactsCommand,
-  removeContactCommand,
-  renameContactCommand,
-} from './commands/contacts.ts';
-import {
-  approveDeviceCommand,
-  completeDeviceCommand,
-  listDevicesCommand,
-  removeDeviceCommand,
-  renewDeviceCommand,
-  requestDeviceCommand,
-} from './commands/devices.ts';
-import { groupCommand } from './commands/groups.ts';
-import { inboxCommand, sendCommand } from './commands/messages.ts';
-import { moveCommand } from './commands/move.ts';
-import { setupCommand } from './commands/setup.ts';
-import { exitCodes, failureOf } from './exit.ts';
+import { newCommand } from './command-signature.ts';
+import { exitCodes } from './exit.ts';
 import { columns, jsonLine, printable } from './output.ts';
+
+/** A verb: name and parameters, what it is for, and how to load the function that completes it. */
+type Verb = readonly [
+  signature: string,
+  description: string,
+  load: () => Promise<(base: Command, environment: CliEnvironment) => Command>,
+];
+
+const verbs: readonly Verb[] = [
+  [
+    'setup',
+    'create an account on a relay, or add this device to an account',
+    async () => (await import('./commands/setup.ts')).setupCommand,
+  ],
+  [
+    'whoami',
+    'show account, device and home relay of the folder',
+    async () => (await import('./commands/account.ts')).whoamiCommand,
+  ],
+  [
+    'profile [account]',
+    'show a profile, or publish your own',
+    async () => (await import('./commands/account.ts')).profileCommand,
+  ],
+  [
+    'invite',
+    'print an invite; anyone who has it may ask to be a contact',
+    async () => (await import('./commands/contacts.ts')).inviteCommand,
+  ],
+  [
+    'accept <whom>',
+    'accept an invite or a contact request, or ask a public account',
+    async () => (await import('./commands/contacts.ts')).acceptCommand,
+  ],
+  [
+    'decline <account>',
+    'decline a request; the other account is not notified',
+    async () => (await import('./commands/contacts.ts')).declineCommand,
+  ],
+  [
+    'contacts',
+    'other accounts',
+    async () => (await import('./commands/contacts.ts')).contactsCommand,
+  ],
+  [
+    'send <to> [text...]',
+    'send a message; without text, standard input is sent',
+    async () => (await import('./commands/messages.ts')).sendCommand,
+  ],
+  [
+    'inbox',
+    'catch up and show messages',
+    async () => (await import('./commands/messages.ts')).inboxCommand,
+  ],
+  [
+    'group',
+    'groups, their members and messages',
+    async () => (await import('./commands/groups.ts')).groupCommand,
+  ],
+  [
+    'channel',
+    'public channels: following and publishing',
+    async () => (await import('./commands/channels.ts')).channelCommand,
+  ],
+  [
+    'devices',
+    'the devices of the account',
+    async () => (await import('./commands/devices.ts')).devicesCommand,
+  ],
+  [
+    'status',
+    'show what this device has read, and what waits to be sent',
+    async () => (await import('./commands/account.ts')).statusCommand,
+  ],
+  ['sync', 'catch up once', async () => (await import('./commands/account.ts')).syncCommand],
+  [
+    'move',
+    'move the account to another home relay',
+    async () => (await import('./commands/move.ts')).moveCommand,
+  ],
+  ['key', 'the account key', async () => (await import('./commands/account.ts')).keyCommand],
+];
 
 const help = `
 Begin with:
@@ -46,51 +101,18 @@ Exit status:
 ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, meaning])).join('\n')}
 `;
 
-/** Builds the whole command line, ready to parse. */
-function courier(environment: CliEnvironment): Command {
-  const group = (name: string, description: string, commands: readonly Command[]) => {
-    const command = new Command(name).description(description);
-    for (const [index, item] of commands.entries()) {
-      command.addCommand(item, { isDefault: index === 0 });
-    }
-    return command;
-  };
-  const root = new Command('courier')
-    .description('Messages between accounts that belong to their owners.')
-    .addHelpText('after', help)
-    .addCommand(setupCommand(environment))
-    .addCommand(whoamiCommand(environment))
-    .addCommand(profileCommand(environment))
-    .addCommand(inviteCommand(environment))
-    .addCommand(acceptCommand(environment))
-    .addCommand(declineCommand(environment))
-    .addCommand(
-      group('contacts', 'other accounts', [
-        listContactsCommand(environment),
-        renameContactCommand(environment),
-        removeContactCommand(environment),
-      ]),
-    )
-    .addCommand(sendCommand(environment))
-    .addCommand(inboxCommand(environment))
-    .addCommand(groupCommand(environment))
-    .addCommand(channelCommand(environment))
-    .addCommand(
-      group('devices', 'the devices of the account', [
-        listDevicesCommand(environment),
-        requestDeviceCommand(environment),
-        approveDeviceCommand(environment),
-        completeDeviceCommand(environment),
-        renewDeviceCommand(environment),
-        removeDeviceCommand(environment),
-      ]),
-    )
-    .addCommand(statusCommand(environment))
-    .addCommand(syncCommand(environment))
-    .addCommand(moveCommand(environment))
-    .addCommand(
-      new Command('key').description('the account key').addCommand(keyExportCommand(environment)),
-    );
+/**
+ * Builds the command line, ready to parse. The file of a verb, with all that it imports, is loaded only
+ * if the arguments name the verb.
+ */
+async function courier(args: readonly string[], environment: CliEnvironment): Promise<Command> {
+  const root = newCommand('courier', 'Messages between accounts that belong to their owners.');
+  root.addHelpText('after', help);
+  for (const [signature, description, load] of verbs) {
+    const command = newCommand(signature, description);
+    if (args.includes(command.name())) (await load())(command, environment);
+    root.addCommand(command);
+  }
   configure(root, environment);
   return root;
 }
@@ -114,13 +136,15 @@ export async function runCourier(
   environment: CliEnvironment,
 ): Promise<number> {
   try {
-    await courier(environment).parseAsync([...args], { from: 'user' });
+    const command = await courier(args, environment);
+    await command.parseAsync([...args], { from: 'user' });
     return exitCodes.ok.code;
   } catch (error) {
     if (error instanceof CommanderError) {
       return error.exitCode === 0 ? exitCodes.ok.code : exitCodes.usage.code;
     }
     if (environment.signal.aborted) return exitCodes.interrupted.code;
+    const { failureOf } = await import('./failure.ts');
     const { exit, ...failure } = failureOf(error);
     const isJson = args.includes('--json');
     const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;

@@ -10,7 +10,13 @@ import {
 } from '../federation/index.ts';
 import { relayBlocked, relayUnblocked } from '../observability/events.ts';
 import { createLog } from '../observability/log.ts';
-import { command, configAndFlags, relayOf, withStorage } from './storage-command.ts';
+import {
+  asksStorage,
+  configAndFlags,
+  relayOf,
+  subcommand,
+  withStorage,
+} from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
 
 const help = `
@@ -35,34 +41,32 @@ interface OwnFlags {
 /** What can be blocked. */
 const kinds = ['relay'] as const;
 
-/** Creates `posthouse block`. */
-export function blockCommand(): Command {
-  return (
-    command('block', 'refuse other relays, and list those that are refused')
-      // Flags after a verb belong to it.
-      .enablePositionalOptions()
-      .addHelpText('after', help)
-      .action((_, of: Command) => of.help({ error: true }))
-      .addCommand(
-        aboutOne('add', 'block a relay')
-          .option('--reason <text>', 'why, for `block list`')
-          .action((_kind, relayId, _, of) => add(relayId, of)),
-      )
-      .addCommand(
-        command('list', 'list what is blocked, the newest last')
-          .option('--json', 'print one JSON object per line')
-          .action((_, of) => list(of)),
-      )
-      .addCommand(
-        aboutOne('remove', 'end the block of a relay').action((_kind, relayId, _, of) =>
-          remove(relayId, of),
-        ),
-      )
-  );
+/** Completes `posthouse block`. */
+export function configure(command: Command): void {
+  asksStorage(command)
+    // Flags after a verb belong to it.
+    .enablePositionalOptions()
+    .addHelpText('after', help)
+    .action((_, of: Command) => of.help({ error: true }))
+    .addCommand(
+      aboutOne('add', 'block a relay')
+        .option('--reason <text>', 'why, for `block list`')
+        .action((_kind, relayId, _, of) => add(relayId, of)),
+    )
+    .addCommand(
+      subcommand('list', 'list what is blocked, the newest last')
+        .option('--json', 'print one JSON object per line')
+        .action((_, of) => list(of)),
+    )
+    .addCommand(
+      aboutOne('remove', 'end the block of a relay').action((_kind, relayId, _, of) =>
+        remove(relayId, of),
+      ),
+    );
 }
 
 function aboutOne(name: string, description: string): Command {
-  return command(name, description)
+  return subcommand(name, description)
     .addArgument(new Argument('<kind>', 'what it is').choices(kinds))
     .argument('<id>', 'relay ID', relayOf);
 }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { systemClock } from '../clock.ts';
 import { putClockMark, readClockMark } from '../storage/clock-mark.ts';
-import { command, configAndFlags, withStorage } from './storage-command.ts';
+import { asksStorage, configAndFlags, subcommand, withStorage } from './storage-command.ts';
 import { instant, print } from './terminal-output.ts';
 
 const help = `
@@ -19,14 +19,14 @@ Examples:
   posthouse clock show --config relay.json
   posthouse clock accept --config relay.json`;
 
-/** Creates `posthouse clock`. */
-export function clockCommand(): Command {
-  return command('clock', 'show whether the clock is trusted, or accept it')
+/** Completes `posthouse clock`. */
+export function configure(command: Command): void {
+  asksStorage(command)
     .enablePositionalOptions()
     .addHelpText('after', help)
     .action((_, of: Command) => of.help({ error: true }))
-    .addCommand(command('show', 'print the clock and the last mark').action((_, of) => show(of)))
-    .addCommand(command('accept', 'end the pause of deleting').action((_, of) => accept(of)));
+    .addCommand(subcommand('show', 'print the clock and the last mark').action((_, of) => show(of)))
+    .addCommand(subcommand('accept', 'end the pause of deleting').action((_, of) => accept(of)));
 }
 
 async function show(of: Command): Promise<void> {

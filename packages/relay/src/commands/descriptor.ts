@@ -1,4 +1,4 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { configuredDescriptor } from '../about/configured-descriptor.ts';
 import { systemClock } from '../clock.ts';
 import { listenAddress, publicAddresses } from '../config/addresses.ts';
@@ -6,11 +6,9 @@ import { relayIdentity } from '../keys/identity.ts';
 import { loadKeys } from '../keys/keys.ts';
 import { configFrom, type Flags, networkOf, withConfig } from './config-flags.ts';
 
-/** Makes `posthouse descriptor`. */
-export function descriptorCommand(): Command {
-  return withConfig(new Command('descriptor'))
-    .description("print the relay's signed descriptor")
-    .action(printDescriptor);
+/** Completes `posthouse descriptor`. */
+export function configure(command: Command): void {
+  withConfig(command).action(printDescriptor);
 }
 
 async function printDescriptor(options: Flags): Promise<void> {

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { DevNetwork, maxDevRelays } from '../dev/dev-network.ts';
 import type { DevRelay } from '../dev/dev-relay.ts';
 import { createLog, type LogLevel } from '../observability/log.ts';
@@ -38,10 +38,9 @@ Examples:
   posthouse dev
   posthouse dev --relays 2 --data .posthouse-network`;
 
-/** Creates `posthouse dev`. */
-export function devCommand(): Command {
-  return new Command('dev')
-    .description('run several relays of one network in this process, for development')
+/** Completes `posthouse dev`. */
+export function configure(command: Command): void {
+  command
     .option('--relays <number>', `how many, 1 to ${maxDevRelays}`, relaysOf, 3)
     .option('--data <folder>', 'folder of the network; by default a temporary one')
     .option('--service <word>', 'service word of the network')

@@ -1,12 +1,12 @@
 import { nodeRandom } from '@posthouse/protocol/node';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { relayIdentity } from '../keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from '../keys/keys.ts';
 import { configFrom, type Flags, networkOf, withConfig } from './config-flags.ts';
 
-/** Makes `posthouse init`. */
-export function initCommand(): Command {
-  return withConfig(new Command('init')).description("create the relay's keys").action(init);
+/** Completes `posthouse init`. */
+export function configure(command: Command): void {
+  withConfig(command).action(init);
 }
 
 async function init(options: Flags): Promise<void> {

@@ -1,5 +1,5 @@
 /** `posthouse move`: arguments and output; storage/move/ does the work. */
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { relayMigrations } from '../modules.ts';
 import {
   abandonMove,
@@ -42,10 +42,9 @@ Examples:
   posthouse move --from sqlite:/var/lib/posthouse --to postgres://relay@db.example/relay
   posthouse move --from postgres://relay@db.example/relay --to sqlite:/var/lib/posthouse --replace`;
 
-/** Creates `posthouse move`. */
-export function moveCommand(): Command {
-  return new Command('move')
-    .description("move the relay's whole state to another database")
+/** Completes `posthouse move`. */
+export function configure(command: Command): void {
+  command
     .requiredOption('--from <database>', 'the current database')
     .option('--to <database>', 'the new database, which must be empty')
     .option('--replace', 'empty the target first, if it is the old copy of an earlier move')

@@ -11,7 +11,13 @@ import {
 } from '../federation/index.ts';
 import { readWaitingMail } from '../messages/index.ts';
 import { type PeerFacts, peerTable, peerViews, unlocatedNote, wireOfPeer } from './peers-view.ts';
-import { command, configAndFlags, relayOf, withStorage } from './storage-command.ts';
+import {
+  asksStorage,
+  configAndFlags,
+  relayOf,
+  subcommand,
+  withStorage,
+} from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
 
 const help = `
@@ -38,21 +44,19 @@ interface OwnFlags {
   readonly json?: boolean;
 }
 
-/** Creates `posthouse peers`. */
-export function peersCommand(): Command {
-  return (
-    command('peers', 'list other relays, their state, and the mail that waits for them')
-      // Flags after `retry` belong to `retry`.
-      .enablePositionalOptions()
-      .option('--json', 'print one JSON object per line')
-      .addHelpText('after', help)
-      .action((_, of) => list(of))
-      .addCommand(
-        command('retry', 'try a failing relay again now, not at its next try')
-          .argument('<relay>', 'relay ID', relayOf)
-          .action((relayId, _, of) => retry(relayId, of)),
-      )
-  );
+/** Completes `posthouse peers`. */
+export function configure(command: Command): void {
+  asksStorage(command)
+    // Flags after `retry` belong to `retry`.
+    .enablePositionalOptions()
+    .option('--json', 'print one JSON object per line')
+    .addHelpText('after', help)
+    .action((_, of) => list(of))
+    .addCommand(
+      subcommand('retry', 'try a failing relay again now, not at its next try')
+        .argument('<relay>', 'relay ID', relayOf)
+        .action((relayId, _, of) => retry(relayId, of)),
+    );
 }
 
 async function list(of: Command): Promise<void> {

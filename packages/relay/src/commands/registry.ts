@@ -24,7 +24,7 @@ import { loadKeys } from '../keys/keys.ts';
 import { createLog } from '../observability/log.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { configFrom, type Flags, networkOf } from './config-flags.ts';
-import { command } from './storage-command.ts';
+import { asksStorage, subcommand } from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
 
 const help = `
@@ -44,28 +44,26 @@ Examples:
 const tasks = ['register', 'update-endpoint', 'enable', 'disable'] as const;
 type Task = (typeof tasks)[number];
 
-/** Creates `posthouse registry`. */
-export function registryCommand(): Command {
-  return (
-    command('registry', "this relay's record in the registry, and how to change it")
-      // Flags after a verb belong to it.
-      .enablePositionalOptions()
-      .addHelpText('after', help)
-      .action((_, of: Command) => of.help({ error: true }))
-      .addCommand(
-        command(
-          'invocation',
-          'print the JSON-RPC request of a change, to simulate and sign elsewhere',
-        )
-          .addArgument(new Argument('<task>', 'what changes').choices(tasks))
-          .action((task: Task, _, of) => invocation(task, of)),
+/** Completes `posthouse registry`. */
+export function configure(command: Command): void {
+  asksStorage(command)
+    // Flags after a verb belong to it.
+    .enablePositionalOptions()
+    .addHelpText('after', help)
+    .action((_, of: Command) => of.help({ error: true }))
+    .addCommand(
+      subcommand(
+        'invocation',
+        'print the JSON-RPC request of a change, to simulate and sign elsewhere',
       )
-      .addCommand(
-        command('check', "read this relay's record back, and say what to do")
-          .option('--json', 'print one JSON object for each node or file')
-          .action((_, of) => check(of)),
-      )
-  );
+        .addArgument(new Argument('<task>', 'what changes').choices(tasks))
+        .action((task: Task, _, of) => invocation(task, of)),
+    )
+    .addCommand(
+      subcommand('check', "read this relay's record back, and say what to do")
+        .option('--json', 'print one JSON object for each node or file')
+        .action((_, of) => check(of)),
+    );
 }
 
 interface Own {

@@ -1,7 +1,7 @@
 /** Arguments and flags of the commands about posts and reports. */
 import { AccountId, ChannelId, TargetSequence, type TSchema, Type } from '@posthouse/protocol';
 import type { Command } from 'commander';
-import { argument, command, configAndFlags } from './storage-command.ts';
+import { argument, configAndFlags, subcommand } from './storage-command.ts';
 
 /** Default of --limit. */
 export const defaultLimit = 50;
@@ -12,7 +12,7 @@ export const limitMeaning = `how many to show, the newest; default ${defaultLimi
 
 /** Creates a command about one post. */
 export function aboutPost(name: string, description: string): Command {
-  return command(name, description)
+  return subcommand(name, description)
     .argument('<channel>', 'ID of the channel, chan_…', channelOf)
     .argument('<sequence>', 'sequence of the post', sequenceOf);
 }

@@ -20,7 +20,7 @@ import {
   wireOf,
   wireOfPost,
 } from './reports-view.ts';
-import { command, withStorage } from './storage-command.ts';
+import { asksStorage, withStorage } from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
 import { restoreCommand, withheldCommand, withholdCommand } from './withhold.ts';
 
@@ -37,32 +37,30 @@ Examples:
   posthouse reports show chan_0NM6hMaxkR3u59ygBrOYew 17 --config relay.json
   posthouse reports dismiss chan_0NM6hMaxkR3u59ygBrOYew 17 --config relay.json`;
 
-/** Creates `posthouse reports`. */
-export function reportsCommand(): Command {
-  return (
-    command('reports', 'list reports of posts in channels, the newest last')
-      // Flags after `show` belong to `show`.
-      .enablePositionalOptions()
-      .option('--channel <id>', 'only reports of this channel', channelOf)
-      .option('--limit <number>', limitMeaning, limitOf)
-      .option('--json', 'print one JSON object per line')
-      .addHelpText('after', help)
-      .action((_, of) => list(of))
-      .addCommand(
-        aboutPost('show', 'show the current state of a post, and the reports about it')
-          .option('--limit <number>', limitMeaning, limitOf)
-          .option('--json', 'print one JSON object')
-          .action((channel, sequence, _, of) => show({ channelId: channel, sequence }, of)),
-      )
-      .addCommand(
-        aboutPost('dismiss', 'remove the reports about a post')
-          .option('--account <id>', 'only the reports of this account', accountOf)
-          .action((channel, sequence, _, of) => dismiss({ channelId: channel, sequence }, of)),
-      )
-      .addCommand(withholdCommand())
-      .addCommand(restoreCommand())
-      .addCommand(withheldCommand())
-  );
+/** Completes `posthouse reports`. */
+export function configure(command: Command): void {
+  asksStorage(command)
+    // Flags after `show` belong to `show`.
+    .enablePositionalOptions()
+    .option('--channel <id>', 'only reports of this channel', channelOf)
+    .option('--limit <number>', limitMeaning, limitOf)
+    .option('--json', 'print one JSON object per line')
+    .addHelpText('after', help)
+    .action((_, of) => list(of))
+    .addCommand(
+      aboutPost('show', 'show the current state of a post, and the reports about it')
+        .option('--limit <number>', limitMeaning, limitOf)
+        .option('--json', 'print one JSON object')
+        .action((channel, sequence, _, of) => show({ channelId: channel, sequence }, of)),
+    )
+    .addCommand(
+      aboutPost('dismiss', 'remove the reports about a post')
+        .option('--account <id>', 'only the reports of this account', accountOf)
+        .action((channel, sequence, _, of) => dismiss({ channelId: channel, sequence }, of)),
+    )
+    .addCommand(withholdCommand())
+    .addCommand(restoreCommand())
+    .addCommand(withheldCommand());
 }
 
 async function list(of: Command): Promise<void> {

@@ -1,11 +1,11 @@
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 import { readyLine } from './ready-line.ts';
 
-/** Makes `posthouse serve`. */
-export function serveCommand(): Command {
-  return withConfig(new Command('serve')).description('run the relay').action(serve);
+/** Completes `posthouse serve`. */
+export function configure(command: Command): void {
+  withConfig(command).action(serve);
 }
 
 /** Runs until SIGTERM or SIGINT; the process then ends by itself. */

@@ -7,11 +7,14 @@ import { openAlongside } from '../storage/open.ts';
 import type { Storage } from '../storage/types.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 
-/** Creates a command that exits with 2 for wrong arguments. */
-export function command(name: string, description: string): Command {
-  return withConfig(new Command(name).description(description)).exitOverride((error) =>
-    process.exit(error.exitCode === 0 ? 0 : 2),
-  );
+/** Gives a command the flags of the configuration; it exits with 2 for wrong arguments. */
+export function asksStorage(command: Command): Command {
+  return withConfig(command).exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
+}
+
+/** Creates a verb of such a command. */
+export function subcommand(name: string, description: string): Command {
+  return asksStorage(new Command(name).description(description));
 }
 
 /** Returns an argument if it is valid; otherwise commander reports what was expected. */

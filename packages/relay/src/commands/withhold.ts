@@ -21,7 +21,7 @@ import {
   type PostAddress,
 } from './reports-arguments.ts';
 import { postLines, postName } from './reports-view.ts';
-import { command, withStorage } from './storage-command.ts';
+import { subcommand, withStorage } from './storage-command.ts';
 import { instant, note, print } from './terminal-output.ts';
 
 const withholdHelp = `
@@ -47,7 +47,7 @@ export function restoreCommand(): Command {
 
 /** Creates `posthouse reports withheld`. */
 export function withheldCommand(): Command {
-  return command('withheld', 'list withheld posts, the newest last')
+  return subcommand('withheld', 'list withheld posts, the newest last')
     .option('--limit <number>', limitMeaning, limitOf)
     .option('--json', 'print one JSON object per line')
     .action((_, of) => list(of));

@@ -9,7 +9,6 @@ import {
   noticesDropped,
 } from '../observability/events.ts';
 import { MemoryBus } from './memory-bus.ts';
-import { NatsBus } from './nats-bus.ts';
 
 /** Opens the bus that the configuration names: NATS between processes, or memory for one process. */
 export async function openBus(
@@ -28,6 +27,8 @@ export async function openBus(
 ): Promise<Bus> {
   const failed = (error: unknown) => noticeFailed(observed, error);
   if (nats === '') return new MemoryBus(failed);
+  // Loaded here: a relay of one process never needs it.
+  const { NatsBus } = await import('./nats-bus.ts');
   return parts.use(
     await NatsBus.start({
       url: nats,

@@ -2,7 +2,7 @@ import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
 import { checkInService } from './move/mark.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
-import { openPostgres } from './postgres/storage.ts';
+import type { PostgresOptions } from './postgres/storage.ts';
 import type { SqliteObserver } from './sqlite/failures.ts';
 import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
@@ -26,6 +26,12 @@ export async function openStorage(
     lockMode: bus.nats === '' ? 'alone' : 'together',
     ...parts,
   });
+}
+
+/** Loads the client of PostgreSQL, which a relay on SQLite never needs, and opens the database. */
+async function openPostgres(options: PostgresOptions): Promise<Storage> {
+  const postgres = await import('./postgres/storage.ts');
+  return await postgres.openPostgres(options);
 }
 
 /** Connections of a command to PostgreSQL: it runs one transaction at a time. */

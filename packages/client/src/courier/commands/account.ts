@@ -11,10 +11,10 @@ import { statusShape } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
 import { columns, localTime, oneLine } from '../output.ts';
 import type { GlobalOptions } from '../settings.ts';
-import { baseCommand, onAccount, onAction } from './context.ts';
+import { onAccount, onAction, subcommand, withOptions, withVerbs } from './context.ts';
 
-export function whoamiCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('whoami', 'show account, device and home relay of the folder');
+export function whoamiCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base);
   return onAccount(command, environment, async ({ account, out }) => {
     const { homeRelay } = await account.status();
     out.result(
@@ -35,11 +35,8 @@ export function whoamiCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function statusCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'status',
-    'show what this device has read, and what waits to be sent',
-  );
+export function statusCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base);
   return onAccount(command, environment, async ({ account, out }) => {
     const status = await account.status();
     const move = await account.home.unfinishedMove();
@@ -57,8 +54,8 @@ export function statusCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function syncCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('sync', 'catch up once').option(
+export function syncCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base).option(
     '--all-relays',
     'also read the timelines that former home relays still hold',
   );
@@ -83,8 +80,8 @@ interface ProfileOptions extends GlobalOptions {
   readonly public?: boolean;
 }
 
-export function profileCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('profile [account]', 'show a profile, or publish your own')
+export function profileCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base)
     .option('--nickname <name>', 'publish this name')
     .option('--bio <text>', 'publish this text')
     .option('--public', 'let anyone who knows the account ask to become a contact')
@@ -131,9 +128,14 @@ function withText<N extends string>(name: N, text: string | undefined): { [K in 
   return (text === undefined || text === '' ? {} : { [name]: text }) as { [K in N]?: string };
 }
 
+/** Adds its verb to `courier key`. */
+export function keyCommand(base: Command, environment: CliEnvironment): Command {
+  return withVerbs(base, [keyExportCommand(environment)]);
+}
+
 /** The one command that prints a secret. */
-export function keyExportCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('export', 'print the account key stored in the folder: a secret');
+function keyExportCommand(environment: CliEnvironment): Command {
+  const command = subcommand('export', 'print the account key stored in the folder: a secret');
   return onAction(command, environment, async ({ options, out, folder }) => {
     settingsInForce(options, environment.env);
     await using store = SqliteStore.open(join(folder, 'store.sqlite'));

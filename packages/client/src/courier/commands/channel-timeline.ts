@@ -18,7 +18,7 @@ import { UsageError } from '../exit.ts';
 import { eventShape } from '../json-shapes.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand } from './context.ts';
 import { catchUp, positiveNumber } from './group-timeline.ts';
 import { wholeNumber } from './messages.ts';
 
@@ -50,7 +50,7 @@ async function noteIfEnqueued<T>(
 }
 
 function postCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'post <channel> [text...]',
     'publish a post; without text, standard input is published',
   ).option('--markdown', 'the text is CommonMark');
@@ -73,7 +73,7 @@ function postCommand(environment: CliEnvironment): Command {
 }
 
 function editCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'edit <channel> <sequence> [text...]',
     'replace the text of a post; without text, standard input is used',
   )
@@ -103,7 +103,7 @@ function editCommand(environment: CliEnvironment): Command {
 }
 
 function deleteCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('delete <channel> <sequence>', 'delete a post for good').option(
+  const command = subcommand('delete <channel> <sequence>', 'delete a post for good').option(
     '--reason <text>',
     'public reason',
   );
@@ -123,7 +123,7 @@ function deleteCommand(environment: CliEnvironment): Command {
 }
 
 function reportCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'report <channel> <sequence> <reason...>',
     "report a post to the host's operator only",
   );
@@ -144,7 +144,7 @@ interface ReadOptions {
 }
 
 function readCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'read <channel>',
     'catch up and show the timeline; by a link, of any channel',
   )
@@ -241,10 +241,11 @@ async function readFollowed(
 }
 
 function watchCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'watch <channel>',
-    'catch up, and show entries as they arrive',
-  ).option('--limit <number>', 'number of stored entries shown first', '10');
+  const command = subcommand('watch <channel>', 'catch up, and show entries as they arrive').option(
+    '--limit <number>',
+    'number of stored entries shown first',
+    '10',
+  );
   return onAccount<{ limit: string }>(command, environment, async (session, { options, args }) => {
     const { account, out, signal } = session;
     const last = positiveNumber('--limit', options.limit);

@@ -1,5 +1,5 @@
 /** `courier channel …`: channels, their properties and moderators, and following. */
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Channel } from '../../api/channels.ts';
 import { addressOf, channelOf, channelShape } from '../channel-output.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
@@ -7,13 +7,12 @@ import { UsageError } from '../exit.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { columns, oneLine } from '../output.ts';
 import { channelTimelineCommands } from './channel-timeline.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand, withVerbs } from './context.ts';
 import { catchUp } from './group-timeline.ts';
 
-/** Returns `courier channel` with all its commands. */
-export function channelCommand(environment: CliEnvironment): Command {
-  const command = new Command('channel').description('public channels: following and publishing');
-  const commands = [
+/** Adds all its verbs to `courier channel`. */
+export function channelCommand(base: Command, environment: CliEnvironment): Command {
+  const verbs = [
     listCommand,
     showCommand,
     createCommand,
@@ -22,15 +21,14 @@ export function channelCommand(environment: CliEnvironment): Command {
     followCommand,
     unfollowCommand,
   ];
-  for (const [index, make] of commands.entries()) {
-    command.addCommand(make(environment), { isDefault: index === 0 });
-  }
-  for (const item of channelTimelineCommands(environment)) command.addCommand(item);
-  return command;
+  return withVerbs(base, [
+    ...verbs.map((make) => make(environment)),
+    ...channelTimelineCommands(environment),
+  ]);
 }
 
 function listCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('list', 'catch up and show the channels you follow or own');
+  const command = subcommand('list', 'catch up and show the channels you follow or own');
   return onAccount(command, environment, async (session) => {
     await catchUp(session);
     const { account, out } = session;
@@ -74,7 +72,7 @@ async function showChannel({ account, out }: AccountSession, id: string): Promis
 }
 
 function showCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('show <channel>', 'catch up and show one channel');
+  const command = subcommand('show <channel>', 'catch up and show one channel');
   return onAccount(command, environment, async (session, { args }) => {
     await catchUp(session);
     const { id } = await channelOf(session.account, args[0] ?? '');
@@ -89,7 +87,7 @@ interface CreateOptions {
 }
 
 function createCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('create <name...>', 'create a channel')
+  const command = subcommand('create <name...>', 'create a channel')
     .option('--description <text>', 'what it is about')
     .option('--moderator <account...>', 'account that may write in it, in addition to you')
     .option('--relay <id>', 'host (default: the home relay); it cannot be changed later');
@@ -122,7 +120,7 @@ interface UpdateOptions {
 }
 
 function updateCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('update <channel>', 'change name, description or moderators')
+  const command = subcommand('update <channel>', 'change name, description or moderators')
     .option('--name <text>', 'the new name')
     .option('--description <text>', 'what it is about')
     .option('--no-description', 'remove the description')
@@ -151,7 +149,7 @@ function updateCommand(environment: CliEnvironment): Command {
 }
 
 function closeCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('close <channel>', 'close your own channel for good');
+  const command = subcommand('close <channel>', 'close your own channel for good');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await channelOf(account, args[0] ?? '');
     const channel = await account.channels.close(id, { signal });
@@ -165,7 +163,7 @@ interface FollowOptions {
 }
 
 function followCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('follow <channel>', 'follow a channel, by its link or its ID')
+  const command = subcommand('follow <channel>', 'follow a channel, by its link or its ID')
     .option('--relay <id>', 'host of an ID (default: the home relay)')
     .option('--from-creation', 'read the whole timeline instead of the latest page onward');
   return onAccount<FollowOptions>(command, environment, async (session, { options, args }) => {
@@ -178,7 +176,7 @@ function followCommand(environment: CliEnvironment): Command {
 }
 
 function unfollowCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'unfollow <channel>',
     'stop reading a channel and remove what was read',
   );

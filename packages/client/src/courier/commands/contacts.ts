@@ -6,15 +6,12 @@ import { UsageError } from '../exit.ts';
 import { contactShape, contactState } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
 import { columns, oneLine, printable, quoted } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand, withOptions, withVerbs } from './context.ts';
 
 const secondsPerDay = 86_400;
 
-export function inviteCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'invite',
-    'print an invite; anyone who has it may ask to be a contact',
-  ).option('--days <number>', 'days until it expires', '7');
+export function inviteCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base).option('--days <number>', 'days until it expires', '7');
   return onAccount<{ days: string }>(command, environment, async ({ account, out }, context) => {
     const days = Number(context.options.days);
     if (!(days > 0 && days <= 36_500)) {
@@ -26,11 +23,8 @@ export function inviteCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function acceptCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'accept <whom>',
-    'accept an invite or a contact request, or ask a public account',
-  )
+export function acceptCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base)
     .option('--note <text>', 'a line for the other account')
     .option('--as <name>', 'local name of the contact');
   return onAccount<{ note?: string; as?: string }>(
@@ -55,11 +49,8 @@ export function acceptCommand(environment: CliEnvironment): Command {
   );
 }
 
-export function declineCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'decline <account>',
-    'decline a request; the other account is not notified',
-  );
+export function declineCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base);
   return onAccount(command, environment, async ({ account, out }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.decline(id);
@@ -67,11 +58,17 @@ export function declineCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function listContactsCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'list',
-    'catch up and show contacts, and requests in both directions',
+/** Adds all its verbs to `courier contacts`. */
+export function contactsCommand(base: Command, environment: CliEnvironment): Command {
+  const verbs = [listCommand, renameCommand, removeCommand];
+  return withVerbs(
+    base,
+    verbs.map((make) => make(environment)),
   );
+}
+
+function listCommand(environment: CliEnvironment): Command {
+  const command = subcommand('list', 'catch up and show contacts, and requests in both directions');
   return onAccount(command, environment, async ({ account, out, signal }) => {
     await account.sync({ signal }).catch((error: unknown) => {
       if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
@@ -94,8 +91,8 @@ export function listContactsCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function removeContactCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('remove <account>', 'remove a contact');
+function removeCommand(environment: CliEnvironment): Command {
+  const command = subcommand('remove <account>', 'remove a contact');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.remove(id);
@@ -106,8 +103,8 @@ export function removeContactCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function renameContactCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('rename <account> <name>', 'give a contact a local name');
+function renameCommand(environment: CliEnvironment): Command {
+  const command = subcommand('rename <account> <name>', 'give a contact a local name');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', alias = ''] = args;
     const id = await accountOf(account, name);

@@ -1,5 +1,5 @@
 /** Declares a command of `courier`: its options, and the session that its action gets. */
-import { Command, Option } from 'commander';
+import { type Command, Option } from 'commander';
 import {
   type AccountSession,
   type CliEnvironment,
@@ -7,14 +7,25 @@ import {
   settingsInForce,
   withClient,
 } from '../client-session.ts';
+import { newCommand } from '../command-signature.ts';
 import { createOutput, type Output } from '../output.ts';
 import { dataFolder, type GlobalOptions } from '../settings.ts';
 
-/** Makes a command with the options that all commands have. @param signature name and parameters */
-export function baseCommand(signature: string, description: string): Command {
-  const [name, ...parameters] = signature.split(' ');
-  const command = new Command(name).description(description);
-  for (const parameter of parameters) command.argument(parameter);
+/** Creates a verb of a command, with the options that all have. @param signature name and parameters */
+export function subcommand(signature: string, description: string): Command {
+  return withOptions(newCommand(signature, description));
+}
+
+/** Adds several verbs to a command; the first one runs if none is given. */
+export function withVerbs(command: Command, verbs: readonly Command[]): Command {
+  for (const [index, verb] of verbs.entries()) {
+    command.addCommand(verb, { isDefault: index === 0 });
+  }
+  return command;
+}
+
+/** Adds the options that all commands have. */
+export function withOptions(command: Command): Command {
   return command
     .option('--data <folder>', 'folder of the account (default: COURIER_HOME, or ~/.courier)')
     .option('--json', 'write JSON for programs')

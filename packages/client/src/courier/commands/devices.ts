@@ -17,7 +17,7 @@ import {
   writePrivate,
   writeSettings,
 } from '../settings.ts';
-import { baseCommand, onAccount, onAction } from './context.ts';
+import { onAccount, onAction, subcommand, withVerbs } from './context.ts';
 
 const walletOptions = (command: Command) =>
   command
@@ -26,8 +26,24 @@ const walletOptions = (command: Command) =>
 
 type KeyOptions = WalletOptions & GlobalOptions;
 
-export function listDevicesCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('list', 'the devices of the account');
+/** Adds all its verbs to `courier devices`. */
+export function devicesCommand(base: Command, environment: CliEnvironment): Command {
+  const verbs = [
+    listCommand,
+    requestCommand,
+    approveCommand,
+    completeCommand,
+    renewCommand,
+    removeCommand,
+  ];
+  return withVerbs(
+    base,
+    verbs.map((make) => make(environment)),
+  );
+}
+
+function listCommand(environment: CliEnvironment): Command {
+  const command = subcommand('list', 'the devices of the account');
   return onAccount(command, environment, async ({ account, out, signal }) => {
     const devices = await account.devices.list({ signal });
     out.result({ devices: devices.map(deviceShape) }, () =>
@@ -49,8 +65,8 @@ interface RequestOptions extends GlobalOptions {
 }
 
 /** Runs on the new device: writes settings and keys to its folder; `complete` adds the account. */
-export function requestDeviceCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('request', 'on a new device: make a request to join an account')
+function requestCommand(environment: CliEnvironment): Command {
+  const command = subcommand('request', 'on a new device: make a request to join an account')
     .requiredOption('--account-key <public key>', 'as `courier whoami` prints it')
     .option('--out <file>', 'write the request there instead of printing it');
   return onAction<RequestOptions>(command, environment, async ({ options, out, folder }) => {
@@ -78,9 +94,9 @@ function newSettings(folder: string, options: GlobalOptions): Settings {
   return { network: context, service, registry, ...(ca !== undefined && { ca }) };
 }
 
-export function approveDeviceCommand(environment: CliEnvironment): Command {
+function approveCommand(environment: CliEnvironment): Command {
   const command = walletOptions(
-    baseCommand(
+    subcommand(
       'approve <file>',
       'on a device with the account key: approve the request of a new device',
     ),
@@ -110,8 +126,8 @@ export function approveDeviceCommand(environment: CliEnvironment): Command {
   );
 }
 
-export function completeDeviceCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+function completeCommand(environment: CliEnvironment): Command {
+  const command = subcommand(
     'complete <file>',
     'on the new device: read the approval and join',
   ).requiredOption('--account-key <public key>', 'the same key as in the request');
@@ -132,8 +148,8 @@ export function completeDeviceCommand(environment: CliEnvironment): Command {
   });
 }
 
-export function renewDeviceCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(baseCommand('renew', 'extend the validity of this device'));
+function renewCommand(environment: CliEnvironment): Command {
+  const command = walletOptions(subcommand('renew', 'extend the validity of this device'));
   return onAccount<KeyOptions>(
     command,
     environment,
@@ -150,8 +166,8 @@ export function renewDeviceCommand(environment: CliEnvironment): Command {
   );
 }
 
-export function removeDeviceCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(baseCommand('remove <device>', 'remove a device')).option(
+function removeCommand(environment: CliEnvironment): Command {
+  const command = walletOptions(subcommand('remove <device>', 'remove a device')).option(
     '--force',
     'remove it at once, even if contacts could not be notified first',
   );

@@ -6,7 +6,7 @@ import { UsageError } from '../exit.ts';
 import { groupOf, groupShape } from '../group-output.ts';
 import { accountOf, aliasIn, namesOf } from '../names.ts';
 import { columns, localTime } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand } from './context.ts';
 
 interface ChangeContext {
   readonly account: Account;
@@ -41,7 +41,7 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
     signature: string,
     description: string,
     { done, act }: { readonly done: string; readonly act: (act: ChangeContext) => Promise<void> },
-  ) => changeCommand(baseCommand(signature, description), environment, { done, act });
+  ) => changeCommand(subcommand(signature, description), environment, { done, act });
   return [
     applicationsCommand(environment),
     simple('approve <group> <accounts...>', 'admit applicants', {
@@ -99,7 +99,7 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
 }
 
 function applicationsCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('applications <group>', 'show verified applications');
+  const command = subcommand('applications <group>', 'show verified applications');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     await account.groups.sync(id, { signal });
@@ -123,7 +123,7 @@ function applicationsCommand(environment: CliEnvironment): Command {
 }
 
 function rotateCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'rotate <group>',
     'replace the secret, or resume an interrupted replacement',
   )
@@ -138,7 +138,7 @@ function rotateCommand(environment: CliEnvironment): Command {
 }
 
 function recoverCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('recover <group>', 'request a new key if the old one is lost');
+  const command = subcommand('recover <group>', 'request a new key if the old one is lost');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     const expires_at = await account.groups.requestRecovery(id, { signal });
@@ -149,7 +149,7 @@ function recoverCommand(environment: CliEnvironment): Command {
 }
 
 function recoveriesCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('recoveries <group>', 'show, approve or reject requests for new keys')
+  const command = subcommand('recoveries <group>', 'show, approve or reject requests for new keys')
     .option('--approve <account...>', 'approve the requests of these members')
     .option('--reject <account...>', 'reject the requests of these members, or withdraw your own');
   return onAccount<{ approve?: string[]; reject?: string[] }>(

@@ -8,7 +8,7 @@ import { groupEntryLine, groupEntryShape, groupNote, groupOf } from '../group-ou
 import { eventShape } from '../json-shapes.ts';
 import { namesOf } from '../names.ts';
 import { printable, quoted } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand } from './context.ts';
 
 export function timelineCommands(environment: CliEnvironment): Command[] {
   return [sendCommand(environment), readCommand(environment), nicknameCommand(environment)];
@@ -36,7 +36,7 @@ export function positiveNumber(flag: string, text: string): number {
 }
 
 function sendCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'send <group> [text...]',
     'send a message; without text, standard input is sent',
   )
@@ -67,7 +67,7 @@ function sendCommand(environment: CliEnvironment): Command {
 }
 
 function nicknameCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'nickname <group> [name...]',
     'set your nickname in a group; without a name, remove it',
   );
@@ -89,7 +89,7 @@ interface ReadOptions {
 }
 
 function readCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('read <group>', 'catch up and show the timeline')
+  const command = subcommand('read <group>', 'catch up and show the timeline')
     .option('--follow', 'keep running and show entries as they arrive')
     .option('--limit <number>', 'largest number of entries, the latest ones', '50')
     .option('--after <sequence>', 'show only entries after this number');

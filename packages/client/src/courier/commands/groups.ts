@@ -1,23 +1,22 @@
 /** `courier group …`: groups, their properties, invitations, and joining. */
 import type { GroupInvitePolicy } from '@posthouse/protocol';
-import { Command } from 'commander';
+import type { Command } from 'commander';
 import type { Group } from '../../api/groups.ts';
 import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { groupOf, groupShape, memberShape, roleIn } from '../group-output.ts';
 import { accountOf, aliasIn, namesOf } from '../names.ts';
 import { columns, localTime, oneLine, quoted } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, subcommand, withVerbs } from './context.ts';
 import { groupManagementCommands } from './group-members.ts';
 import { catchUp, positiveNumber, timelineCommands } from './group-timeline.ts';
 
 const secondsPerDay = 86_400;
 const policies = ['administrators', 'members_targeted', 'members_shareable'] as const;
 
-/** Returns `courier group` with all its commands. */
-export function groupCommand(environment: CliEnvironment): Command {
-  const command = new Command('group').description('groups, their members and messages');
-  const commands = [
+/** Adds all its verbs to `courier group`. */
+export function groupCommand(base: Command, environment: CliEnvironment): Command {
+  const verbs = [
     listCommand,
     showCommand,
     createCommand,
@@ -30,16 +29,15 @@ export function groupCommand(environment: CliEnvironment): Command {
     forgetCommand,
     membersCommand,
   ];
-  for (const [index, make] of commands.entries()) {
-    command.addCommand(make(environment), { isDefault: index === 0 });
-  }
-  const others = [...timelineCommands(environment), ...groupManagementCommands(environment)];
-  for (const item of others) command.addCommand(item);
-  return command;
+  return withVerbs(base, [
+    ...verbs.map((make) => make(environment)),
+    ...timelineCommands(environment),
+    ...groupManagementCommands(environment),
+  ]);
 }
 
 function listCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('list', 'catch up and show the groups');
+  const command = subcommand('list', 'catch up and show the groups');
   return onAccount(command, environment, async (session) => {
     await catchUp(session);
     const { account, out } = session;
@@ -96,7 +94,7 @@ function groupLines(group: Group, self: string, name: (id: string) => string): s
 }
 
 function showCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('show <group>', 'catch up and show one group');
+  const command = subcommand('show <group>', 'catch up and show one group');
   return onAccount(command, environment, async (session, { args }) => {
     await catchUp(session);
     const { account, out } = session;
@@ -132,7 +130,7 @@ function withProperties(command: Command): Command {
 }
 
 function createCommand(environment: CliEnvironment): Command {
-  const command = withProperties(baseCommand('create <name...>', 'create a group')).option(
+  const command = withProperties(subcommand('create <name...>', 'create a group')).option(
     '--relay <id>',
     'host (default: the home relay); it cannot be changed later',
   );
@@ -150,7 +148,7 @@ function createCommand(environment: CliEnvironment): Command {
 
 function updateCommand(environment: CliEnvironment): Command {
   const command = withProperties(
-    baseCommand('update <group>', 'change name and other properties'),
+    subcommand('update <group>', 'change name and other properties'),
   ).option('--name <text>', 'the new name');
   return onAccount<Properties>(
     command,
@@ -165,7 +163,7 @@ function updateCommand(environment: CliEnvironment): Command {
 }
 
 function inviteCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('invite <group>', 'print an invitation; anyone who has it may apply')
+  const command = subcommand('invite <group>', 'print an invitation; anyone who has it may apply')
     .option('--for <account>', 'for this account only, once')
     .option('--uses <number>', 'largest number of accounts admitted by it')
     .option('--days <number>', 'days until it expires', '7');
@@ -191,7 +189,7 @@ function inviteCommand(environment: CliEnvironment): Command {
 }
 
 function invitesCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('invites <group>', 'show the valid invitations you may see');
+  const command = subcommand('invites <group>', 'show the valid invitations you may see');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const { id } = await groupOf(account, args[0] ?? '');
     const name = await namesOf(account);
@@ -212,7 +210,7 @@ function invitesCommand(environment: CliEnvironment): Command {
 }
 
 function revokeCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('revoke <group> <invitation>', 'revoke an invitation, by its ID');
+  const command = subcommand('revoke <group> <invitation>', 'revoke an invitation, by its ID');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', invite_id = ''] = args;
     const { id } = await groupOf(account, name);
@@ -222,7 +220,7 @@ function revokeCommand(environment: CliEnvironment): Command {
 }
 
 function joinCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('join <invitation>', 'apply for membership');
+  const command = subcommand('join <invitation>', 'apply for membership');
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const text = args[0] ?? '';
     const { name } = await account.groups.preview(text, { signal });
@@ -236,7 +234,7 @@ function joinCommand(environment: CliEnvironment): Command {
 }
 
 function addCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'add <group>',
     'add a group you are a member of, if no other device can share it',
   ).option('--relay <id>', 'its host (default: the home relay)');
@@ -253,7 +251,7 @@ function addCommand(environment: CliEnvironment): Command {
 }
 
 function forgetCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
+  const command = subcommand(
     'forget <group>',
     'hide a group that you left, that is closed or that does not verify',
   ).option('--even-as-member', 'also a group that you cannot leave because its host is gone');
@@ -269,7 +267,7 @@ function forgetCommand(environment: CliEnvironment): Command {
 }
 
 function membersCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('members <group>', 'catch up and show the members');
+  const command = subcommand('members <group>', 'catch up and show the members');
   return onAccount(command, environment, async (session, { args }) => {
     await catchUp(session);
     const { account, out } = session;

@@ -8,13 +8,10 @@ import { UsageError } from '../exit.ts';
 import { eventShape, messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { localTime, oneLine, printable, quoted } from '../output.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, withOptions } from './context.ts';
 
-export function sendCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'send <to> [text...]',
-    'send a message; without text, standard input is sent',
-  ).option('--markdown', 'the text is CommonMark');
+export function sendCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base).option('--markdown', 'the text is CommonMark');
   return onAccount<{ markdown?: boolean }>(
     command,
     environment,
@@ -58,8 +55,8 @@ interface InboxOptions {
   readonly after?: string;
 }
 
-export function inboxCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('inbox', 'catch up and show messages')
+export function inboxCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base)
     .option('--follow', 'keep running and show messages as they arrive')
     .option('--limit <number>', 'largest number of messages, the latest ones', '50')
     .option('--after <order>', 'show only messages after this position');

@@ -9,7 +9,7 @@ import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { columns, localTime, oneLine } from '../output.ts';
 import { type GlobalOptions, networkOf } from '../settings.ts';
-import { baseCommand, onAccount } from './context.ts';
+import { onAccount, withOptions } from './context.ts';
 import { relayIdOf } from './setup.ts';
 
 interface MoveOptions extends GlobalOptions, WalletOptions {
@@ -31,8 +31,8 @@ const stepTexts: Readonly<Record<MoveStep, string>> = {
   replicate: 'having the route stored by other relays',
 };
 
-export function moveCommand(environment: CliEnvironment): Command {
-  const command = baseCommand('move', 'move the account to another home relay')
+export function moveCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base)
     .option('--to <relay>', 'relay ID, or the URL of a relay in the registry')
     .option('--dry-run', 'only show what would move, and what stands against it')
     .option('--status', 'show the move that is not finished')

@@ -20,7 +20,7 @@ import {
   writePrivate,
   writeSettings,
 } from '../settings.ts';
-import { baseCommand, onAction } from './context.ts';
+import { onAction, withOptions } from './context.ts';
 
 interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly relay?: string;
@@ -29,11 +29,8 @@ interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly recover?: boolean;
 }
 
-export function setupCommand(environment: CliEnvironment): Command {
-  const command = baseCommand(
-    'setup',
-    'create an account on a relay, or add this device to an account',
-  )
+export function setupCommand(base: Command, environment: CliEnvironment): Command {
+  const command = withOptions(base)
     .option('--relay <id or url>', 'home relay (default: any relay of the registry)')
     .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
     .option('--address <address>', 'address of the account in the wallet')

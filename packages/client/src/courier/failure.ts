@@ -1,0 +1,60 @@
+/** How a failure is printed. */
+import { WalletError } from '@posthouse/protocol';
+import { ClientError, RelayMisbehaviour, RelayRefused } from '../errors.ts';
+import { type ExitName, exitCodes, UsageError } from './exit.ts';
+
+const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
+  relay_unreachable: 'unreachable',
+  no_relay: 'unreachable',
+  relay_refused: 'refused',
+  relay_misbehaviour: 'unverified',
+  verification_failed: 'unverified',
+  not_set_up: 'notSetUp',
+  already_set_up: 'notSetUp',
+  store_mismatch: 'store',
+  account_key_required: 'key',
+  no_recipient_device: 'noWay',
+  not_a_contact: 'noWay',
+  not_a_member: 'noWay',
+  not_permitted: 'noWay',
+  group_blocked: 'unverified',
+  group_behind: 'unreachable',
+  group_key_missing: 'noWay',
+  unknown_channel: 'noWay',
+  move_conflict: 'noWay',
+  counter_exhausted: 'internal',
+  invalid_input: 'usage',
+};
+
+/** A failure as it is printed: exit status, stable code, sentence. */
+export interface Failure {
+  readonly exit: number;
+  readonly code: string;
+  readonly message: string;
+  /** The relay's error code, or the rule it broke. */
+  readonly reason?: string;
+}
+
+/** Returns exit status, code and message of an error. */
+export function failureOf(error: unknown): Failure {
+  if (error instanceof UsageError) {
+    return { exit: exitCodes.usage.code, code: 'usage', message: error.message };
+  }
+  if (error instanceof WalletError) {
+    return { exit: exitCodes.key.code, code: `wallet_${error.fault}`, message: error.message };
+  }
+  if (error instanceof ClientError) {
+    const exit = exitCodes[byClientCode[error.code]].code;
+    const failure = { exit, code: error.code, message: withCause(error) };
+    if (error instanceof RelayRefused) return { ...failure, reason: error.error };
+    if (error instanceof RelayMisbehaviour) return { ...failure, reason: error.reason };
+    return failure;
+  }
+  const message = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return { exit: exitCodes.internal.code, code: 'internal', message };
+}
+
+/** Appends the cause's message: some failures give their reason only there. */
+function withCause({ message, cause }: ClientError): string {
+  return cause instanceof ClientError ? `${message} (${cause.message})` : message;
+}
