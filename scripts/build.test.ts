@@ -1,16 +1,19 @@
 /** The packages that `npm run build` makes, used as another project would: packed, unpacked, imported. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const root = dirname(import.meta.dirname);
@@ -70,6 +73,65 @@ function run(file: string, ...parameters: string[]) {
   return { status, stdout, stderr };
 }
 
+/** The path of an installed command, from the folder. */
+const pathOf = (name: string, command: string) =>
+  join('node_modules/@posthouse', name, manifestOf(name).bin?.[command] ?? '');
+
+/** All files of an installed package, as paths from its folder. */
+const filesOf = (name: string) =>
+  readdirSync(join(folder, 'node_modules/@posthouse', name), {
+    recursive: true,
+    encoding: 'utf8',
+    withFileTypes: true,
+  })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name: file }) =>
+      relative(join(folder, 'node_modules/@posthouse', name), join(parentPath, file)),
+    );
+
+const moduleName = (file: string) => file.replace(/\.(js|d\.ts)$/, '');
+
+/** The modules of a package, without extension, that entries import in code or in declarations. */
+function importedBy(name: string, entries: readonly string[]): Set<string> {
+  const found = new Set<string>();
+  const add = (module: string) => {
+    if (found.has(module)) return;
+    found.add(module);
+    for (const extension of ['.js', '.d.ts']) {
+      const path = join(folder, 'node_modules/@posthouse', name, `${module}${extension}`);
+      if (!existsSync(path)) continue;
+      const text = readFileSync(path, 'utf8');
+      const imports = text.matchAll(/(?:from|import)\s*\(?["'`](\.[^"'`]+)["'`]/g);
+      const threads = text.matchAll(/new URL\(`(\.\/[\w-]+)\$\{\w+\}`,\s*import\.meta\.url\)/g);
+      for (const [, target = ''] of [...imports, ...threads]) {
+        add(moduleName(join(dirname(module), target)));
+      }
+    }
+  };
+  for (const entry of entries) add(moduleName(join(entry)));
+  return found;
+}
+
+/** Runs a command, and returns the files of ours and of libraries that it loaded. */
+function loadedBy(command: string, ...parameters: string[]): { files: string[]; bytes: number } {
+  writeFileSync(
+    join(folder, 'loads.mjs'),
+    `import { registerHooks } from 'node:module';
+     import { writeSync } from 'node:fs';
+     registerHooks({ load: (url, context, next) => {
+       if (url.startsWith('file:')) writeSync(2, url + '\\n');
+       return next(url, context);
+     } });`,
+  );
+  const { stderr } = spawnSync(
+    process.execPath,
+    ['--import', './loads.mjs', command, ...parameters],
+    { cwd: folder, encoding: 'utf8' },
+  );
+  const files = stderr.split('\n').flatMap((line) => /^file:\/\/(.+)/.exec(line)?.[1] ?? []);
+  return { files, bytes: files.reduce((sum, file) => sum + statSync(file).size, 0) };
+}
+
 describe.each(names)('@posthouse/%s as published', (name) => {
   test('every entry point imports in plain Node', () => {
     const lines = modulesOf(name).map((module) => `await import('${module}');`);
@@ -78,17 +140,26 @@ describe.each(names)('@posthouse/%s as published', (name) => {
   });
 
   test('every command prints its help', () => {
-    for (const path of Object.values(manifestOf(name).bin ?? {})) {
-      const { status, stdout } = run(join('node_modules/@posthouse', name, path), '--help');
+    for (const command of Object.keys(manifestOf(name).bin ?? {})) {
+      const { status, stdout } = run(pathOf(name, command), '--help');
       expect([status, stdout]).toEqual([0, expect.stringContaining('Usage:')]);
     }
   });
 
+  test('every module is imported by an entry point or a command', () => {
+    const { exports, bin = {} } = manifestOf(name);
+    const targets = Object.values(exports).flatMap((target) =>
+      typeof target === 'string' ? [] : [target.default],
+    );
+    const used = importedBy(name, [...targets, ...Object.values(bin)]);
+    const published = filesOf(name).filter((file) => /\.(js|d\.ts)$/.test(file));
+    expect([...new Set(published.map(moduleName))].filter((module) => !used.has(module))).toEqual(
+      [],
+    );
+  });
+
   test('holds no sources and no development dependencies, but the licence', () => {
-    const files = readdirSync(join(folder, 'node_modules/@posthouse', name), {
-      recursive: true,
-      encoding: 'utf8',
-    });
+    const files = filesOf(name);
     expect(files.filter((file) => /\.ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([]);
     expect(files).toContain('LICENSE');
     expect(Object.keys(manifestOf(name))).not.toContain('devDependencies');
@@ -105,7 +176,7 @@ test('the published vectors are imported by name', () => {
 });
 
 test('the published relay works: its command makes keys and reads them again', () => {
-  const command = 'node_modules/@posthouse/relay/main.js';
+  const command = pathOf('relay', 'posthouse');
   const flags = ['--dev', '--data', join(folder, 'data')];
   const made = run(command, 'init', ...flags);
   const again = run(command, 'init', ...flags);
@@ -113,6 +184,83 @@ test('the published relay works: its command makes keys and reads them again', (
   expect(made.stdout).toMatch(/relay id 0x[0-9a-f]{40}/);
   expect(again.stdout).toBe(made.stdout.replace('keys made', 'keys there already'));
 });
+
+describe('commands are small: each loads what it needs', () => {
+  const bundled = (name: string) => filesOf(name).filter((file) => /^bin\/.+\.js$/.test(file));
+  const bytesOf = (name: string) =>
+    bundled(name)
+      .map((file) => statSync(join(folder, 'node_modules/@posthouse', name, file)).size)
+      .reduce((sum, size) => sum + size, 0);
+
+  test.each([
+    ['relay', 3_500_000],
+    ['client', 1_400_000],
+    ['conformance', 2_000_000],
+  ])('the bundle of @posthouse/%s has at most %i bytes', (name, most) => {
+    expect(bytesOf(name)).toBeLessThanOrEqual(most);
+    expect(bytesOf(name)).toBeGreaterThan(most / 2);
+  });
+
+  test.each([
+    ['relay', 'posthouse'],
+    ['client', 'courier'],
+  ])('@posthouse/%s: %s --help loads at most 8 files of 100,000 bytes', (name, command) => {
+    const { files, bytes } = loadedBy(pathOf(name, command), '--help');
+    expect(files.length).toBeGreaterThan(0);
+    expect(files.length).toBeLessThanOrEqual(8);
+    expect(bytes).toBeLessThanOrEqual(100_000);
+  });
+
+  test('a relay on SQLite loads its bundle and what is native: no PostgreSQL, no NATS', () => {
+    const { files, bytes } = loadedBy(pathOf('relay', 'posthouse'), 'serve', '--dev', '--help');
+    const native = /\/@posthouse\/relay\/bin\/|\/node_modules\/(bufferutil|node-gyp-build)\//;
+    expect(files.filter((file) => !native.test(file))).toEqual([]);
+    const holds = (text: string) => files.some((file) => readFileSync(file, 'utf8').includes(text));
+    expect(holds('WebSocketServer')).toBe(true);
+    expect(holds('SCRAM-SHA-256')).toBe(false);
+    expect(holds('NatsConnectionImpl')).toBe(false);
+    expect(holds('This command never signs')).toBe(false);
+    expect(bytes).toBeLessThanOrEqual(2_800_000);
+  });
+
+  test('the licences of the libraries in a bundle are published with it', () => {
+    const read = (name: string) =>
+      readFileSync(join(folder, 'node_modules/@posthouse', name, 'THIRD-PARTY-LICENSES'), 'utf8');
+    expect(read('relay')).toMatch(/^fastify 5.+\nLicence: MIT\n\n.+Fastify/ms);
+    expect(read('client')).toMatch(/^commander 14.+\nLicence: MIT\n\n.+Holowaychuk/ms);
+    expect(read('client')).not.toContain('fastify');
+  });
+});
+
+test('the published commands exchange a message', async () => {
+  const data = join(folder, 'relay');
+  const flags = ['serve', '--dev', '--data', data, '--listen', '127.0.0.1:0', '--log', 'error'];
+  const relay = spawn(process.execPath, [pathOf('relay', 'posthouse'), ...flags], { cwd: folder });
+  const ended = once(relay, 'exit');
+  try {
+    const [ready] = (await once(relay.stdout, 'data')) as [Buffer];
+    expect(ready.toString()).toMatch(/^ready https:/);
+    const courier = (who: string, ...parameters: string[]) => {
+      const home = ['--data', join(folder, who)];
+      const { status, stdout, stderr } = run(pathOf('client', 'courier'), ...parameters, ...home);
+      expect([status, stderr]).toEqual([0, expect.any(String)]);
+      return stdout.trim();
+    };
+    const network = ['--registry', join(data, 'registry.json'), '--ca', join(data, 'tls/ca.pem')];
+    const [ann = '', ben = ''] = ['ann', 'ben'].map(
+      (who) =>
+        (JSON.parse(courier(who, 'setup', '--json', ...network)) as { account: string }).account,
+    );
+    courier('ben', 'accept', courier('ann', 'invite'));
+    courier('ann', 'sync');
+    courier('ann', 'accept', ben);
+    courier('ben', 'send', ann, 'hello');
+    expect(courier('ann', 'inbox')).toMatch(/hello$/);
+  } finally {
+    relay.kill('SIGTERM');
+  }
+  expect(await ended).toEqual([0, null]);
+}, 120_000);
 
 test('the declarations serve another project’s compiler', () => {
   const lines = names.flatMap((name) =>

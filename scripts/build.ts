@@ -1,7 +1,8 @@
 /**
  * `npm run build`: publishable packages. For each workspace, `packages/<name>/dist` gets JavaScript,
  * declarations and a `package.json` that points to them; `npm publish packages/<name>/dist` would
- * publish it. During development the packages point to their sources and need no build.
+ * publish it. What other programs import is one module for each source; commands are bundled.
+ * During development the packages point to their sources and need no build.
  */
 import { spawnSync } from 'node:child_process';
 import {
@@ -15,7 +16,8 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { bundleCommands, bundleFolder, findWorkers } from './bundle.ts';
 
 const root = dirname(import.meta.dirname);
 
@@ -25,6 +27,7 @@ interface Manifest {
   readonly exports: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly [member: string]: unknown;
 }
 
@@ -76,10 +79,7 @@ function publishedManifest({ exports, bin, devDependencies: _, ...rest }: Manife
     name,
     isData(source) ? source : { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
   ]);
-  const commands = Object.entries(bin ?? {}).map(([name, source]) => [
-    name,
-    emitted(source, '.js'),
-  ]);
+  const commands = Object.keys(bin ?? {}).map((name) => [name, `./${bundleFolder}/${name}.js`]);
   return {
     ...rest,
     exports: Object.fromEntries(entries),
@@ -100,7 +100,10 @@ function pathsTo(built: readonly Package[]): Record<string, string[]> {
   return paths;
 }
 
-/** TypeScript 7 has no programmatic interface, so its command gets a configuration file. */
+/**
+ * Compiles what other programs import, with the threads of it. TypeScript 7 has no programmatic
+ * interface, so its command gets a configuration file.
+ */
 function compile({ folder, manifest }: Package, built: readonly Package[]): void {
   const config = join(folder, 'dist', 'tsconfig.json');
   writeJson(config, {
@@ -113,7 +116,11 @@ function compile({ folder, manifest }: Package, built: readonly Package[]): void
       outDir: join(folder, 'dist'),
       paths: pathsTo(built),
     },
-    include: [join(folder, 'src')],
+    include: [],
+    files: [
+      ...Object.values(manifest.exports).filter((source) => !isData(source)),
+      ...findWorkers(folder),
+    ].map((source) => join(folder, source)),
   });
   const { status } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', config], {
     stdio: 'inherit',
@@ -137,19 +144,23 @@ function rewriteDeclarations(dist: string): void {
 const extras = ['README.md', 'config.schema.json', 'vectors'];
 
 /** Files that are read while running, or belong in every package. */
-function copyRest({ folder, manifest }: Package): void {
+function copyRest({ folder }: Package): void {
   const dist = join(folder, 'dist');
-  cpSync(join(folder, 'src'), dist, {
-    recursive: true,
-    filter: (path) => !/\.ts$/.test(path) && basename(path) !== 'README.md',
-  });
   copyFileSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
   for (const name of extras) {
     const path = join(folder, name);
     if (existsSync(path)) cpSync(path, join(dist, name), { recursive: true });
   }
-  for (const source of Object.values(manifest.bin ?? {})) {
-    chmodSync(join(dist, emitted(source, '.js')), 0o755);
+}
+
+/** Bundles the commands of a package that has some. */
+async function bundle({ folder, manifest }: Package): Promise<void> {
+  const { bin: commands, optionalDependencies = {} } = manifest;
+  if (commands === undefined) return;
+  const external = Object.keys(optionalDependencies);
+  await bundleCommands({ folder, commands, workers: findWorkers(folder), external });
+  for (const name of Object.keys(commands)) {
+    chmodSync(join(folder, 'dist', bundleFolder, `${name}.js`), 0o755);
   }
 }
 
@@ -160,6 +171,7 @@ for (const one of packagesInOrder()) {
   mkdirSync(dist);
   compile(one, built);
   copyRest(one);
+  await bundle(one);
   writeJson(join(dist, 'package.json'), publishedManifest(one.manifest));
   built.push(one);
   console.log(`built ${one.manifest.name}`);

@@ -1,0 +1,116 @@
+/**
+ * Bundles the commands of a package: what a process runs is one small file for the command and few
+ * others, each loaded when it is needed, instead of a thousand modules of ours and of libraries.
+ */
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build, type Metafile, type Plugin } from 'esbuild';
+import { noticesOf } from './third-party.ts';
+
+/** Folder of the bundle in a published package. */
+export const bundleFolder = 'bin';
+
+/** Optional packages that libraries look for and we do not install. */
+const absent = ['pg-native', 'utf-8-validate'];
+
+/**
+ * `import` of `node:http` reads each member of the module, and one of them loads Node's own client for
+ * `fetch`: 60 ms and 4 MiB that no command needs. `require` does not read them.
+ */
+const httpWithoutFetch: Plugin = {
+  name: 'http-without-fetch',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:http$/ }, ({ kind }) =>
+      kind === 'import-statement' ? { path: 'http', namespace: 'required' } : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'required' }, () => ({
+      contents: "module.exports = require('node:http');",
+    }));
+  },
+};
+
+/** Gives libraries in CommonJS the `require` that modules do not have. */
+const banner =
+  "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
+
+export interface BundleOptions {
+  /** Folder of the package; its bundle goes to `dist/bin`. */
+  readonly folder: string;
+  /** Source of each command, by its name. */
+  readonly commands: Readonly<Record<string, string>>;
+  /** Sources that the package starts as threads. */
+  readonly workers: readonly string[];
+  /** Packages that are not part of the bundle: native code, found when the command runs. */
+  readonly external: readonly string[];
+}
+
+/**
+ * Writes the bundle of a package's commands, with the licences of what it contains.
+ *
+ * @throws Error if something cannot be bundled
+ */
+export async function bundleCommands({
+  folder,
+  commands,
+  workers,
+  external,
+}: BundleOptions): Promise<void> {
+  const out = join(folder, 'dist', bundleFolder);
+  const threads = workers.map((path) => [basename(path, '.ts'), path] as const);
+  const entries = [...Object.entries(commands), ...threads];
+  if (new Set(entries.map(([name]) => name)).size < entries.length) {
+    throw new Error(`two commands or threads have one name: ${entries.join(' ')}`);
+  }
+  mkdirSync(out);
+  const { metafile } = await build({
+    entryPoints: Object.fromEntries(entries.map(([name, path]) => [name, join(folder, path)])),
+    outdir: out,
+    chunkNames: 'part-[hash]',
+    bundle: true,
+    splitting: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    external: [...external, ...absent],
+    plugins: [httpWithoutFetch],
+    banner: { js: banner },
+    // Names of functions stay as they are: a stack can be read without the map, which Node reads
+    // with --enable-source-maps only.
+    minifySyntax: true,
+    minifyWhitespace: true,
+    sourcemap: 'linked',
+    sourcesContent: false,
+    legalComments: 'none',
+    metafile: true,
+    absWorkingDir: folder,
+    logLevel: 'warning',
+  });
+  writeFileSync(
+    join(folder, 'dist', 'THIRD-PARTY-LICENSES'),
+    noticesOf(libraries(folder, metafile)),
+  );
+}
+
+/** The folders of the packages in `node_modules` that a bundle contains. */
+function libraries(folder: string, { inputs }: Metafile): string[] {
+  const found = Object.keys(inputs).flatMap(
+    (path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(path)?.[0] ?? [],
+  );
+  return [...new Set(found)].map((path) => join(folder, path));
+}
+
+/** What starts a thread: the path of its file, with the extension of the file that starts it. */
+const threadPattern = /new URL\(`(\.\/[\w-]+)\$\{\w+\}`, import\.meta\.url\)/g;
+
+/** Finds the sources below `folder`/src that are started as threads, as paths from `folder`. */
+export function findWorkers(folder: string): string[] {
+  const files = readdirSync(join(folder, 'src'), { recursive: true, encoding: 'utf8' });
+  return files
+    .filter((file) => file.endsWith('.ts'))
+    .flatMap((file) => {
+      const text = readFileSync(join(folder, 'src', file), 'utf8');
+      return [...text.matchAll(threadPattern)].map(([, path = '']) =>
+        join('./src', file, '..', `${path}.ts`),
+      );
+    });
+}
