@@ -48,7 +48,7 @@ export function peersJob({
         const batch = due.splice(0, Math.min(dialsAtOnce, room));
         if (batch.length === 0) break;
         // A failure is recorded with the relay, which is tried again after its pause.
-        await Promise.allSettled(batch.map((relayId) => connections.dial(relayId, ended)));
+        await Promise.allSettled(batch.map((relayId) => connections.dials.dial(relayId, ended)));
       }
       const next = health.nextRetry();
       if (next === undefined) return clock.now() + intervals.well;

@@ -59,8 +59,10 @@ test('07 §B5: a relay that claims the Peer ID of another does not keep it from 
       return connectionWith(relayId);
     },
   } as never);
-  const dialled = connections.dial(honest, stopping.signal);
-  const other = connections.dial(hostile, stopping.signal).catch((error: Error) => error.message);
+  const dialled = connections.dials.dial(honest, stopping.signal);
+  const other = connections.dials
+    .dial(hostile, stopping.signal)
+    .catch((error: Error) => error.message);
   expect((await dialled).peer.relayId).toBe(honest);
   expect(failed).toEqual([]);
   expect(expected).toEqual([{ peerId }]);
@@ -76,7 +78,7 @@ test('07 §B5: a relay that the registry does not list as active dials no other 
     eligibility: { candidates: () => [honest] },
     connections: {
       ...{ connected: 0, isConnected: () => false, retireUnused: () => {} },
-      dial: async (relayId: string) => dialled.push(relayId),
+      dials: { dial: async (relayId: string) => dialled.push(relayId) },
     },
     health: {
       ...{ adopt: async () => {}, forgetUnlisted: () => {} },
@@ -121,6 +123,6 @@ test('07 §B5: of a relay with many addresses, 8 are dialled, 2 at once', async 
       throw new Error('refused');
     },
   } as never);
-  await expect(connections.dial(honest, never)).rejects.toThrow('refused');
+  await expect(connections.dials.dial(honest, never)).rejects.toThrow('refused');
   expect(seen).toEqual({ dials: 8, underWay: 0, most: 2 });
 });

@@ -49,7 +49,7 @@ function candidatesWith(limits: Partial<RelayLimits> = {}, options = { allowPriv
     },
   } as never);
   const findPeer = (peerId: Uint8Array) => eligible.get(hex(peerId));
-  const parts = { eligibility: { findPeer }, connections, stopping: never };
+  const parts = { eligibility: { findPeer }, dials: connections.dials, stopping: never };
   const candidates = new DhtCandidates(context as never, parts as never);
   return { candidates, clock, metrics, eligible, dialled, answers };
 }

@@ -5,14 +5,14 @@ import { BoundedMap } from '../../bounded-map.ts';
 import type { RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
 import { candidateTried } from '../../observability/peer-events.ts';
-import type { PeerConnections } from '../connections.ts';
 import type { Eligibility } from '../eligibility.ts';
+import type { PeerDials } from '../peer-dials.ts';
 import { timeLimit } from '../time-limit.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
 
 export interface CandidateParts {
   readonly eligibility: Pick<Eligibility, 'findPeer'>;
-  readonly connections: Pick<PeerConnections, 'dialUnknown'>;
+  readonly dials: Pick<PeerDials, 'dialUnknown'>;
   readonly stopping: AbortSignal;
 }
 
@@ -66,10 +66,10 @@ export class DhtCandidates {
 
   async #dial(id: string, candidate: KadCandidate): Promise<EligiblePeer | undefined> {
     const { clock, limits } = this.#context;
-    const { connections, stopping } = this.#parts;
+    const { dials, stopping } = this.#parts;
     using limit = timeLimit(clock, limits.dhtQuestionTimeout, stopping);
     try {
-      const { peer } = await connections.dialUnknown(candidate, limit.signal);
+      const { peer } = await dials.dialUnknown(candidate, limit.signal);
       candidateTried(this.#context, 'admitted');
       return peer;
     } catch (error) {

@@ -70,7 +70,11 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const self = parsePeerId(identity.peerId) ?? new Uint8Array();
     const probe = (peer: EligiblePeer) => this.isAnswering(peer);
     this.table = new DhtTable(context, { eligibility, self, probe });
-    const candidates = new DhtCandidates(context, { eligibility, connections, stopping });
+    const candidates = new DhtCandidates(context, {
+      eligibility,
+      dials: connections.dials,
+      stopping,
+    });
     const ask = (relayId: string, request: KadRequest, signal: AbortSignal) =>
       this.#client.ask(relayId, request, signal);
     this.#lookups = new IterativeLookups({
