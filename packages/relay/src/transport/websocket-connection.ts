@@ -1,34 +1,28 @@
 import type { Duplex } from 'node:stream';
-import { errorCatalogue, ProtocolError, rpcErrors } from '@posthouse/protocol';
+import { errorCatalogue } from '@posthouse/protocol';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import { refusalPause } from '../dispatch/allowances.ts';
 import type { ConnectionBinding } from '../dispatch/call.ts';
-import type { Answer, DecodedRequest, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import {
   encodeFailure,
   encodeRefusal,
   encodeSuccess,
   fitsMessage,
-  guessId,
-  type RefusedRequest,
   type RpcId,
   type RpcRequest,
-  readEnvelope,
-  readEnvelopeInSteps,
 } from '../dispatch/envelope.ts';
-import { parsedBytes } from '../dispatch/parsed-bytes.ts';
-import { largeText } from '../dispatch/slices.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionEnded, connectionOpened, type EndReason } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
 import { BoundSession } from './bound-session.ts';
-import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
+import { IncomingRequests, type ReceivedText } from './incoming-requests.ts';
 import { Liveness } from './liveness.ts';
 import { OutgoingBytes } from './outgoing-bytes.ts';
-import { RequestQueue } from './request-queue.ts';
 import { UnboundDeadline } from './unbound-deadline.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
@@ -48,26 +42,14 @@ export interface ConnectionParts {
   readonly ended: () => void;
 }
 
-/** A text as it arrived. */
-interface ReceivedText {
-  readonly bytes: Buffer;
-  /** Whether it was charged before it was read. */
-  readonly isPaid: boolean;
-  /** Whether it was read in a turn of its payer. */
-  readonly hasTurn: boolean;
-}
-
-/** One client's WebSocket: its requests in progress, its binding, and its notifications. */
+/** One client's WebSocket: its answers, its binding, and its notifications. */
 export class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
   readonly #parts: ConnectionParts;
   readonly #incoming: IncomingBytes;
   readonly #outgoing: OutgoingBytes;
-  readonly #requests: RequestQueue;
-  readonly #outstanding = new Set<RpcId>();
-  /** Large requests that are being read: their IDs are not known yet. */
-  #reading = 0;
+  readonly #requests: IncomingRequests;
   /** Requests that started and wait for a turn: those read meanwhile begin after them. */
   #awaitingTurn = 0;
   #bound: BoundSession | undefined;
@@ -97,9 +79,16 @@ export class WebSocketConnection {
       taken: () => this.#requests.startNext(),
       tooSlow: () => this.#end('peer reads too slowly'),
     });
-    this.#requests = new RequestQueue({
-      context,
+    this.#requests = new IncomingRequests({
+      ...{ context, dispatcher: parts.dispatcher },
+      owner: () => this.#incoming.owner,
+      holdRequest: () => this.#incoming.holdRequest(),
       waitingBytes: () => this.#outgoing.waitingBytes,
+      answer: (request, text, hold) => this.#answer(request, text, hold),
+      refuse: (text, answer, isPaid) => this.#refuse(text, answer, isPaid),
+      wasRead: () => {
+        if (this.#isStopping) this.#closeWhenIdle();
+      },
     });
     this.#liveness = new Liveness({
       ...{ context, socket },
@@ -108,7 +97,7 @@ export class WebSocketConnection {
     });
     this.#unboundDeadline = new UnboundDeadline({
       context,
-      isBusy: () => this.#outstanding.size > 0,
+      isBusy: () => this.#requests.outstanding > 0,
       expired: () => this.#close(closeCodes.policy, 'no session'),
     });
     connectionOpened(context);
@@ -173,90 +162,18 @@ export class WebSocketConnection {
       this.#close(closeCodes.binary, 'binary message');
       return;
     }
-    const bytes = data as Buffer;
-    if (bytes.length < largeText) {
-      this.#request({ bytes, isPaid: false, hasTurn: true }, readEnvelope(bytes));
-    } else {
-      void this.#readLarge(bytes);
-    }
-  }
-
-  /** Pays for a large request, then reads it in slices; it counts as one under way meanwhile. */
-  async #readLarge(bytes: Buffer): Promise<void> {
-    const { context } = this.#parts;
-    if (this.#outstanding.size + this.#reading >= context.limits.outstandingRequests) {
-      this.#refuse(bytes, encodeFailure(guessId(bytes), tooManyRequests()));
-      return;
-    }
-    const hold = this.#incoming.holdRequest();
-    if (!hold.add(bytes.length)) {
-      this.#refuse(bytes, encodeFailure(guessId(bytes), tooManyBytes(context)));
-      return;
-    }
-    this.#reading += 1;
-    const envelope = await this.#readPaid(bytes, hold);
-    this.#reading -= 1;
-    hold[Symbol.dispose]();
-    if (this.#isClosed) return;
-    this.#request({ bytes, isPaid: true, hasTurn: false }, envelope);
-    if (this.#isStopping) this.#closeWhenIdle();
-  }
-
-  async #readPaid(bytes: Buffer, hold: ByteHold): Promise<RpcRequest | RefusedRequest> {
-    const { context, dispatcher } = this.#parts;
-    const { owner } = this.#incoming;
-    try {
-      dispatcher.takeKnown(owner, bytes.length);
-      return await dispatcher.longWork.read(`${owner.kind} ${owner.id}`, () => {
-        if (this.#isClosed || !hold.add(parsedBytes(bytes))) throw tooManyBytes(context);
-        return readEnvelopeInSteps(bytes);
-      });
-    } catch (error) {
-      if (!(error instanceof ProtocolError)) throw error;
-      return { kind: 'refused', answer: encodeFailure(guessId(bytes), error) };
-    }
-  }
-
-  #request(text: ReceivedText, envelope: RpcRequest | RefusedRequest): void {
-    const { bytes, isPaid } = text;
-    const refuse = (answer: string) => this.#refuse(bytes, answer, isPaid);
-    if (envelope.kind === 'refused') {
-      refuse(envelope.answer);
-      return;
-    }
-    const { id, method } = envelope;
-    if (this.#outstanding.has(id)) {
-      const reason = 'a request with this id is in progress';
-      refuse(encodeRefusal(id, rpcErrors.invalid_request, reason));
-      return;
-    }
-    const underWay = this.#outstanding.size + this.#reading;
-    if (underWay >= this.#parts.context.limits.outstandingRequests) {
-      refuse(encodeFailure(id, tooManyRequests()));
-      return;
-    }
-    const hold = this.#incoming.holdRequest();
-    const { waitingRequestCharge } = this.#parts.context.limits;
-    if (!hold.add(Math.max(waitingRequestCharge, bytes.length + parsedBytes(bytes)))) {
-      refuse(encodeFailure(id, tooManyBytes(this.#parts.context)));
-      return;
-    }
-    this.#outstanding.add(id);
-    const received = { bytes: bytes.length, isPaid, hasTurn: text.hasTurn };
-    this.#requests.add({ method, hold, start: () => this.#answer(envelope, received, hold) });
-    // If it waits, it takes another turn.
-    received.hasTurn = false;
+    this.#requests.receive(data as Buffer);
   }
 
   async #answer(
     { id, method, params }: RpcRequest,
-    received: Pick<DecodedRequest, 'bytes' | 'isPaid' | 'hasTurn'>,
+    received: ReceivedText,
     hold: ByteHold,
   ): Promise<void> {
     using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
     const connection = this;
-    const hasTurn = received.hasTurn === true && this.#awaitingTurn === 0;
+    const hasTurn = received.hasTurn && this.#awaitingTurn === 0;
     let isBegun = hasTurn;
     if (!hasTurn) this.#awaitingTurn += 1;
     const begin = () => {
@@ -288,7 +205,7 @@ export class WebSocketConnection {
     });
     begin();
     if (answer.ok) this.#unboundDeadline.renew();
-    this.#outstanding.delete(id);
+    this.#requests.answered(id);
     this.#send(this.#encode(id, answer));
     if (!answer.ok) this.#slowDown();
     // The success response goes first, then notifications start (02 §12.5).
@@ -297,7 +214,7 @@ export class WebSocketConnection {
   }
 
   /** Answers a request that is not decoded, or not admitted: it costs as much as a call. */
-  #refuse(bytes: Uint8Array, answer: string, isPaid = false): void {
+  #refuse(bytes: Uint8Array, answer: string, isPaid: boolean): void {
     if (!isPaid) this.#parts.dispatcher.chargeRefused(this.#incoming.owner, bytes.length);
     this.#send(answer);
     this.#slowDown();
@@ -352,7 +269,7 @@ export class WebSocketConnection {
   }
 
   #closeWhenIdle(): void {
-    if (this.#outstanding.size + this.#reading > 0) return;
+    if (this.#requests.underWay > 0) return;
     this.#endReason ??= 'relay stops';
     this.#socket.close(closeCodes.goingAway, 'relay stops');
   }
@@ -388,10 +305,4 @@ export class WebSocketConnection {
     connectionEnded(this.#parts.context, this.#endReason as EndReason);
     this.#parts.ended();
   }
-}
-
-function tooManyRequests(): ProtocolError {
-  // There is room as soon as one of them is answered.
-  const data = { retry_after: 1 };
-  return new ProtocolError('rate_limited', 'too many requests in progress', { data });
 }
