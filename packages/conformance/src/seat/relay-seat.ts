@@ -2,12 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import {
-  defaultPeerLimits,
   ed25519Identity,
   PeerError,
-  PeerHost,
+  type PeerHost,
   type PeerIdentity,
-  type PeerProtocol,
   type RemotePeer,
 } from '@posthouse/peer';
 import {
@@ -15,7 +13,6 @@ import {
   accountSigner,
   classifyEndpoint,
   deriveRelayId,
-  descriptorPeerId,
   descriptorSigningInput,
   encodeBase64url,
   type Libp2pAddress,
@@ -26,7 +23,6 @@ import {
 import {
   encodeMultiaddr,
   formatMultiaddr,
-  formatPeerId,
   type KadPeer,
   type TcpAddress,
 } from '@posthouse/protocol/federation';
@@ -46,6 +42,7 @@ import {
 import type { RegistryFile } from './registry-file.ts';
 import { RelayConnection } from './relay-connection.ts';
 import { RelayService } from './relay-service.ts';
+import { seatHost } from './seat-host.ts';
 
 export interface SeatOptions {
   /** How the registry lists the relay, `active` by default. */
@@ -73,15 +70,6 @@ const admissionTime = 30;
 
 /** Milliseconds between two attempts, more than the second in which a relay limits them. */
 const attemptPause = 1_100;
-
-/** The relay under test dials from one address. */
-const limits = {
-  ...defaultPeerLimits,
-  handshakesPerAddress: 64,
-  handshakeRate: 1_000,
-  handshakeBurst: 1_000,
-  stopGrace: 100,
-};
 
 /** A relay of the kit: keys, an entry in the registry, a descriptor, a listener and a dialler. */
 export class RelaySeat implements AsyncDisposable {
@@ -133,8 +121,11 @@ export class RelaySeat implements AsyncDisposable {
 
   /** Listens with the peer key, and makes the descriptor of it; earlier listeners stay. */
   async listen(): Promise<void> {
-    const { host } = this.#parts;
-    const peers = this.#makeHost(this.identity);
+    const { host, network, target } = this.#parts;
+    const { service, dht, identity, seen } = this;
+    const descriptor = () => this.shown ?? this.served;
+    const parts = { network, target, identity, descriptor, seen, service, dht };
+    const peers = seatHost(parts, this.#options.without);
     this.#hosts.push(peers);
     this.#port = (await peers.listen({ host, port: 0 })).port;
     this.served = JSON.stringify(await this.descriptor());
@@ -271,35 +262,5 @@ export class RelaySeat implements AsyncDisposable {
     server.remove(name);
     await this.unlist();
     await Promise.all(this.#hosts.map((host) => host[Symbol.asyncDispose]()));
-  }
-
-  #makeHost(identity: PeerIdentity): PeerHost<RemotePeer> {
-    const { network, target } = this.#parts;
-    const { without } = this.#options;
-    const targetPeer = formatPeerId(descriptorPeerId(target));
-    const rpc: PeerProtocol<RemotePeer> = {
-      streams: 64,
-      serve: (stream) => this.service.serveRpc(stream),
-    };
-    const dht: PeerProtocol<RemotePeer> = {
-      streams: 64,
-      serve: (stream) => this.dht.serve(stream),
-    };
-    return new PeerHost<RemotePeer>({
-      identity,
-      descriptor: () => this.shown ?? this.served,
-      admit: async (remote) => {
-        // Whether the relay under test proves what it should is a check of its own.
-        this.seen.push(remote);
-        if (formatPeerId(remote.peerId) === targetPeer) return remote;
-        throw new PeerError('refused', 'another relay than the one under test');
-      },
-      protocols: new Map([
-        ...(without === 'rpc' ? [] : [[`/${network.word}/relay/1.0.0`, rpc] as const]),
-        ...(without === 'dht' ? [] : [[`/${network.word}/kad/1.0.0`, dht] as const]),
-      ]),
-      limits,
-      agent: 'posthouse-conformance',
-    });
   }
 }
