@@ -60,9 +60,10 @@ const slow = [
 ];
 
 /**
- * What `npm run test:long` runs and `npm test` leaves out: depth. More kills, faults and seeds, relays
- * of several processes under load, checks of the kit against wrong answers, and on PostgreSQL all but
- * storage, races, jobs and several processes. Each rule has a test in `npm test` too.
+ * What `npm run test:long` runs and `npm test` leaves out: depth. More kills, faults and seeds, crowds
+ * of connections, relays of several processes under load, checks of the kit against wrong answers,
+ * and on PostgreSQL all but storage, races, jobs and several processes. Each rule has a test in
+ * `npm test` too.
  */
 const long = {
   once: [
@@ -73,6 +74,7 @@ const long = {
   ],
   sqlite: [
     'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
+    'packages/relay/test/channels/fan-out.test.ts',
     'packages/relay/test/{crash,network}/crash.test.ts',
   ],
   away: [],
