@@ -43,7 +43,7 @@ export async function applyAll(relay: MeasuredRelay, group: TestGroup, people: r
       const signer = { deviceId, certificateId: digest(certificate), certificate };
       const text = canonicalJson(application as unknown as JsonObject);
       const neededUntil = invite.expires_at;
-      await keepCertificate(tx, group.groupId, { signer, neededUntil });
+      await tx.run(...keepCertificate(group.groupId, { signer, neededUntil }));
       const stored = {
         ...signer,
         account: application.account,
@@ -99,8 +99,10 @@ export async function fillTimeline(
         const payload = canonicalJson(message as never);
         const event = { sequence, epoch, acceptedAt, payload };
         const key = { account: owner.account, messageId: message.message_id };
-        await insertMessage(tx, groupId, { event, signer, keepUntil });
-        await insertSent(tx, key, { groupId, sequence, envelope: digest(payload), keepUntil });
+        await tx.run(...insertMessage(groupId, { event, signer, keepUntil }));
+        await tx.run(
+          ...insertSent(key, { groupId, sequence, envelope: digest(payload), keepUntil }),
+        );
       }
       await updateGroup(tx, { ...row, name, chain_head, sequence: Math.max(last, row.sequence) });
       group.head = chain_head;

@@ -93,7 +93,7 @@ async function applyAll(invite: GroupInvite, people: number): Promise<string[]> 
       const certificateId = digest(certificate);
       const signer = { deviceId, certificateId, certificate };
       const neededUntil = invite.expires_at;
-      await keepCertificate(tx, invite.group_id, { signer, neededUntil });
+      await tx.run(...keepCertificate(invite.group_id, { signer, neededUntil }));
       const text = canonicalJson(application as unknown as JsonObject);
       const stored = {
         ...signer,

@@ -15,6 +15,12 @@ export interface CallingDevice {
 /** An object that the calling device must have signed. */
 export type SignedByCaller = JsonObject & { readonly device_signature: string };
 
+/** A calling device that has a right. */
+export interface Admitted<A> extends CallingDevice {
+  /** What was read to find the right. */
+  readonly right: A;
+}
+
 /** Reads one snapshot that begins with confirming the calling device. */
 type ReadAsCaller = <T>(work: (tx: Reader, calling: CallingDevice) => Promise<T>) => Promise<T>;
 
@@ -27,22 +33,25 @@ type ReadAsCaller = <T>(work: (tx: Reader, calling: CallingDevice) => Promise<T>
  * @param check.requireRight throws if the caller lacks the right; uses only what `tx` reads
  * @throws ProtocolError `unauthorized`, `invalid_signature`, and what `requireRight` throws
  */
-export async function admitCaller(
+export async function admitCaller<A>(
   context: RelayContext,
   read: ReadAsCaller,
   check: {
     readonly signed: SignedByCaller | undefined;
-    readonly requireRight: (tx: Reader, calling: CallingDevice) => Promise<unknown>;
+    readonly requireRight: (tx: Reader, calling: CallingDevice) => Promise<A>;
   },
-): Promise<void> {
+): Promise<Admitted<A>> {
   const { signed, requireRight } = check;
-  const { caller, isAdmitted } = await read(async (tx, calling) => {
-    const isAdmitted = await requireRight(tx, calling).then(() => true, falseIfRefused);
-    return { caller: calling.caller, isAdmitted };
+  const admit = async (tx: Reader, calling: CallingDevice): Promise<Admitted<A>> => {
+    return { ...calling, right: await requireRight(tx, calling) };
+  };
+  const { caller, admitted } = await read(async (tx, calling) => {
+    const admitted = await admit(tx, calling).catch(undefinedIfRefused);
+    return { caller: calling.caller, admitted };
   });
   if (signed !== undefined) await verifySignature(context, signed, caller);
   // Checked again: the right may have been given while the signature was verified.
-  if (!isAdmitted) await read(requireRight);
+  return admitted ?? (await read(admit));
 }
 
 /** A write that needs a right. */
@@ -53,6 +62,8 @@ export interface AdmittedWrite<A, T> {
   readonly signed: SignedByCaller;
   /** Checks the caller's right and throws if it is missing; uses only what `tx` reads. */
   readonly admit: (tx: Reader, calling: CallingDevice) => Promise<A>;
+  /** Makes the write as an append, if it can; `undefined` if not. */
+  readonly append?: (admitted: Admitted<A>) => Promise<T | undefined>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
 }
 
@@ -64,26 +75,27 @@ export interface AdmittedWrite<A, T> {
  */
 export async function writeAdmitted<A, T>(
   context: RelayContext,
-  { session, aggregates, signed, admit, work }: AdmittedWrite<A, T>,
+  { session, aggregates, signed, admit, append, work }: AdmittedWrite<A, T>,
 ): Promise<T> {
   const { clock, storage } = context;
   const callingIn = async (tx: Reader): Promise<CallingDevice> => {
     const now = clock.now();
     return { caller: await requireCaller(tx, session, now), now };
   };
-  await admitCaller(
+  const admitted = await admitCaller(
     context,
     (check) => storage.read(async (tx) => await check(tx, await callingIn(tx))),
     { signed, requireRight: admit },
   );
+  const appended = await append?.(admitted);
+  if (appended !== undefined) return appended;
   return await storage.write(aggregates, async (tx) => {
     const calling = await callingIn(tx);
     return await work(tx, await admit(tx, calling), calling.now);
   });
 }
 
-/** @returns `false` for a refusal; throws everything else */
-function falseIfRefused(error: unknown): false {
-  if (error instanceof ProtocolError) return false;
-  throw error;
+/** @returns `undefined` for a refusal; throws everything else */
+function undefinedIfRefused(error: unknown): undefined {
+  if (!(error instanceof ProtocolError)) throw error;
 }

@@ -2,7 +2,7 @@ import { type DeviceCertificate, deviceSignatures, ProtocolError } from '@postho
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { DeviceSession, Session } from '../sessions/session.ts';
-import type { Reader } from '../storage/types.ts';
+import type { Reader, SyncWriter } from '../storage/types.ts';
 import { parseCertificate, requireCallingDevice, type Signer } from './devices.ts';
 
 /** The calling device with the certificate it has now. */
@@ -31,6 +31,22 @@ export async function requireCaller(
     signer: { deviceId, certificateId, certificate },
     certificate: parseCertificate(certificate),
   };
+}
+
+/**
+ * Tells in an append whether {@link requireCaller} would still read the same device and certificate.
+ */
+export function isStillCaller(tx: SyncWriter, caller: Caller, now: number): boolean {
+  const { account, deviceId } = caller;
+  const rows = tx.all<{ certificate_id: string }>(
+    `SELECT certificate_id FROM devices
+        WHERE account = ? AND device_id = ? AND not_before <= ? AND expires_at > ?
+      UNION ALL SELECT certificate_id FROM remote_devices
+        WHERE account = ? AND device_id = ? AND status = 'active' AND stale = 0 AND expires_at > ?`,
+    ...[account, deviceId, now, now],
+    ...[account, deviceId, now],
+  );
+  return rows.length === 1 && rows[0]?.certificate_id === caller.signer.certificateId;
 }
 
 /**

@@ -1,5 +1,5 @@
 /** All SQL of devices that became inactive, until their access to groups has ended (05 §7.3). */
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../storage/types.ts';
 
 /** A device of an account. */
 export interface DeviceKey {
@@ -22,13 +22,24 @@ export async function readInactive(
   tx: Reader,
   { after, limit }: { readonly after: DeviceKey | undefined; readonly limit: number },
 ): Promise<DeviceKey[]> {
-  return await tx.all<DeviceKey & Row>(
+  return await tx.all<DeviceKey & Row>(...inactiveDevices({ after, limit }));
+}
+
+/** As {@link readInactive}, for an append; rows of {@link DeviceKey}. */
+export function inactiveDevices({
+  after,
+  limit,
+}: {
+  readonly after: DeviceKey | undefined;
+  readonly limit: number;
+}): Statement {
+  return [
     `SELECT account, device_id AS "deviceId" FROM inactive_devices
       WHERE (account, device_id) > (?, ?) ORDER BY account, device_id LIMIT ?`,
     after?.account ?? '',
     after?.deviceId ?? '',
     limit,
-  );
+  ];
 }
 
 export async function isMarkedInactive(

@@ -20,6 +20,7 @@ import { statusHintsJob } from './status-hints-job.ts';
 
 export { type Access, requireAccess, verifyAuthorization, verifySigned } from './access.ts';
 export {
+  type Admitted,
   admitCaller,
   type CallingDevice,
   type SignedByCaller,
@@ -28,6 +29,7 @@ export {
 export { confirmRemoteDevice } from './ask-device.ts';
 export {
   type Caller,
+  isStillCaller,
   requireCaller,
   requireOwnAccount,
   verifyOwnSignature,
@@ -45,6 +47,7 @@ export { AccountFactsCache } from './facts.ts';
 export { homeOf, isAccountKnown, locate, observeRoute, readUsableRoute } from './home.ts';
 export {
   type DeviceKey,
+  inactiveDevices,
   isMarkedInactive,
   readInactive,
   unmarkInactive,

@@ -1,7 +1,7 @@
 /** All SQL of a channel's own row: owner, moderators, status, revision and head. */
 import { ProtocolError } from '@posthouse/protocol';
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Reader, Row, Statement, SyncWriter, Writer } from '../storage/types.ts';
 
 /** A channel as stored. */
 export interface StoredChannel {
@@ -55,10 +55,22 @@ function noChannel(): never {
 }
 
 /** The post that an account published under a message ID. */
-export interface PublishedPost {
+interface PublishedPost {
   readonly sequence: number;
   /** Digest of the accepted object. */
   readonly digest: string;
+}
+
+/** The account that posts and its message ID. */
+export interface PostKey {
+  readonly account: string;
+  readonly messageId: string;
+}
+
+/** A channel with the post that an account published in it under a message ID. */
+interface Publishing {
+  readonly channel: StoredChannel;
+  readonly published: PublishedPost | undefined;
 }
 
 interface PublishingRow extends ChannelRow {
@@ -75,9 +87,23 @@ interface PublishingRow extends ChannelRow {
 export async function requirePublishing(
   tx: Reader,
   channelId: string,
-  { account, messageId }: { readonly account: string; readonly messageId: string },
-): Promise<{ readonly channel: StoredChannel; readonly published: PublishedPost | undefined }> {
-  const row = await tx.get<PublishingRow>(
+  key: PostKey,
+): Promise<Publishing> {
+  const publishing = publishingOf(channelId, await tx.get(...publishingStatement(channelId, key)));
+  return publishing ?? noChannel();
+}
+
+/** As {@link requirePublishing}, for an append; `undefined` if there is no such channel. */
+export function findPublishing(
+  tx: SyncWriter,
+  channelId: string,
+  key: PostKey,
+): Publishing | undefined {
+  return publishingOf(channelId, tx.get(...publishingStatement(channelId, key)));
+}
+
+function publishingStatement(channelId: string, { account, messageId }: PostKey): Statement {
+  return [
     `SELECT ${columns}, p.sequence, p.digest FROM channels c
       LEFT JOIN channel_posts p
         ON p.channel_id = c.channel_id AND p.account = ? AND p.message_id = ?
@@ -85,8 +111,11 @@ export async function requirePublishing(
     account,
     messageId,
     channelId,
-  );
-  if (row === undefined) return noChannel();
+  ];
+}
+
+function publishingOf(channelId: string, row: PublishingRow | undefined): Publishing | undefined {
+  if (row === undefined) return undefined;
   const { sequence, digest } = row;
   const published = sequence === null || digest === null ? undefined : { sequence, digest };
   return { channel: channelOf(channelId, row), published };
@@ -130,6 +159,19 @@ export async function insertChannel(tx: Writer, channel: StoredChannel): Promise
     channel.head,
     channel.neededUntil,
   );
+}
+
+/** Moves the head to a post, which needs the current descriptor until `neededUntil`. */
+export function moveHead(
+  channelId: string,
+  { head, neededUntil }: Pick<StoredChannel, 'head' | 'neededUntil'>,
+): Statement {
+  return [
+    'UPDATE channels SET head = ?, needed_until = ? WHERE channel_id = ?',
+    head,
+    neededUntil,
+    channelId,
+  ];
 }
 
 /** Stores the changed members of a channel; its creator never changes. */

@@ -1,7 +1,7 @@
 /** All SQL of a channel's timeline: events and the certificates of their signers. */
 import type { Signer } from '../accounts/index.ts';
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../storage/types.ts';
 
 type EventKind = 'descriptor' | 'post' | 'edit' | 'delete';
 
@@ -21,20 +21,33 @@ export interface NewEvent {
   readonly payload: string;
 }
 
-/** Appends an event. A device's first certificate is stored: any version verifies (06 §5.2). */
+/** Appends an event with its signer's certificate. */
 export async function insertEvent(
   tx: Writer,
   channelId: string,
   { event, signer }: { readonly event: NewEvent; readonly signer: Signer },
 ): Promise<void> {
-  await tx.run(
+  await tx.run(...keepCertificate(channelId, signer));
+  await tx.run(...eventStatement(channelId, { event, signer }));
+}
+
+/** Stores a device's certificate if there is none of it: any version verifies (06 §5.2). */
+export function keepCertificate(channelId: string, signer: Signer): Statement {
+  return [
     `INSERT INTO channel_certificates (channel_id, device_id, certificate) VALUES (?, ?, ?)
       ON CONFLICT (channel_id, device_id) DO NOTHING`,
     channelId,
     signer.deviceId,
     signer.certificate,
-  );
-  await tx.run(
+  ];
+}
+
+/** Makes the statement that appends an event; {@link keepCertificate} stores the certificate. */
+export function eventStatement(
+  channelId: string,
+  { event, signer }: { readonly event: NewEvent; readonly signer: Signer },
+): Statement {
+  return [
     `INSERT INTO channel_events (channel_id, sequence, kind, descriptor_rev, target, accepted_at,
         keep_until, clear_after, signer_device_id, bytes, payload)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -49,7 +62,7 @@ export async function insertEvent(
     signer.deviceId,
     Buffer.byteLength(event.payload),
     event.payload,
-  );
+  ];
 }
 
 /**

@@ -1,7 +1,7 @@
 /** All SQL of posts: status, message ID and the state after edits. */
 import { type ChannelPost, type PostState, postState } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../storage/types.ts';
 
 /** A post to store with its event. */
 export interface NewPost {
@@ -13,8 +13,8 @@ export interface NewPost {
   readonly keepUntil: number;
 }
 
-export async function insertPost(tx: Writer, channelId: string, post: NewPost): Promise<void> {
-  await tx.run(
+export function insertPost(channelId: string, post: NewPost): Statement {
+  return [
     `INSERT INTO channel_posts (channel_id, sequence, account, message_id, digest, status,
         keep_until, clear_after)
       VALUES (?, ?, ?, ?, ?, 'readable', ?, ?)`,
@@ -25,7 +25,7 @@ export async function insertPost(tx: Writer, channelId: string, post: NewPost): 
     post.digest,
     post.keepUntil,
     post.keepUntil,
-  );
+  ];
 }
 
 /** A post that is readable, withheld or stored as deleted. */

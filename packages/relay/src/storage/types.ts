@@ -18,6 +18,9 @@
 /** A column value: a well-formed text without U+0000, a safe integer, or null. */
 export type SqlValue = string | number | null;
 
+/** A statement with its values: for a write, and for an append, which awaits nothing. */
+export type Statement = readonly [sql: string, ...values: SqlValue[]];
+
 /** A row, by column name. */
 export type Row = Record<string, SqlValue>;
 

@@ -1,5 +1,6 @@
 /** 06 §8.6: a caller without the right to write is refused before the channel is locked. */
 import { beforeEach, expect, test } from 'vitest';
+import { heldDuring } from '../fixtures/before-write.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
@@ -21,18 +22,12 @@ test('06 §8.6: an account that is neither owner nor moderator cannot post, edit
     ['channel.post.delete', channel.newDeletion(post, {}, { by })],
   ] as const;
   const before = await relay.dump();
-  const { storage } = relay.context;
-  const { write } = storage;
-  const held: string[] = [];
-  storage.write = async (aggregates, work) => {
-    held.push(...[aggregates].flat());
-    return (await write.call(storage, aggregates, work)) as never;
-  };
-  for (const [method, params] of calls) {
-    const code = await relay.codeOf(method, params, { session: eve.session() });
-    expect([method, code]).toEqual([method, 'forbidden']);
-  }
-  storage.write = write;
+  const held = await heldDuring(relay.context.storage, async () => {
+    for (const [method, params] of calls) {
+      const code = await relay.codeOf(method, params, { session: eve.session() });
+      expect([method, code]).toEqual([method, 'forbidden']);
+    }
+  });
   expect(held).toEqual([]);
   expect(await relay.dump()).toEqual(before);
 });

@@ -4,6 +4,7 @@ import { createGroupSecret } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeWrite, heldDuring } from '../fixtures/before-write.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
@@ -24,20 +25,6 @@ beforeEach(async () => {
   await group.admit(ada, ben);
   await group.setRole(ada, 'administrator');
 });
-
-/** What the writes begun meanwhile hold. */
-async function heldDuring(work: () => Promise<unknown>): Promise<string[]> {
-  const { storage } = relay.context;
-  const { write } = storage;
-  const held: string[] = [];
-  storage.write = async (aggregates, other) => {
-    held.push(...[aggregates].flat());
-    return (await write.call(storage, aggregates, other)) as never;
-  };
-  await work();
-  storage.write = write;
-  return held;
-}
 
 type Call = (by: Person) => readonly [method: string, params: object];
 
@@ -101,7 +88,7 @@ async function refuse(by: Person, calls: readonly Call[]): Promise<void> {
   for (const call of calls) {
     const [method, params] = call(by);
     const codes: string[] = [];
-    const held = await heldDuring(async () => {
+    const held = await heldDuring(relay.context.storage, async () => {
       codes.push(await relay.codeOf(method, params, { session: by.session() }));
     });
     expect([method, ...codes, ...held]).toEqual([method, 'forbidden']);
@@ -148,7 +135,7 @@ describe('05 §12.4: refused without holding the group', () => {
     );
     const elsewhere = group.sign({ ...body, group_id });
     const codes: string[] = [];
-    const held = await heldDuring(async () => {
+    const held = await heldDuring(relay.context.storage, async () => {
       codes.push(await relay.codeOf('group.close', elsewhere, { session: ann.session() }));
     });
     expect([codes, held]).toEqual([['not_found'], []]);
@@ -171,24 +158,13 @@ describe('05 §12.4: errors that come before a missing right', () => {
 });
 
 describe('05 §12.6: the write checks the right again', () => {
-  /** Lets something happen between the last look before a write and the write. */
-  const beforeWrite = (work: () => Promise<unknown>) => {
-    const { storage } = relay.context;
-    const { write } = storage;
-    storage.write = async (aggregates, other) => {
-      storage.write = write;
-      await work();
-      return (await write.call(storage, aggregates, other)) as never;
-    };
-  };
-
   test('a right lost before the write is missing', async () => {
     const message = group.message(ben, 1);
-    beforeWrite(() => group.remove([ben]));
+    beforeWrite(relay.context.storage, () => group.remove([ben]));
     const session = ben.session();
     expect(await relay.codeOf('group.message.send', message, { session })).toBe('forbidden');
     const rejection = { group_id: group.groupId, accounts: [cem.account] };
-    beforeWrite(() => group.setRole(ada, 'member'));
+    beforeWrite(relay.context.storage, () => group.setRole(ada, 'member'));
     const code = await relay.codeOf('group.application.reject', rejection, {
       session: ada.session(),
     });

@@ -3,6 +3,7 @@ import { expiredDevicesJob } from '../../src/accounts/jobs.ts';
 import type { Notice } from '../../src/dispatch/notice.ts';
 import { ClockGuard } from '../../src/jobs/clock-guard.ts';
 import { JobRunner } from '../../src/jobs/runner.ts';
+import { beforeWrite } from '../fixtures/before-write.ts';
 import { Connections } from '../fixtures/connections.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readPage } from '../fixtures/group-reader.ts';
@@ -318,13 +319,7 @@ describe('05 §10.3: a call before the job has run', () => {
 
   test('comes after the end of a device that was removed after the call was admitted', async () => {
     await takeKeys(ben, 'laptop');
-    const { storage } = relay.context;
-    const { write } = storage;
-    storage.write = async (aggregates, work) => {
-      storage.write = write;
-      await keep('phone');
-      return (await write.call(storage, aggregates, work)) as never;
-    };
+    beforeWrite(relay.context.storage, () => keep('phone'));
     await expect(group.send(ann, 1)).rejects.toHaveProperty('code', 'state_conflict');
     expect(await position()).toEqual({ sequence: 2, epoch: 2 });
   });

@@ -2,7 +2,8 @@ import { checkChannelContentSize, checkChannelPost, ProtocolError } from '@posth
 import { writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
-import { appendContent, nextSequence } from '../append.ts';
+import { appendContent, nextSequence, timelineNotice } from '../append.ts';
+import { channelPosts } from '../append-post.ts';
 import { requirePublishing } from '../channel-store.ts';
 import { insertPost } from '../post-store.ts';
 import { checkMayWrite } from '../write-access.ts';
@@ -32,11 +33,20 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
       }
       return { signer, channel, published };
     },
+    append: async ({ caller }): Promise<HandlerResult | undefined> => {
+      const now = context.clock.now();
+      const keepUntil = now + limits.channelTimelineRetention;
+      const verified = { channelId, key, caller, text, digest: own, now, keepUntil };
+      const sequence = await context.storage.append(channelPosts, verified);
+      return sequence === undefined
+        ? undefined
+        : { result: { sequence }, notices: [timelineNotice(channelId, sequence)] };
+    },
     work: async (tx, { signer, channel, published }, acceptedAt): Promise<HandlerResult> => {
       if (published !== undefined) return { result: { sequence: published.sequence } };
       const sequence = nextSequence(channel);
       const keepUntil = acceptedAt + limits.channelTimelineRetention;
-      await insertPost(tx, channelId, { ...key, sequence, digest: own, keepUntil });
+      await tx.run(...insertPost(channelId, { ...key, sequence, digest: own, keepUntil }));
       const event = { kind: 'post', sequence, acceptedAt, keepUntil, payload: text } as const;
       const notices = await appendContent(tx, channel, { event, signer, neededUntil: keepUntil });
       return { result: { sequence }, notices };

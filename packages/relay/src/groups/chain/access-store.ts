@@ -1,7 +1,7 @@
 /** All SQL of the access intervals of devices (05 §10). */
 import type { DeviceAccess, TimelinePosition } from '@posthouse/protocol';
 import { placeholders } from '../../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../../storage/types.ts';
 
 /** A device of an account in a group. */
 export interface DeviceKey {
@@ -70,12 +70,17 @@ export async function readOpenDevices(
   groupId: string,
   accounts: readonly string[],
 ): Promise<DeviceKey[]> {
-  return await tx.all<DeviceKey & Row>(
+  return await tx.all<DeviceKey & Row>(...openDevices(groupId, accounts));
+}
+
+/** As {@link readOpenDevices}, for an append. */
+export function openDevices(groupId: string, accounts: readonly string[]): Statement {
+  return [
     `SELECT account, device_id AS "deviceId" FROM group_intervals
       WHERE group_id = ? AND account IN (${placeholders(accounts)}) AND message_to IS NULL`,
     groupId,
     ...accounts,
-  );
+  ];
 }
 
 function range(from: number, to: number | null): { readonly from: number; readonly to?: number } {

@@ -1,4 +1,9 @@
-import { admitCaller, type CallingDevice, type SignedByCaller } from '../../accounts/index.ts';
+import {
+  type Admitted,
+  admitCaller,
+  type CallingDevice,
+  type SignedByCaller,
+} from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Reader } from '../../storage/types.ts';
 import { type GroupCall, readInGroup } from './group-transactions.ts';
@@ -11,13 +16,13 @@ import { type GroupCall, readInGroup } from './group-transactions.ts';
  * @param requireRight throws if the caller lacks the right
  * @throws ProtocolError `unauthorized`, `invalid_signature`, and what `requireRight` throws
  */
-export async function admitToWrite(
+export async function admitToWrite<A>(
   context: RelayContext,
   call: GroupCall & { readonly signed?: SignedByCaller },
-  requireRight: (tx: Reader, calling: CallingDevice) => Promise<unknown>,
-): Promise<void> {
+  requireRight: (tx: Reader, calling: CallingDevice) => Promise<A>,
+): Promise<Admitted<A>> {
   const { signed } = call;
-  await admitCaller(context, (check) => readInGroup(context, call, check), {
+  return await admitCaller(context, (check) => readInGroup(context, call, check), {
     signed,
     requireRight,
   });

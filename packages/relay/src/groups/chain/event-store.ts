@@ -1,7 +1,7 @@
 /** All SQL of a group's timeline: management events, messages, and the results of messages. */
 import type { Signer } from '../../accounts/index.ts';
 import { chunks, placeholders } from '../../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../../storage/types.ts';
 
 /** An event to append. */
 export interface NewEvent {
@@ -16,12 +16,11 @@ export interface NewEvent {
  * Stores a signer's certificate for what was accepted with it.
  * @param neededUntil Unix seconds; `null` for good
  */
-export async function keepCertificate(
-  tx: Writer,
+export function keepCertificate(
   groupId: string,
   { signer, neededUntil }: { readonly signer: Signer; readonly neededUntil: number | null },
-): Promise<void> {
-  await tx.run(
+): Statement {
+  return [
     `INSERT INTO group_certificates (group_id, certificate_id, certificate, needed_until)
       VALUES (?, ?, ?, ?)
       ON CONFLICT (group_id, certificate_id) DO UPDATE SET needed_until = excluded.needed_until
@@ -31,7 +30,7 @@ export async function keepCertificate(
     signer.certificateId,
     signer.certificate,
     neededUntil === null ? null : wholeHour(neededUntil),
-  );
+  ];
 }
 
 /** Rounds a deadline up to a whole hour, so that few messages move it. */
@@ -45,7 +44,9 @@ export async function insertEvent(
   groupId: string,
   { event, signer }: { readonly event: NewEvent; readonly signer: Signer | undefined },
 ): Promise<void> {
-  if (signer !== undefined) await keepCertificate(tx, groupId, { signer, neededUntil: null });
+  if (signer !== undefined) {
+    await tx.run(...keepCertificate(groupId, { signer, neededUntil: null }));
+  }
   await tx.run(
     `INSERT INTO group_events (group_id, sequence, epoch, accepted_at, signer_device_id,
         certificate_id, bytes, payload)
@@ -61,18 +62,16 @@ export async function insertEvent(
   );
 }
 
-/** Appends a message. */
-export async function insertMessage(
-  tx: Writer,
+/** Appends a message; {@link keepCertificate} stores its signer's certificate. */
+export function insertMessage(
   groupId: string,
   {
     event,
     signer,
     keepUntil,
   }: { readonly event: NewEvent; readonly signer: Signer; readonly keepUntil: number },
-): Promise<void> {
-  await keepCertificate(tx, groupId, { signer, neededUntil: keepUntil });
-  await tx.run(
+): Statement {
+  return [
     `INSERT INTO group_messages (group_id, sequence, epoch, accepted_at, keep_until,
         signer_device_id, certificate_id, bytes, payload)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -85,7 +84,7 @@ export async function insertMessage(
     signer.certificateId,
     Buffer.byteLength(event.payload),
     event.payload,
-  );
+  ];
 }
 
 /** One event of a page, management or message. */
@@ -209,20 +208,19 @@ export async function readSent(tx: Reader, key: SentKey): Promise<SentResult | u
   );
 }
 
-/** Stores the result of an accepted message. */
-export async function insertSent(
-  tx: Writer,
+/** Stores the result of an accepted message; changes no row if the message ID has a result. */
+export function insertSent(
   key: SentKey,
   result: SentResult & { readonly keepUntil: number },
-): Promise<void> {
-  await tx.run(
+): Statement {
+  return [
     `INSERT INTO group_sent (account, message_id, group_id, sequence, envelope, keep_until)
-      VALUES (?, ?, ?, ?, ?, ?)`,
+      VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (account, message_id) DO NOTHING`,
     key.account,
     key.messageId,
     result.groupId,
     result.sequence,
     result.envelope,
     result.keepUntil,
-  );
+  ];
 }

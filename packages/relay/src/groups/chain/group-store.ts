@@ -1,7 +1,7 @@
 /** All SQL of a group's projection: the group itself, its members, its bans. */
 import type { GroupMember, GroupProperties, GroupRole, GroupView } from '@posthouse/protocol';
 import { chunks, placeholders } from '../../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../../storage/types.ts';
 import { storableText, storedText } from '../../storage/values.ts';
 
 /** The row of a group. */
@@ -71,8 +71,8 @@ export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void>
 }
 
 /** Moves the head of the timeline to a message, which changes nothing else. */
-export async function setSequence(tx: Writer, groupId: string, sequence: number): Promise<void> {
-  await tx.run('UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId);
+export function setSequence(groupId: string, sequence: number): Statement {
+  return ['UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId];
 }
 
 /** Records the highest number of a set of client boxes. */

@@ -1,7 +1,7 @@
 /** All SQL of relay secrets, client secret boxes and staged rotations. */
 import type { RotationStaging } from '@posthouse/protocol';
 import { chunks, placeholders } from '../../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { Reader, Row, Statement, Writer } from '../../storage/types.ts';
 
 /** A key version: the relay's secret, and which client boxes go with it. */
 export interface NewEpoch {
@@ -32,19 +32,18 @@ export async function insertEpoch(tx: Writer, groupId: string, epoch: NewEpoch):
 }
 
 /** Extends the retention of an epoch to that of a message in it (05 §11.3). */
-export async function keepEpoch(
-  tx: Writer,
+export function keepEpoch(
   groupId: string,
   { epoch, keepUntil }: { readonly epoch: number; readonly keepUntil: number },
-): Promise<void> {
-  await tx.run(
+): Statement {
+  return [
     `UPDATE group_epochs SET keep_until = ?
       WHERE group_id = ? AND epoch = ? AND keep_until < ?`,
     keepUntil,
     groupId,
     epoch,
     keepUntil,
-  );
+  ];
 }
 
 /** An epoch's relay secret with the box that serves one member in it. */

@@ -1,11 +1,16 @@
 /** Access of devices that are no longer valid, which no job has ended yet (05 §7.3, §10.3). */
 import { createKeyRotated, type Network, nextGroupPosition } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import { type DeviceKey, isMarkedInactive, readInactive } from '../../accounts/index.ts';
+import {
+  type DeviceKey,
+  inactiveDevices,
+  isMarkedInactive,
+  readInactive,
+} from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Notice } from '../../dispatch/notice.ts';
-import type { Reader, Writer } from '../../storage/types.ts';
-import { closeInterval, readIntervals, readOpenDevices } from './access-store.ts';
+import type { Reader, Row, SyncWriter, Writer } from '../../storage/types.ts';
+import { closeInterval, openDevices, readIntervals, readOpenDevices } from './access-store.ts';
 import { beginEpoch } from './apply-event.ts';
 import { insertEvent } from './event-store.ts';
 import { readGroup, type StoredGroup, updateGroup } from './group-store.ts';
@@ -20,9 +25,28 @@ const batchSize = 50;
  */
 export async function readStaleAccess(tx: Reader, groupId: string): Promise<readonly DeviceKey[]> {
   const marked = await readInactive(tx, { after: undefined, limit: batchSize });
-  if (marked.length === 0) return [];
-  const accounts = [...new Set(marked.map(({ account }) => account))];
-  const open = await readOpenDevices(tx, groupId, accounts);
+  return marked.length === 0
+    ? []
+    : openOf(marked, await readOpenDevices(tx, groupId, accountsOf(marked)));
+}
+
+/** Tells in an append whether {@link readStaleAccess} would find any. */
+export function hasStaleAccess(tx: SyncWriter, groupId: string): boolean {
+  const marked = tx.all<DeviceKey & Row>(
+    ...inactiveDevices({ after: undefined, limit: batchSize }),
+  );
+  if (marked.length === 0) return false;
+  return (
+    openOf(marked, tx.all<DeviceKey & Row>(...openDevices(groupId, accountsOf(marked)))).length > 0
+  );
+}
+
+function accountsOf(devices: readonly DeviceKey[]): string[] {
+  return [...new Set(devices.map(({ account }) => account))];
+}
+
+/** Returns the marked devices that are among the open ones. */
+function openOf(marked: readonly DeviceKey[], open: readonly DeviceKey[]): DeviceKey[] {
   return marked.filter(({ account, deviceId }) =>
     open.some((device) => device.account === account && device.deviceId === deviceId),
   );

@@ -44,7 +44,7 @@ export const groupApplicationSubmit: Handler<'group.application.submit'> = async
     await checkRecordBytes(tx, groupId, { limits: context.limits, record, now });
     const { signer } = caller;
     // An application is worth as much as its invitation (05 §8.2).
-    await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });
+    await tx.run(...keepCertificate(groupId, { signer, neededUntil: invite.expires_at }));
     const { member_encryption_public_key: memberKey } = application;
     const stored = { account, inviteId, ...signer, memberKey, acceptedAt: now, text };
     await writeApplication(tx, groupId, stored, present?.inviteId);

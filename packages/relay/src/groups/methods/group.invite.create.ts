@@ -78,7 +78,7 @@ async function storeInvite(
   const record = { account: inviter, kind: 'invite', text } as const;
   await checkRecordBytes(tx, groupId, { limits, record, now });
   const { deviceId, certificateId } = signer;
-  await keepCertificate(tx, groupId, { signer, neededUntil: invite.expires_at });
+  await tx.run(...keepCertificate(groupId, { signer, neededUntil: invite.expires_at }));
   const stored = { invite, inviteId, inviter, deviceId, certificateId };
   await insertInvite(tx, groupId, stored, text);
 }

@@ -46,7 +46,7 @@ export const groupMemberRecoverySubmit: Handler<'group.member.recovery.submit'> 
       const record = { account, kind: 'recovery', text } as const;
       await checkRecordBytes(tx, groupId, { limits, record, now });
       const times = { acceptedAt: now, expiresAt: now + limits.groupRecoveryWait };
-      await keepCertificate(tx, groupId, { signer, neededUntil: times.expiresAt });
+      await tx.run(...keepCertificate(groupId, { signer, neededUntil: times.expiresAt }));
       const stored = { account, ...signer, memberKey, ...times, text };
       await writeRequest(tx, { kind: 'recovery', groupId }, stored);
       const requester = { account, role: member.role, isMember: true };

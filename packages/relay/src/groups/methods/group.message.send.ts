@@ -13,7 +13,14 @@ import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { RelayLimits } from '../../limits.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { admitToWrite } from '../chain/admission.ts';
-import { insertMessage, insertSent, readSent, wholeHour } from '../chain/event-store.ts';
+import { groupMessages, messageKey } from '../chain/append-message.ts';
+import {
+  insertMessage,
+  insertSent,
+  keepCertificate,
+  readSent,
+  wholeHour,
+} from '../chain/event-store.ts';
 import { setSequence } from '../chain/group-store.ts';
 import { type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
 import { keepEpoch } from '../chain/key-store.ts';
@@ -28,26 +35,37 @@ export const groupMessageSend: Handler<'group.message.send'> = async (context, c
   const { params: envelope } = call;
   checkGroupParams(context.network, 'group.message.send', envelope);
   const text = canonicalJson(envelope);
+  const textDigest = digest(text);
   const key = { account: session.account, messageId: envelope.message_id };
   const groupCall = { session, groupId: envelope.group_id };
-  await admitToWrite(context, { ...groupCall, signed: envelope }, (tx) =>
+  const { caller } = await admitToWrite(context, { ...groupCall, signed: envelope }, (tx) =>
     requireSender(tx, groupCall),
   );
-  // A message ID of an account has one result, whatever group the message is for.
-  const alsoHolds = [`group-message:${key.account}:${key.messageId}`];
+  const now = context.clock.now();
+  if (isCreatedNow(limits, envelope, now)) {
+    const { epoch } = envelope;
+    const keepUntil = now + limits.groupMessageRetention;
+    const message = { ...groupCall, key, caller, epoch, text, digest: textDigest, now, keepUntil };
+    const group = await context.storage.append(groupMessages, message);
+    if (group !== undefined) {
+      return { result: { sequence: group.sequence }, notices: [timelineNotice(group)] };
+    }
+  }
   return await writeInGroup(
     context,
-    { ...groupCall, alsoHolds },
+    { ...groupCall, alsoHolds: [messageKey(key)] },
     async (tx, { caller: { signer }, now }): Promise<HandlerResult> => {
       const group = await requireSender(tx, groupCall);
       const sent = await readSent(tx, key);
       if (sent !== undefined) {
-        if (sent.envelope === digest(text)) return { result: { sequence: sent.sequence } };
+        if (sent.envelope === textDigest) return { result: { sequence: sent.sequence } };
         throw new ProtocolError('state_conflict', 'the message ID is of another message');
       }
-      checkCreatedAt(limits, envelope, now);
+      if (!isCreatedNow(limits, envelope, now)) {
+        throw new ProtocolError('clock_skew', 'created_at: outside the clock tolerance');
+      }
       checkGroupSender(group.view, envelope, session.account);
-      return await appendMessage(limits, tx, { group, key, text, signer, now });
+      return await appendMessage(limits, tx, { group, key, text, digest: textDigest, signer, now });
     },
   );
 };
@@ -59,13 +77,12 @@ async function requireSender(tx: Reader, groupCall: GroupCall): Promise<LoadedGr
   return group;
 }
 
-function checkCreatedAt(
+function isCreatedNow(
   limits: RelayLimits,
   { created_at }: GroupMessageEnvelope,
   now: number,
-): void {
-  if (Math.abs(created_at - now) <= limits.authClockTolerance) return;
-  throw new ProtocolError('clock_skew', 'created_at: outside the clock tolerance');
+): boolean {
+  return Math.abs(created_at - now) <= limits.authClockTolerance;
 }
 
 interface NewMessage {
@@ -73,6 +90,8 @@ interface NewMessage {
   readonly key: { readonly account: string; readonly messageId: string };
   /** Canonical JSON of the envelope. */
   readonly text: string;
+  /** Digest of the text. */
+  readonly digest: string;
   readonly signer: Signer;
   readonly now: number;
 }
@@ -80,16 +99,19 @@ interface NewMessage {
 async function appendMessage(
   limits: RelayLimits,
   tx: Writer,
-  { group, key, text, signer, now }: NewMessage,
+  { group, key, text, digest: envelope, signer, now }: NewMessage,
 ): Promise<HandlerResult> {
   const { stored, view } = group;
   const { group_id: groupId } = stored;
   const { sequence, epoch } = nextGroupPosition(view, { advancesEpoch: false });
   const keepUntil = now + limits.groupMessageRetention;
   const event = { sequence, epoch, acceptedAt: now, payload: text };
-  await insertMessage(tx, groupId, { event, signer, keepUntil });
-  await insertSent(tx, key, { groupId, sequence, envelope: digest(text), keepUntil });
-  await keepEpoch(tx, groupId, { epoch, keepUntil: wholeHour(keepUntil) });
-  await setSequence(tx, groupId, sequence);
+  await tx.run(...keepCertificate(groupId, { signer, neededUntil: keepUntil }));
+  await tx.run(...insertMessage(groupId, { event, signer, keepUntil }));
+  if ((await tx.run(...insertSent(key, { groupId, sequence, envelope, keepUntil }))) === 0) {
+    throw new Error('the message ID got a result although the write holds it');
+  }
+  await tx.run(...keepEpoch(groupId, { epoch, keepUntil: wholeHour(keepUntil) }));
+  await tx.run(...setSequence(groupId, sequence));
   return { result: { sequence }, notices: [timelineNotice({ ...stored, sequence })] };
 }

@@ -1,0 +1,48 @@
+/** An accepted post as one small write (06 §8.7). */
+import { mayWriteChannel } from '@posthouse/protocol';
+import { type Caller, isStillCaller } from '../accounts/index.ts';
+import type { AppendKind } from '../storage/types.ts';
+import { findPublishing, moveHead, type PostKey } from './channel-store.ts';
+import { eventStatement, keepCertificate } from './event-store.ts';
+import { insertPost } from './post-store.ts';
+
+/** A post that was verified, to be accepted as long as its account may write. */
+export interface VerifiedPost {
+  readonly channelId: string;
+  readonly key: PostKey;
+  readonly caller: Caller;
+  /** Canonical JSON. */
+  readonly text: string;
+  /** Digest of the text. */
+  readonly digest: string;
+  /** When it is accepted, and until when it is stored; Unix seconds. */
+  readonly now: number;
+  readonly keepUntil: number;
+}
+
+/** Declines a repeat, and a post that has to be refused. Its output is the sequence. */
+export const channelPosts: AppendKind<VerifiedPost, number> = {
+  name: 'channels.post',
+  aggregates: ({ channelId }) => [`channel:${channelId}`],
+  apply(tx, post) {
+    const { channelId, key, caller, text, digest, now, keepUntil } = post;
+    if (!isStillCaller(tx, caller, now)) return undefined;
+    const { channel, published } = findPublishing(tx, channelId, key) ?? {};
+    if (channel === undefined || published !== undefined || channel.status !== 'active') {
+      return undefined;
+    }
+    if (!mayWriteChannel(channel, key.account)) return undefined;
+    if (channel.head >= Number.MAX_SAFE_INTEGER) return undefined;
+    const { signer } = caller;
+    const { revision: descriptorRev } = channel;
+    const sequence = channel.head + 1;
+    const event = { kind: 'post', sequence, acceptedAt: now, keepUntil, payload: text } as const;
+    tx.run(...insertPost(channelId, { ...key, sequence, digest, keepUntil }));
+    tx.run(...keepCertificate(channelId, signer));
+    tx.run(...eventStatement(channelId, { event: { ...event, descriptorRev }, signer }));
+    const neededUntil = Math.max(channel.neededUntil, keepUntil);
+    tx.run(...moveHead(channelId, { head: sequence, neededUntil }));
+    return sequence;
+  },
+  batch: undefined,
+};
