@@ -7,10 +7,11 @@ import { type Access, homeFrom, verifySigned } from '../accounts/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { AccountFacts, KnownDevice } from '../known-accounts.ts';
-import { type SentMessage, sentMessages } from './append-sent.ts';
+import { sentMessages } from './append-sent.ts';
 import { verifyEnvelope } from './message-parts.ts';
 import { certificateDeadline, recordDeadline, resultDeadline, visibleBoxes } from './rules.ts';
 import type { CheckedSendRequest } from './send-request.ts';
+import type { SentMessage } from './sent-message.ts';
 import type { StoredResult } from './store.ts';
 
 /** An accepted message. */

@@ -79,7 +79,7 @@ export interface AppendKind<Input, Output> {
 }
 
 /** Writes many inputs of a kind in few statements, and declines each of them for itself. */
-interface AppendBatch<Input, Output> {
+export interface AppendBatch<Input, Output> {
   /** Returns about how many bytes of text are stored: a batch has a limit of them. */
   bytes(input: Input): number;
   /**

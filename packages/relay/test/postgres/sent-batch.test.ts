@@ -1,0 +1,274 @@
+/**
+ * Messages stored in batches on PostgreSQL (decision record 0027). What the single form stores on
+ * SQLite, message by message, is what a batch must store.
+ */
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
+import { digest } from '../../src/digest.ts';
+import type { AccountFacts } from '../../src/known-accounts.ts';
+import { sentMessages } from '../../src/messages/append-sent.ts';
+import { messages } from '../../src/messages/index.ts';
+import type { SentMessage } from '../../src/messages/sent-message.ts';
+import { migrate } from '../../src/storage/migrations.ts';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
+import { openSqlite } from '../../src/storage/sqlite/storage.ts';
+import type { Row, Storage } from '../../src/storage/types.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { TestPostgres } from '../support/postgres.ts';
+import { ask, open } from '../support/postgres-engine.ts';
+
+const names = ['ann', 'ben', 'cat', 'dan'] as const;
+type Name = (typeof names)[number];
+
+const tables = [
+  ...['message_certificates', 'message_envelopes', 'sent_results', 'timeline_boxes'],
+  ...['timeline_heads', 'timeline_records', 'received_results'],
+];
+
+let server: TestPostgres;
+let url: string;
+let storage: PostgresStorage;
+const single = new AsyncDisposableStack();
+let sqlite: Storage;
+
+const migrations = [...accounts.migrations, ...messages.migrations];
+
+beforeAll(async () => {
+  server = await TestPostgres.start({ durable: false });
+  url = await server.createDatabase();
+  await using first = await open(url);
+  const folder = single.use(temporaryFolder());
+  sqlite = single.use(openSqlite(folder.path));
+  for (const storage of [first, sqlite]) await migrate(storage, migrations, 0);
+});
+afterAll(async () => {
+  await single[Symbol.asyncDispose]();
+  await server[Symbol.asyncDispose]();
+});
+
+beforeEach(async () => {
+  storage = await open(url);
+  await empty();
+  return () => storage[Symbol.asyncDispose]();
+});
+
+async function empty(): Promise<void> {
+  for (const engine of [storage, sqlite]) {
+    await engine.write('relay', async (tx) => {
+      for (const table of [...tables, 'account_routes', 'device_states', 'profiles']) {
+        await tx.run(`DELETE FROM ${table}`);
+      }
+      for (const name of names) {
+        await tx.run(
+          `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, conflict,
+            route, held_until) VALUES (?, 3, 'c', 'here', 1000, 0, 'r', 900)`,
+          name,
+        );
+        await tx.run(`INSERT INTO device_states VALUES (?, 5, 's')`, name);
+      }
+      await tx.run(`INSERT INTO profiles VALUES ('ben', 7, 1, 'p', 'c')`);
+    });
+  }
+}
+
+const factsOf = (account: Name): AccountFacts => ({
+  account,
+  home: { relayId: 'here', heldUntil: 900, conflict: false },
+  routeRevision: 3,
+  stateRevision: 5,
+  isPublic: account === 'ben',
+  devices: new Map(),
+});
+const facts = new Map(names.map((name) => [name, factsOf(name)]));
+
+interface Sent {
+  readonly from: Name;
+  readonly to: Name;
+  readonly id: number;
+  /** Number of the recipient's boxes. */
+  readonly boxes?: number;
+  /** Number of the sender's boxes. */
+  readonly own?: number;
+  readonly text?: string;
+  readonly at?: number;
+  readonly hasCertificate?: boolean;
+}
+
+const boxesOf = (name: Name, count: number, text: string) =>
+  new Map(Array.from({ length: count }, (_, n) => [`${name}-${n}`, `{"box":"${text}${n}"}`]));
+
+function message(sent: Sent, isCurrent: SentMessage['isCurrent'] = () => true): SentMessage {
+  const { from, to, id, boxes = 1, own = 0, text = '', at = 100, hasCertificate = true } = sent;
+  const envelope = `{"from":"${from}","id":${id},"text":${JSON.stringify(text)}}`;
+  return {
+    key: { sender: from, messageId: `m${id}` },
+    result: {
+      request: digest(JSON.stringify(sent)),
+      acceptedAt: at,
+      keepUntil: at + 50,
+      status: 'target_accepted',
+      received: digest(envelope),
+    },
+    facts: [...new Set([from, to].toSorted())].map((name) => facts.get(name) as AccountFacts),
+    isCurrent,
+    envelope: { id: digest(envelope), text: envelope, bytes: Buffer.byteLength(envelope) },
+    certificate: { id: digest(from), deviceId: `${from}-0`, text: `{"of":"${from}"}` },
+    certificateKeepUntil: hasCertificate ? at + 80 : undefined,
+    records: [
+      ...(own === 0 ? [] : [{ account: from, boxes: boxesOf(from, own, text) }]),
+      { account: to, boxes: boxesOf(to, boxes, text) },
+    ],
+    keepUntil: at + 40,
+  };
+}
+
+const appendAll = (to: Storage, all: readonly SentMessage[]) =>
+  Promise.all(all.map((one) => to.append(sentMessages, one)));
+
+async function rows(of: Storage): Promise<Record<string, Row[]>> {
+  const found: Record<string, Row[]> = {};
+  for (const table of tables) {
+    const all = await of.read((tx) => tx.all(`SELECT * FROM ${table}`));
+    const sorted = all.map((row) => Object.entries(row).toSorted().flat().join(' ')).toSorted();
+    found[table] = sorted as unknown as Row[];
+  }
+  return found;
+}
+
+const name = fc.constantFrom(...names);
+const sent = fc.record({
+  ...{ from: name, to: name },
+  id: fc.integer({ min: 0, max: 12 }),
+  boxes: fc.integer({ min: 1, max: 3 }),
+  own: fc.integer({ min: 0, max: 2 }),
+  text: fc.string({ unit: 'binary', maxLength: 12 }).map((text) => text.replaceAll('\0', '')),
+  at: fc.integer({ min: 100, max: 103 }),
+  hasCertificate: fc.boolean(),
+});
+
+describe('04 §12, §15, 0027: messages in batches', () => {
+  test('store what each alone stores, in the same order, and repeats store nothing', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(sent, { maxLength: 40 }), { maxLength: 4 }),
+        async (all) => {
+          await empty();
+          for (const batch of all) {
+            const made = batch.map((one) => message(one));
+            expect(await appendAll(storage, made)).toEqual(await appendAll(sqlite, made));
+          }
+          expect(await rows(storage)).toEqual(await rows(sqlite));
+        },
+      ),
+      { numRuns: 40, endOnFailure: true },
+    );
+  });
+
+  test('of several processes: each is stored once, sequences have no gap', async () => {
+    await using other = await open(url);
+    const all = Array.from({ length: 600 }, (_, index) =>
+      message({
+        from: names[index % 4] as Name,
+        to: names[(index * 7) % 3] as Name,
+        id: index % 450,
+        own: index % 2,
+      }),
+    );
+    const outputs = await Promise.all(
+      all.map((one, index) => (index % 2 === 0 ? storage : other).append(sentMessages, one)),
+    );
+    const accepted = outputs.filter((output) => output !== undefined);
+    const [counts] = await ask(
+      url,
+      `SELECT (SELECT count(*) FROM sent_results) AS results,
+        (SELECT count(*) FROM message_envelopes) AS envelopes,
+        (SELECT sum(head + 1) FROM timeline_heads) AS heads,
+        (SELECT count(*) FROM timeline_records) AS records,
+        (SELECT sum(top) FROM (SELECT max(sequence) + 1 AS top FROM timeline_records
+          GROUP BY account) AS tops) AS dense`,
+    );
+    const records = String(accepted.flat().length);
+    const results = String(accepted.length);
+    expect(counts).toEqual({
+      results,
+      envelopes: results,
+      heads: records,
+      records,
+      dense: records,
+    });
+    expect(new Set(all.map(({ key }) => `${key.sender} ${key.messageId}`)).size).toBe(
+      accepted.length,
+    );
+  });
+});
+
+describe('0027: what another process has changed', () => {
+  test.each([
+    ['the route has a higher revision', 'UPDATE account_routes SET revision = 4'],
+    ['the home is another relay', `UPDATE account_routes SET relay_id = 'there'`],
+    ['the route is in conflict', 'UPDATE account_routes SET conflict = 1'],
+    ['the route was given up', 'UPDATE account_routes SET held_until = 0'],
+    ['the route is gone', 'DELETE FROM account_routes'],
+    ['the device state has a higher revision', 'UPDATE device_states SET revision = 6'],
+    ['the device state is gone', 'DELETE FROM device_states'],
+    ['public discovery is off', 'UPDATE profiles SET public_discovery = 0'],
+    ['the profile is gone', 'DELETE FROM profiles'],
+  ])('%s: messages that rely on it are declined, others are not', async (_, sql) => {
+    await using other = await open(url);
+    await other.write('account:ben', (tx) => tx.run(`${sql} WHERE account = 'ben'`));
+    const outputs = await appendAll(storage, [
+      message({ from: 'ann', to: 'cat', id: 1 }),
+      message({ from: 'ann', to: 'ben', id: 2 }),
+      message({ from: 'ben', to: 'ann', id: 3 }),
+      message({ from: 'cat', to: 'ann', id: 4 }),
+    ]);
+    expect(outputs).toEqual([[0], undefined, undefined, [0]]);
+    expect((await rows(storage)).sent_results).toHaveLength(2);
+  });
+
+  test('a profile without public discovery is as none', async () => {
+    await ask(url, `INSERT INTO profiles VALUES ('cat', 7, 0, 'p', 'c')`);
+    expect(await appendAll(storage, [message({ from: 'ann', to: 'cat', id: 1 })])).toEqual([[0]]);
+  });
+
+  test('a message that `message.deliver` stored is declined', async () => {
+    await ask(url, `INSERT INTO received_results VALUES ('ann', 'm1', 'r', 'c', 1, 2)`);
+    const outputs = await appendAll(storage, [
+      message({ from: 'ann', to: 'ben', id: 1 }),
+      message({ from: 'ann', to: 'ben', id: 2 }),
+    ]);
+    expect(outputs).toEqual([undefined, [0]]);
+  });
+
+  test('facts that this process has forgotten are declined', async () => {
+    const outputs = await appendAll(storage, [
+      message({ from: 'ann', to: 'ben', id: 1 }, ({ account }) => account !== 'ben'),
+      message({ from: 'ann', to: 'cat', id: 2 }, ({ account }) => account !== 'ben'),
+    ]);
+    expect(outputs).toEqual([undefined, [0]]);
+  });
+});
+
+test('04 §17.1: a timeline without a sequence left declines its messages and no others', async () => {
+  await ask(url, `INSERT INTO timeline_heads VALUES ('ben', ${Number.MAX_SAFE_INTEGER - 1})`);
+  const outputs = await appendAll(storage, [
+    message({ from: 'ann', to: 'ben', id: 1 }),
+    message({ from: 'ann', to: 'cat', id: 2 }),
+    message({ from: 'ann', to: 'ben', id: 3 }),
+    message({ from: 'cat', to: 'dan', id: 4 }),
+  ]);
+  expect(outputs).toEqual([[Number.MAX_SAFE_INTEGER], [0], undefined, [0]]);
+});
+
+test('0027: a batch has seven statements and the commit mark, whatever its size', async () => {
+  const sent: string[] = [];
+  await using counted = await open(url, { faults: { beforeStatement: (sql) => sent.push(sql) } });
+  sent.length = 0;
+  await appendAll(
+    counted,
+    Array.from({ length: 128 }, (_, id) => message({ from: 'ann', to: 'ben', id, own: 1 })),
+  );
+  // Locks, results, heads, envelopes, certificates, records, boxes; the mark is not counted.
+  expect(sent).toHaveLength(7);
+});
