@@ -56,6 +56,7 @@ const slow = [
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
   'packages/protocol/test/browser/**',
+  'bench/**',
   'scripts/build.test.ts',
 ];
 
@@ -101,7 +102,7 @@ function filesOf(project: keyof typeof long, { include, exclude }: Files, mode: 
 const once = {
   include: [
     'packages/!(conformance|relay)/test/**/*.test.ts',
-    'scripts/**/*.test.ts',
+    '{bench,scripts}/**/*.test.ts',
     ...relayOnce.map((files) => files.replace(/\*\*$/, '**/*.test.ts')),
   ],
   exclude: [clientPerEngine],

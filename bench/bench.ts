@@ -1,15 +1,15 @@
 /**
  * Measures a relay next to the floor: see README.md in this folder.
  *
- *   npm run bench [-- --only send,latency --pairs 2 --seconds 1 --against DIR --json FILE]
+ *   npm run bench [-- --only send,latency --pairs 2 --seconds 1 --against DIR --json FILE --write]
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, installBuilt } from './built.ts';
 import { LoadGenerator } from './load-generator.ts';
-import { describeMachine, machineLine, rawCosts } from './machine.ts';
+import { commitOf, describeMachine, machineLine, rawCosts } from './machine.ts';
 import {
   type MeasuredServer,
   mainOf,
@@ -18,6 +18,7 @@ import {
   startRelay,
 } from './measured-process.ts';
 import { profileTables } from './profile.ts';
+import { writeChart, writeJson, writePage } from './report.ts';
 import { callers, callTable } from './sections/calls.ts';
 import type { Compared } from './sections/compared.ts';
 import { memoryTable } from './sections/memory.ts';
@@ -39,8 +40,14 @@ const { values } = parseArgs({
     skip: { type: 'string' },
     profile: { type: 'boolean', default: false },
     json: { type: 'string' },
+    svg: { type: 'string' },
+    write: { type: 'boolean', default: false },
   },
 });
+for (const name of values.only.split(',')) {
+  if ((sections as readonly string[]).includes(name)) continue;
+  throw new Error(`--only: ${name} is none of ${sections.join(', ')}`);
+}
 const pairs = Number(values.pairs);
 const seconds = Number(values.seconds);
 const connectionCounts = values.connections.split(',').map(Number);
@@ -48,6 +55,11 @@ const asked = (section: Section) => !values.profile && values.only.split(',').in
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const tables: Table[] = [];
+/** The relay of another checkout, named after its commit. */
+const other =
+  values.against === undefined
+    ? undefined
+    : { name: `commit ${commitOf(values.against)}`, main: mainOf(values.against) };
 const machine = describeMachine(ownCheckout);
 
 function add(...made: readonly Table[]): void {
@@ -58,17 +70,14 @@ function add(...made: readonly Table[]): void {
 }
 
 /** Messages sent to each server before anything is measured: code is compiled, grants are verified. */
-const warmUp = 6_000 * Math.min(1, seconds);
+const warmUp = 6_000 * Math.min(1, 4 * seconds);
 
 /** Starts floor, relay and the relay to compare with, with the same accounts at each. */
 async function startCompared(parts: AsyncDisposableStack): Promise<Compared> {
   const relayFolder = join(folder, 'relay');
   const relay = await startRelay(parts, relayFolder, { name: 'relay' });
   const servers: MeasuredServer[] = [await startFloor(parts, join(folder, 'floor'), relayFolder)];
-  if (values.against !== undefined) {
-    const options = { name: 'against', main: mainOf(values.against) };
-    servers.push(await startRelay(parts, join(folder, 'against'), options));
-  }
+  if (other !== undefined) servers.push(await startRelay(parts, join(folder, 'other'), other));
   servers.push(relay);
   const generator = parts.use(new LoadGenerator());
   const needed = [
@@ -112,9 +121,7 @@ function builtMain(): string {
 
 async function storedSections(): Promise<void> {
   const relays = [{ name: 'relay', main: mainOf(ownCheckout) }];
-  if (values.against !== undefined) {
-    relays.unshift({ name: 'against', main: mainOf(values.against) });
-  }
+  if (other !== undefined) relays.unshift(other);
   const started = relays.map((relay) => ({ ...relay, data: relay.name }));
   started.push({ name: 'relay, built', main: builtMain(), data: 'relay' });
   const sizes = values.large ? [1_000, 100_000, 1_000_000] : [1_000, 100_000];
@@ -133,6 +140,7 @@ if (asked('memory')) {
 }
 if (asked('postgres')) add(await postgres(folder, { seconds }));
 if (values.profile) add(...(await profileTables(folder)));
-if (values.json !== undefined) {
-  writeFileSync(values.json, `${JSON.stringify({ machine, tables }, undefined, 2)}\n`);
-}
+const result = { machine, tables };
+if (values.json !== undefined) writeJson(values.json, result);
+if (values.svg !== undefined) writeChart(values.svg, result);
+if (values.write) writePage(join(ownCheckout, 'docs'), result);

@@ -1,7 +1,7 @@
 /** The machine and the code that a bench ran on. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, realpathSync } from 'node:fs';
-import { availableParallelism, tmpdir, totalmem } from 'node:os';
+import { availableParallelism, loadavg, tmpdir, totalmem } from 'node:os';
 import { flushesPerSecond, verificationsPerSecond } from './support.ts';
 import type { Table } from './table.ts';
 
@@ -15,20 +15,28 @@ export interface Machine {
   /** Kind of the disk with the databases. */
   readonly disk: string;
   readonly node: string;
+  /** Processes that wanted a core in the minute before: what else ran. */
+  readonly load: number;
+}
+
+/** Names the commit of a checkout, with `and changes` if files of it differ. */
+export function commitOf(checkout: string): string {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, { cwd: checkout, encoding: 'utf8' }).trim();
+  const changes = git('status', '--porcelain', '--untracked-files=no');
+  return git('rev-parse', '--short=8', 'HEAD') + (changes === '' ? '' : ' and changes');
 }
 
 /** Describes the machine; `checkout` is the folder of the measured code. */
 export function describeMachine(checkout: string): Machine {
-  const git = (...args: string[]) => execFileSync('git', args, { cwd: checkout, encoding: 'utf8' });
-  const changes =
-    git('status', '--porcelain', '--untracked-files=no').trim() === '' ? '' : ' and changes';
   return {
     date: new Date().toISOString().slice(0, 10),
-    commit: git('rev-parse', '--short=8', 'HEAD').trim() + changes,
+    commit: commitOf(checkout),
     cores: availableParallelism(),
     memory: `${Math.round(totalmem() / 2 ** 30)} GiB`,
     disk: diskKind(),
     node: process.version,
+    load: loadavg()[0] ?? 0,
   };
 }
 
@@ -55,8 +63,10 @@ function diskKind(): string {
 }
 
 /** Formats the machine as one line. */
-export function machineLine({ date, commit, cores, memory, disk, node }: Machine): string {
-  return `${date}, commit ${commit}, ${cores} cores, ${memory}, ${disk}, Node ${node}`;
+export function machineLine({ date, commit, load, ...machine }: Machine): string {
+  const { cores, memory, disk, node } = machine;
+  const before = `load ${load.toFixed(1)} before`;
+  return `${date}, commit ${commit}, ${cores} cores, ${memory}, ${disk}, Node ${node}, ${before}`;
 }
 
 /** Measures what the machine can do without a server. */

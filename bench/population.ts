@@ -17,6 +17,9 @@ import { network } from './support.ts';
 /** A frame to send, or how it is made from the answer to the frame before. */
 export type Frame = string | ((answer: string) => string);
 
+/** Accounts that are registered and connected at once. */
+const atOnce = 16;
+
 /** How far from each other in the list are accounts that write to each other. */
 const distances = [1, 7, 31, 97];
 
@@ -55,14 +58,16 @@ export class Population {
     { register }: { readonly register: boolean },
   ): Promise<PlainSocket[]> {
     const opened: PlainSocket[] = [];
-    for (const [index, device] of this.devices.entries()) {
+    const connectOne = async (device: TestAccount['device'], index: number) => {
       if (register) await context.register(device.account, [device]);
-      const caller = await WssCaller.open(
-        context.target,
-        sockets[index % sockets.length] as string,
-      );
+      const socket = sockets[index % sockets.length] as string;
+      const caller = await WssCaller.open(context.target, socket);
       await context.authenticateDevice(caller, device);
-      opened.push(caller.socket);
+      opened[index] = caller.socket;
+    };
+    for (let start = 0; start < this.devices.length; start += atOnce) {
+      const some = this.devices.slice(start, start + atOnce);
+      await Promise.all(some.map((device, at) => connectOne(device, start + at)));
     }
     return opened;
   }

@@ -36,10 +36,12 @@ export interface Table {
   readonly notes?: readonly string[];
 }
 
-/** Returns the median of numbers; of none, 0. */
+/** Returns the median of numbers, of an even number of them the mean of the two in the middle; of none, 0. */
 export function median(numbers: readonly number[]): number {
   const sorted = numbers.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? 0;
+  const half = sorted.length / 2;
+  const middle = sorted.slice(Math.ceil(half) - 1, Math.floor(half) + 1);
+  return middle.reduce((sum, value) => sum + value, 0) / Math.max(1, middle.length);
 }
 
 function format(value: Cell, { digits = 0, isRatio = false }: Column): string {
@@ -85,7 +87,7 @@ export function textOf(table: Table): string {
 export function markdownOf(table: Table): string {
   const [head = [], ...rows] = padded(table);
   const rule = head.map((label, at) => {
-    const dashes = '-'.repeat(Math.max(3, label.length));
+    const dashes = '-'.repeat(label.length);
     return isText(table, table.columns[at] as Column) ? dashes : `${dashes.slice(1)}:`;
   });
   const lines = [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`);
