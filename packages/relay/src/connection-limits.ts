@@ -22,7 +22,7 @@ export const connectionLimits = {
     'TLS handshakes of one address begun at once; the others wait, and the newest begins first.',
   ),
   addressHandshakesWaiting: limit(
-    100,
+    50,
     'Connections of one address that wait for its rate; one more ends the oldest.',
   ),
   handshakeTimeout: timer(10_000, 'Milliseconds for a TLS handshake that has begun.'),
