@@ -7,6 +7,11 @@ export class Queue<T> {
     return this.#items.length - this.#taken;
   }
 
+  /** The item that is taken next. */
+  get first(): T | undefined {
+    return this.#items[this.#taken];
+  }
+
   push(item: T): void {
     this.#items.push(item);
   }

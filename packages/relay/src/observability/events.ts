@@ -210,6 +210,14 @@ export function storageWentBack({ log, metrics }: Observed, transactions: number
   );
 }
 
+/** Records that a flush of the embedded database failed; the process ends. */
+export function storageUnflushed({ log }: Observed, error: unknown): void {
+  log.fatal(
+    { err: error },
+    'the disk does not store what is written: check it, then start the relay again',
+  );
+}
+
 /** Records that a check found bad pages in the embedded database. */
 export function storageDamaged({ log, metrics }: Observed, problem: string): void {
   metrics.count('storage_damaged');

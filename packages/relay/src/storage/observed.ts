@@ -9,11 +9,15 @@ import {
   storageLost,
   storageRestored,
   storageResumed,
+  storageUnflushed,
   storageWentBack,
 } from '../observability/events.ts';
 import { openStorage } from './open.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
 import type { Storage, StorageFaults } from './types.ts';
+
+/** The exit code for input and output errors, of sysexits.h. */
+const flushFailed = 74;
 
 /**
  * Opens the storage of a relay process, with its events in the log and the metrics.
@@ -39,6 +43,11 @@ export async function openObservedStorage(
       blocked: (reason, error) => storageBlocked(observed, { reason, error }),
       resumed: () => storageResumed(observed),
       wentBack: (transactions) => storageWentBack(observed, transactions),
+      unflushed: (error) => {
+        storageUnflushed(observed, error);
+        // At once: from here on any answer could be of a write that is lost.
+        process.exit(flushFailed);
+      },
       damaged: (problem) => storageDamaged(observed, problem),
       conflicted: () => storageConflicted(observed),
       commitUnknown: (error) => storageCommitUnknown(observed, error),

@@ -179,8 +179,8 @@ export interface Migration {
 
 /**
  * The points of a write, in their order, at which tests end the process: it waits for its turn, its
- * transaction began, it is complete, it is durable, its caller is about to be answered. SQLite passes
- * all but the first once for a group of writes.
+ * transaction began, it is complete, it is committed, its caller is about to be answered: only then
+ * it is on disk. SQLite passes all but the first once for a group of writes.
  */
 export const writePoints = ['queued', 'begun', 'commit', 'committed', 'answer'] as const;
 type WritePoint = (typeof writePoints)[number];
@@ -189,6 +189,8 @@ type WritePoint = (typeof writePoints)[number];
 export interface StorageFaults {
   beforeStatement?(sql: string): void;
   beforeCommit?(): void;
+  /** Runs in place of a flush of the embedded database's log: holds it, or makes it fail. */
+  flush?(flush: () => Promise<void>): Promise<void>;
   /** Is called at each point of each write. */
   reach?(point: WritePoint): void;
 }

@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/folder.ts';
 
 let events: string[];
 const observer = {
+  unflushed() {},
   blocked() {},
   resumed() {},
   wentBack: (transactions: number) => void events.push(`went back ${transactions}`),

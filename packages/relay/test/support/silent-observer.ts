@@ -9,6 +9,9 @@ export const silentObserver = {
   resumed() {},
   wentBack() {},
   damaged() {},
+  unflushed(error: unknown) {
+    throw error;
+  },
   unannounced() {},
   reachable() {},
 };

@@ -35,11 +35,17 @@ export class Batch {
   /** Answers each write, in order. */
   #answers: (() => void)[] = [];
   #hasSavepoints = false;
+  #hasChanged = false;
 
   /** @param begin begins a transaction */
   constructor(parts: BatchParts, begin: () => Promise<void>) {
     this.#parts = parts;
     this.#begin = begin;
+  }
+
+  /** Whether there may be something to make durable. */
+  get hasChanged(): boolean {
+    return this.#hasChanged;
   }
 
   get size(): number {
@@ -117,6 +123,7 @@ export class Batch {
   #succeeded({ resolve }: WaitingWrite, tx: Ended, value: unknown): true {
     if (tx.failure !== undefined) throw new Error('a write continued after a failed statement');
     if (this.#hasSavepoints) this.#parts.connection.run('RELEASE work', []);
+    this.#hasChanged ||= tx.hasChanged;
     this.#answers.push(() => resolve(value));
     return true;
   }

@@ -43,6 +43,11 @@ export interface SqliteObserver {
   resumed(): void;
   /** At start, the database lacks transactions that it had committed. */
   wentBack(transactions: number): void;
+  /**
+   * A flush of the log failed, and what the disk holds is unknown: ends the process, which then has
+   * answered no write of that flush.
+   */
+  unflushed(error: unknown): void;
   /** Pages of the database are bad. */
   damaged(problem: string): void;
 }

@@ -7,14 +7,13 @@ const modulus = 2 ** 31;
 const digits = 10;
 
 /**
- * The number of writing transactions of a database, stored in it by each of them and, after the
- * commit, in a file of its own. If the database has a lower number than the file at start, it lost
+ * The number of writing transactions of a database, stored in it by each of them and, when it is on
+ * disk, in a file of its own. If the database has a lower number than the file at start, it lost
  * what was committed: its log ends early, or an older copy was put in its place.
  */
 export class Generation implements Disposable {
   readonly #file: number;
   #rowsChanged = 0;
-  #next: number | undefined;
 
   /** Opens the file at `path`, and creates it if there is none. */
   constructor(path: string) {
@@ -34,19 +33,26 @@ export class Generation implements Disposable {
     return missing < modulus / 2 ? missing : 0;
   }
 
-  /** Counts a transaction that changed rows; call it in the transaction, last. */
-  count(connection: SqliteConnection): void {
+  /**
+   * Counts a transaction that changed rows; call it in the transaction, last.
+   *
+   * @returns its number; `undefined` if it changed none
+   */
+  count(connection: SqliteConnection): number | undefined {
     const row = connection.get('SELECT total_changes() AS rows', []) as { rows: number };
-    this.#next = undefined;
-    if (row.rows === this.#rowsChanged) return;
+    if (row.rows === this.#rowsChanged) return undefined;
     this.#rowsChanged = row.rows;
-    this.#next = (versionOf(connection) + 1) % modulus;
-    connection.execute(`PRAGMA user_version = ${this.#next}`);
+    const number = (versionOf(connection) + 1) % modulus;
+    connection.execute(`PRAGMA user_version = ${number}`);
+    return number;
   }
 
-  /** Stores the number of the transaction that was counted last; call it after its commit. */
-  committed(): void {
-    if (this.#next !== undefined) this.#write(this.#next);
+  /**
+   * Stores the number of a transaction; call it when the transaction is on disk. If it were stored
+   * before, a power cut could leave a number of which the database has nothing.
+   */
+  reached(number: number): void {
+    this.#write(number);
   }
 
   [Symbol.dispose](): void {

@@ -1,5 +1,5 @@
 /** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import type {
   AggregateKey,
@@ -15,10 +15,13 @@ import { WriteListeners } from '../write-listeners.ts';
 import { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
+import { databaseOf, lockFolder, privateFile } from './folder.ts';
 import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
+import { openWriter, synchronous, undoInMemory, undoOnDisk } from './open-writer.ts';
 import { keepReserve, openWithReserve } from './reserve.ts';
 import { SqliteTransaction } from './transaction.ts';
+import { WalFlush } from './wal-flush.ts';
 import { SqliteWriter } from './writer.ts';
 
 /**
@@ -28,20 +31,11 @@ import { SqliteWriter } from './writer.ts';
 const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
 /** Limit of snapshots open at once. */
 const readerConnections = 4;
-/** The writer's page cache in KiB: a batch that changes more pages is written to the log twice. */
-const writerCache = 65_536;
-
-/**
- * Where SQLite stores the undo pages of savepoints. On disk, a batch would write each changed page
- * there once per savepoint, in addition to the log.
- */
-const undoInMemory = 'PRAGMA temp_store=MEMORY';
-const undoOnDisk = 'PRAGMA temp_store=FILE';
-
 /**
  * Opens the database in `directory` exclusively for this process; creates it if there is none.
  *
- * Durable means on disk: WAL with `synchronous=FULL`, one flush per group of writes.
+ * Durable means on disk. With an observer, which ends the process if a flush fails, the log is flushed
+ * on the thread pool; without one, in each COMMIT.
  *
  * @throws Error if another relay has the folder open
  */
@@ -87,58 +81,6 @@ export function openSqliteAlongside(directory: string): SqliteStorage {
   return new SqliteStorage(path, { lockTimeout: lockTimeouts.command });
 }
 
-function databaseOf(directory: string): string {
-  return join(directory, 'relay.sqlite');
-}
-
-/** Creates the file with mode 0600 before SQLite writes to it; its journals inherit the mode. */
-function privateFile(path: string): string {
-  closeSync(openSync(path, 'a', 0o600));
-  chmodSync(path, 0o600);
-  return path;
-}
-
-/**
- * Locks the folder with an exclusive transaction on a separate database, which the operating system
- * releases if the process dies. The data's own locks must stay free for the readers.
- */
-function lockFolder(directory: string): SqliteConnection {
-  const lock = new SqliteConnection(privateFile(join(directory, 'lock')), { readOnly: false });
-  try {
-    lock.execute('PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
-    return lock;
-  } catch (error) {
-    lock.close();
-    // Any other code is a full disk or a broken file, not another process.
-    if (failureKind(error) !== 'locked') throw error;
-    throw new Error(`${directory} is in use by another relay process: stop it first`, {
-      cause: error,
-    });
-  }
-}
-
-/**
- * Opens the one connection that writes. Another process may be closing the database meanwhile: only
- * here the thread waits for its lock.
- */
-function openWriter(path: string): SqliteConnection {
-  const lockTimeout = lockTimeouts.command;
-  const connection = new SqliteConnection(path, { readOnly: false, lockTimeout });
-  try {
-    connection.execute('PRAGMA journal_mode=WAL');
-    connection.execute('PRAGMA synchronous=FULL');
-    connection.execute(`PRAGMA cache_size=-${writerCache}`);
-    connection.execute(undoInMemory);
-    // Opens the log and its index, for which there may be no room.
-    connection.get('SELECT count(*) AS tables FROM sqlite_schema', []);
-    connection.execute('PRAGMA busy_timeout=0');
-    return connection;
-  } catch (error) {
-    connection.close();
-    throw error;
-  }
-}
-
 interface SqliteParts {
   readonly lock?: SqliteConnection;
   /** Path of the file with the number of the last transaction; a command has none. */
@@ -158,6 +100,8 @@ export class SqliteStorage implements Storage {
   /** Absent if the database was opened alongside a relay. */
   readonly #lock: SqliteConnection | undefined;
   readonly #write: SqliteConnection;
+  /** Absent if each COMMIT flushes. */
+  readonly #flush: WalFlush | undefined;
   readonly #writer: SqliteWriter;
   readonly #readers: SqliteConnection[] = [];
   readonly #idle: SqliteConnection[] = [];
@@ -178,11 +122,14 @@ export class SqliteStorage implements Storage {
     this.#observer = observer;
     this.#outage = new Outage(observer);
     this.#lockTimeout = lockTimeout;
-    this.#write = openWriter(path);
+    this.#write = openWriter(path, observer === undefined ? 'commit' : 'pool');
+    const failed = (error: unknown) => observer?.unflushed(error);
+    const flush = observer === undefined ? undefined : new WalFlush(path, { faults, failed });
+    this.#flush = flush;
     const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
     const outage = this.#outage;
     const listeners = this.#listeners;
-    const writerParts = { faults, outage, listeners, lockTimeout, generation };
+    const writerParts = { faults, outage, listeners, lockTimeout, generation, flush };
     this.#writer = new SqliteWriter(this.#write, writerParts);
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
@@ -212,6 +159,9 @@ export class SqliteStorage implements Storage {
       return await whileLocked(() => this.#readOnce(work), this.#lockTimeout);
     } catch (error) {
       throw this.#outage.errorOf(error);
+    } finally {
+      // What it saw may not be on disk yet: no answer may be made of it before.
+      await this.#flush?.reached();
     }
   }
 
@@ -259,10 +209,12 @@ export class SqliteStorage implements Storage {
     if (this.#closed) throw new Error('storage is closed');
     // A whole table may be rewritten or sorted: too large for memory.
     this.#write.execute(undoOnDisk);
+    this.#write.execute(synchronous.commit);
     try {
       return await this.#writer.write(work);
     } finally {
       this.#write.execute(undoInMemory);
+      if (this.#flush !== undefined) this.#write.execute(synchronous.pool);
     }
   }
 
@@ -272,6 +224,7 @@ export class SqliteStorage implements Storage {
     await this.#writer.close();
     while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
     for (const reader of this.#readers) reader.close();
+    this.#flush?.[Symbol.dispose]();
     this.#write.close();
     this.#checks.dispose();
     this.#lock?.close();

@@ -8,10 +8,16 @@ import type { SqliteConnection } from './connection.ts';
 import type { Outage } from './failures.ts';
 import type { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
+import type { WalFlush } from './wal-flush.ts';
 
 /** Limits of one batch: number of writes, and milliseconds before it commits. */
 const batchSize = 256;
 const batchMilliseconds = 20;
+/**
+ * Limit of commits that wait for the disk, with the answers to their writes. A batch stays open during
+ * a flush, so more than two are unflushed only if the disk is slower than full batches.
+ */
+const maxUnflushed = 8;
 /** Limit of waiting writes. More would only be answered too late. */
 const maxWaiting = 20_000;
 
@@ -22,11 +28,13 @@ interface WriterParts {
   /** Milliseconds a write waits for a lock of another process. */
   readonly lockTimeout: number;
   readonly generation?: Generation | undefined;
+  /** Makes commits durable; absent if they are when COMMIT returns. */
+  readonly flush?: WalFlush | undefined;
 }
 
 /**
- * The one writer, with group commit: waiting writes share one transaction and are answered after its
- * one flush to disk. Load makes it more efficient, not less durable.
+ * The one writer, with group commit: waiting writes share one transaction and are answered when it
+ * is on disk. Load makes it more efficient, not less durable.
  */
 export class SqliteWriter {
   readonly #connection: SqliteConnection;
@@ -34,6 +42,8 @@ export class SqliteWriter {
   readonly #waiting = new Queue<WaitingWrite>();
   #dataVersion: number;
   #running: Promise<void> | undefined;
+  /** Resolves when a write arrives, while a batch waits for one. */
+  #arrival: PromiseWithResolvers<void> | undefined;
   #closed = false;
 
   constructor(connection: SqliteConnection, parts: WriterParts) {
@@ -51,10 +61,11 @@ export class SqliteWriter {
     return this.#enqueue((answer) => ({ kind: 'append', work, ...answer }));
   }
 
-  /** Commits the waiting writes and refuses new ones. */
+  /** Commits the waiting writes and refuses new ones; resolves when they are on disk. */
   async close(): Promise<void> {
     this.#closed = true;
     await this.#running;
+    await this.#parts.flush?.idle();
   }
 
   #enqueue<T>(writeOf: (answer: Pick<WaitingWrite, 'resolve' | 'reject'>) => WaitingWrite) {
@@ -65,6 +76,7 @@ export class SqliteWriter {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push(writeOf({ resolve: resolve as (value: unknown) => void, reject }));
     this.#parts.faults.reach?.('queued');
+    this.#arrival?.resolve();
     this.#running ??= this.#drain();
     return promise;
   }
@@ -73,30 +85,47 @@ export class SqliteWriter {
     while (this.#waiting.size > 0) {
       // Every write of this turn of the event loop joins the batch.
       await nextTurn();
+      await this.#roomForCommit();
       await this.#runBatch();
     }
     this.#running = undefined;
   }
 
-  /** Runs one transaction. Callers are answered only after COMMIT. */
+  async #roomForCommit(): Promise<void> {
+    const { flush } = this.#parts;
+    if (flush === undefined) return;
+    while (flush.unflushed >= maxUnflushed && !flush.hasFailed) await flush.underWay;
+  }
+
+  /** Runs one transaction. */
   async #runBatch(): Promise<void> {
-    const { faults, outage, generation } = this.#parts;
+    const { faults, outage, generation, flush } = this.#parts;
     const batch = new Batch({ ...this.#parts, connection: this.#connection }, () => this.#begin());
+    let number: number | undefined;
     try {
       await this.#begin();
       faults.reach?.('begun');
       await this.#fill(batch);
       faults.beforeCommit?.();
-      generation?.count(this.#connection);
+      if (batch.hasChanged) number = generation?.count(this.#connection);
       faults.reach?.('commit');
       this.#connection.run('COMMIT', []);
       faults.reach?.('committed');
-      generation?.committed();
     } catch (error) {
       this.#abandon(batch, outage.errorOf(error));
       return;
     }
     outage.end();
+    if (batch.hasChanged) flush?.committed();
+    void this.#answer(batch, number);
+  }
+
+  /** Answers the writes of a committed batch when it, and all that they may have seen, is on disk. */
+  async #answer(batch: Batch, number: number | undefined): Promise<void> {
+    const { faults, generation, flush } = this.#parts;
+    const reached = flush?.reached();
+    if (reached !== undefined) await reached;
+    if (number !== undefined) generation?.reached(number);
     faults.reach?.('answer');
     batch.answer();
   }
@@ -113,7 +142,8 @@ export class SqliteWriter {
 
   /**
    * Runs the waiting writes, also those that arrive meanwhile, until a turn of the event loop has
-   * brought none: then as many as there are share one flush. Other work runs after each millisecond.
+   * brought none and no flush is under way: a commit would only wait for the next one. Then as many as
+   * there are share one flush. Other work runs after each millisecond.
    */
   async #fill(batch: Batch): Promise<void> {
     const started = performance.now();
@@ -121,7 +151,11 @@ export class SqliteWriter {
     let hasWaited = false;
     while (batch.size < batchSize && performance.now() - started < batchMilliseconds) {
       const isEmpty = this.#waiting.size === 0;
-      if (isEmpty && hasWaited) return;
+      const { underWay } = this.#parts.flush ?? {};
+      if (isEmpty && hasWaited) {
+        if (underWay === undefined) return;
+        await this.#arrivalOr(underWay);
+      }
       hasWaited = isEmpty;
       if (isEmpty || turn.isOver) {
         await turn.next();
@@ -131,6 +165,13 @@ export class SqliteWriter {
         if (running !== undefined) await running;
       }
     }
+  }
+
+  /** Resolves when a write arrives, or with the flush that is under way. */
+  async #arrivalOr(flushed: Promise<void>): Promise<void> {
+    this.#arrival = Promise.withResolvers();
+    await Promise.race([flushed, this.#arrival.promise]);
+    this.#arrival = undefined;
   }
 
   /** Rolls the batch back and rejects all its writes. */

@@ -1,0 +1,36 @@
+/** The files of a data folder. */
+import { chmodSync, closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { SqliteConnection } from './connection.ts';
+import { failureKind } from './failures.ts';
+
+/** Returns the path of the database in a data folder. */
+export function databaseOf(directory: string): string {
+  return join(directory, 'relay.sqlite');
+}
+
+/** Creates the file with mode 0600 before SQLite writes to it; its journals inherit the mode. */
+export function privateFile(path: string): string {
+  closeSync(openSync(path, 'a', 0o600));
+  chmodSync(path, 0o600);
+  return path;
+}
+
+/**
+ * Locks the folder with an exclusive transaction on a separate database, which the operating system
+ * releases if the process dies. The data's own locks must stay free for the readers.
+ */
+export function lockFolder(directory: string): SqliteConnection {
+  const lock = new SqliteConnection(privateFile(join(directory, 'lock')), { readOnly: false });
+  try {
+    lock.execute('PRAGMA journal_mode=DELETE; BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    lock.close();
+    // Any other code is a full disk or a broken file, not another process.
+    if (failureKind(error) !== 'locked') throw error;
+    throw new Error(`${directory} is in use by another relay process: stop it first`, {
+      cause: error,
+    });
+  }
+}

@@ -1,0 +1,68 @@
+import { closeSync, fdatasyncSync, openSync } from 'node:fs';
+import { SqliteConnection } from './connection.ts';
+import { failureKind } from './failures.ts';
+
+/**
+ * Milliseconds for which the thread waits for the lock of a process that is closing the database: only
+ * here.
+ */
+const lockTimeout = 5_000;
+/** The writer's page cache in KiB: a batch that changes more pages is written to the log twice. */
+const writerCache = 65_536;
+
+/**
+ * Where SQLite stores the undo pages of savepoints. On disk, a batch would write each changed page
+ * there once per savepoint, in addition to the log.
+ */
+export const undoInMemory = 'PRAGMA temp_store=MEMORY';
+export const undoOnDisk = 'PRAGMA temp_store=FILE';
+
+/**
+ * How commits become durable: `commit` flushes in each COMMIT; `pool` leaves that to a `WalFlush`, and
+ * SQLite flushes only what keeps the database whole.
+ */
+export const synchronous = {
+  commit: 'PRAGMA synchronous=FULL',
+  pool: 'PRAGMA synchronous=NORMAL',
+} as const;
+
+/** Opens the one connection that writes. */
+export function openWriter(path: string, flushes: keyof typeof synchronous): SqliteConnection {
+  const connection = new SqliteConnection(path, { readOnly: false, lockTimeout });
+  try {
+    connection.execute('PRAGMA journal_mode=WAL');
+    connection.execute(synchronous[flushes]);
+    connection.execute(`PRAGMA cache_size=-${writerCache}`);
+    connection.execute(undoInMemory);
+    // Opens the log and its index, for which there may be no room.
+    connection.get('SELECT count(*) AS tables FROM sqlite_schema', []);
+    if (flushes === 'pool') settleLog(connection, path);
+    connection.execute('PRAGMA busy_timeout=0');
+    return connection;
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
+}
+
+/**
+ * Makes durable what a process that was killed has left in the log: it may have ended before the
+ * flush, or because the flush failed. In that case the system may take for written what is not, so
+ * the log is also copied into the database, whose flush is of bytes written now.
+ */
+function settleLog(connection: SqliteConnection, path: string): void {
+  const { log } = connection.get('PRAGMA wal_checkpoint(NOOP)', []) as { readonly log: number };
+  if (log <= 0) return;
+  const file = openSync(`${path}-wal`, 'r+');
+  try {
+    fdatasyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  try {
+    connection.get('PRAGMA wal_checkpoint(PASSIVE)', []);
+  } catch (error) {
+    // The log holds everything; on a full disk the relay still serves reads.
+    if (failureKind(error) === 'refused') throw error;
+  }
+}

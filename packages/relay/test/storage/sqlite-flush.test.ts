@@ -1,0 +1,235 @@
+/** Decision 0025: what depends on a commit leaves the relay after a flush that began after it. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import {
+  openSqlite,
+  openSqliteAlongside,
+  type SqliteStorage,
+} from '../../src/storage/sqlite/storage.ts';
+import type { AppendKind, StorageFaults, Writer } from '../../src/storage/types.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { silentObserver } from '../support/silent-observer.ts';
+
+let folder: ReturnType<typeof temporaryFolder>;
+let storage: SqliteStorage;
+let faults: StorageFaults;
+/** What happened, in order. */
+let events: string[];
+/** Ends the flush that is under way. */
+let endFlush: ((error?: Error) => void) | undefined;
+
+const insert = (name: string) => (tx: Writer) =>
+  tx.run('INSERT INTO things (name) VALUES (?)', name);
+const thing: AppendKind<string, number> = {
+  name: 'thing',
+  aggregates: () => [],
+  apply: (tx, name) => tx.run('INSERT INTO things (name) VALUES (?)', name),
+  batch: undefined,
+};
+const named = (name: string, promise: Promise<unknown>) =>
+  promise.then(
+    () => void events.push(name),
+    () => void events.push(`${name} failed`),
+  );
+const write = (name: string) => named(name, storage.write('x', insert(name)));
+const append = (name: string) => named(name, storage.append(thing, name));
+const readAll = () => storage.read((tx) => tx.all('SELECT name FROM things'));
+const turns = async (count = 20): Promise<void> => {
+  if (count === 0) return;
+  await new Promise((resolve) => setImmediate(resolve));
+  await turns(count - 1);
+};
+/** Holds every flush from now on. */
+const holdFlushes = () => {
+  faults.flush = (flush) =>
+    new Promise((resolve, reject) => {
+      events.push('flush');
+      endFlush = (error) => (error === undefined ? flush().then(resolve, reject) : reject(error));
+    });
+};
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  faults = {};
+  events = [];
+  const unflushed = (error: unknown) => void events.push(`ends: ${(error as Error).message}`);
+  storage = openSqlite(folder.path, faults, { ...silentObserver, unflushed });
+  await storage.write('relay', (tx) => tx.run('CREATE TABLE things (name TEXT PRIMARY KEY)'));
+});
+afterEach(async () => {
+  delete faults.flush;
+  endFlush?.();
+  await storage[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+describe('a commit', () => {
+  test('is answered when its flush has ended', async () => {
+    holdFlushes();
+    const written = [write('one'), append('two')];
+    await turns();
+    expect(events).toEqual(['flush']);
+    endFlush?.();
+    await Promise.all(written);
+    expect(events.slice(1).sort()).toEqual(['one', 'two']);
+  });
+
+  test('during a flush waits for the next one, with all others of that time', async () => {
+    holdFlushes();
+    const first = write('first');
+    await turns();
+    const later = [write('second'), append('third'), write('fourth')];
+    await turns();
+    expect(events).toEqual(['flush']);
+    endFlush?.();
+    await first;
+    await turns();
+    expect(events).toEqual(['flush', 'first', 'flush']);
+    endFlush?.();
+    await Promise.all(later);
+    expect(events.slice(3).sort()).toEqual(['fourth', 'second', 'third']);
+  });
+
+  test('that came too late for a flush under way is not answered with it', async () => {
+    holdFlushes();
+    const first = write('first');
+    await turns();
+    // More than a batch takes: it commits although a flush is under way.
+    let commits = 0;
+    faults.beforeCommit = () => {
+      commits += 1;
+    };
+    const many = Array.from({ length: 300 }, (_, n) => append(`n${n}`));
+    while (commits === 0) await turns(1);
+    endFlush?.();
+    await first;
+    await turns();
+    expect(events).toEqual(['flush', 'flush', 'first']);
+    delete faults.flush;
+    endFlush?.();
+    await Promise.all(many);
+  });
+
+  test('that wrote nothing waits for what it may have seen, and has no flush of its own', async () => {
+    await write('there');
+    holdFlushes();
+    const refuse = () =>
+      named(
+        'refused',
+        storage.write('x', async (tx) => {
+          await tx.get('SELECT name FROM things');
+          throw new Error('it is there');
+        }),
+      );
+    await refuse();
+    expect(events).toEqual(['there', 'refused failed']);
+    const first = write('first');
+    await turns();
+    const second = refuse();
+    await turns();
+    expect(events.slice(2)).toEqual(['flush']);
+    endFlush?.();
+    await Promise.all([first, second]);
+    expect(events.slice(2)).toEqual(['flush', 'first', 'refused failed']);
+  });
+
+  test('on a disk that hangs: a bounded number commits, the others wait', async () => {
+    let commits = 0;
+    faults.beforeCommit = () => {
+      commits += 1;
+    };
+    holdFlushes();
+    const many = Array.from({ length: 4_000 }, (_, n) => append(`n${n}`));
+    await turns(4_000);
+    expect(commits).toBe(8);
+    delete faults.flush;
+    endFlush?.();
+    await Promise.all(many);
+    expect(await readAll()).toHaveLength(4_000);
+  });
+});
+
+describe('a read', () => {
+  test('of a commit that is not on disk yet resolves after its flush', async () => {
+    holdFlushes();
+    const first = write('first');
+    await turns();
+    const read = named('read', readAll());
+    const failing = named(
+      'rejected',
+      storage.read(() => Promise.reject(new Error('it is there'))),
+    );
+    await turns();
+    expect(events).toEqual(['flush']);
+    endFlush?.();
+    await Promise.all([first, read, failing]);
+    expect(events.sort()).toEqual(['first', 'flush', 'read', 'rejected failed']);
+  });
+
+  test('of what is on disk waits for nothing', async () => {
+    await write('first');
+    holdFlushes();
+    await named('read', readAll());
+    expect(events).toEqual(['first', 'read']);
+  });
+});
+
+describe('a flush that fails', () => {
+  test('is told at once; nothing that depends on it is ever answered, or flushed again', async () => {
+    holdFlushes();
+    void write('first');
+    await turns();
+    void write('second');
+    void named('read', readAll());
+    await turns();
+    endFlush?.(new Error('input/output error'));
+    await turns(100);
+    expect(events).toEqual(['flush', 'ends: input/output error']);
+    void write('third');
+    await turns(100);
+    expect(events).toHaveLength(2);
+  });
+
+  test('ends the process with code 74 and a line in the log; the next start has what was answered', async () => {
+    const program = new URL('./unflushable-process.ts', import.meta.url).pathname;
+    using data = temporaryFolder();
+    const child = spawn(process.execPath, [program, data.path], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const lines: string[] = [];
+    createInterface(child.stdout).on('line', (line) => lines.push(line));
+    let log = '';
+    child.stderr.on('data', (text) => {
+      log += text;
+    });
+    const [code] = await once(child, 'close');
+    expect(code).toBe(74);
+    expect(log).toMatch(/"level":60.*the disk does not store what is written: check it/);
+    expect(lines.length).toBeGreaterThan(2);
+    await using again = openSqlite(data.path, {}, silentObserver);
+    const rows = await again.read((tx) => tx.all<{ name: string }>('SELECT name FROM things'));
+    expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(lines));
+  });
+});
+
+describe('flushes in COMMIT', () => {
+  const synchronous = (tx: Writer) => tx.get('PRAGMA synchronous');
+  const [normal, full] = [{ synchronous: 1 }, { synchronous: 2 }];
+
+  test('are of schema changes, of commands next to a relay, and without an observer', async () => {
+    expect(await storage.write('x', synchronous)).toEqual(normal);
+    expect(await storage.define(synchronous)).toEqual(full);
+    expect(await storage.write('x', synchronous)).toEqual(normal);
+    {
+      await using command = openSqliteAlongside(folder.path);
+      expect(await command.write('x', synchronous)).toEqual(full);
+    }
+    using other = temporaryFolder();
+    await using alone = openSqlite(other.path);
+    expect(await alone.write('x', synchronous)).toEqual(full);
+    expect(await alone.define(synchronous)).toEqual(full);
+    expect(await alone.write('x', synchronous)).toEqual(full);
+  });
+});
