@@ -218,6 +218,11 @@ export function storageUnflushed({ log }: Observed, error: unknown): void {
   );
 }
 
+/** Records that the thread that copies the embedded database's log has ended. */
+export function storageCheckpointsStopped({ log }: Observed, error: unknown): void {
+  log.error({ err: error }, 'checkpoints go on in the event loop: restart the relay');
+}
+
 /** Records that a check found bad pages in the embedded database. */
 export function storageDamaged({ log, metrics }: Observed, problem: string): void {
   metrics.count('storage_damaged');

@@ -2,6 +2,7 @@ import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import {
   storageBlocked,
+  storageCheckpointsStopped,
   storageCommitUnknown,
   storageConflicted,
   storageDamaged,
@@ -48,6 +49,7 @@ export async function openObservedStorage(
         // At once: from here on any answer could be of a write that is lost.
         process.exit(flushFailed);
       },
+      checkpointsStopped: (error) => storageCheckpointsStopped(observed, error),
       damaged: (problem) => storageDamaged(observed, problem),
       conflicted: () => storageConflicted(observed),
       commitUnknown: (error) => storageCommitUnknown(observed, error),

@@ -8,6 +8,7 @@ import { temporaryFolder } from '../support/folder.ts';
 let events: string[];
 const observer = {
   unflushed() {},
+  checkpointsStopped() {},
   blocked() {},
   resumed() {},
   wentBack: (transactions: number) => void events.push(`went back ${transactions}`),

@@ -14,6 +14,7 @@ import { SmallDisk } from '../support/small-disk.ts';
 let events: string[];
 const observer = {
   unflushed() {},
+  checkpointsStopped() {},
   blocked: (reason: string) => void events.push(reason),
   resumed: () => void events.push('resumed'),
   wentBack() {},

@@ -9,6 +9,7 @@ export const silentObserver = {
   resumed() {},
   wentBack() {},
   damaged() {},
+  checkpointsStopped() {},
   unflushed(error: unknown) {
     throw error;
   },

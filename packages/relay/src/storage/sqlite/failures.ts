@@ -48,6 +48,8 @@ export interface SqliteObserver {
    * answered no write of that flush.
    */
   unflushed(error: unknown): void;
+  /** The thread that copies the log has ended; from now on the event loop does its work. */
+  checkpointsStopped(error: unknown): void;
   /** Pages of the database are bad. */
   damaged(problem: string): void;
 }

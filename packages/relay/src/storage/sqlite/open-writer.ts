@@ -7,8 +7,11 @@ import { failureKind } from './failures.ts';
  * here.
  */
 const lockTimeout = 5_000;
-/** The writer's page cache in KiB: a batch that changes more pages is written to the log twice. */
-const writerCache = 65_536;
+/**
+ * The writer's page cache in KiB. A batch that changes more pages writes some of them to the log twice;
+ * each COMMIT looks through the whole cache.
+ */
+const writerCache = 16_384;
 
 /**
  * Where SQLite stores the undo pages of savepoints. On disk, a batch would write each changed page

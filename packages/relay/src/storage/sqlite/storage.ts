@@ -12,6 +12,7 @@ import type {
   Writer,
 } from '../types.ts';
 import { WriteListeners } from '../write-listeners.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
@@ -102,6 +103,8 @@ export class SqliteStorage implements Storage {
   readonly #write: SqliteConnection;
   /** Absent if each COMMIT flushes. */
   readonly #flush: WalFlush | undefined;
+  /** Absent if SQLite copies the log in some of its commits. */
+  readonly #checkpoints: Checkpoints | undefined;
   readonly #writer: SqliteWriter;
   readonly #readers: SqliteConnection[] = [];
   readonly #idle: SqliteConnection[] = [];
@@ -126,10 +129,14 @@ export class SqliteStorage implements Storage {
     const failed = (error: unknown) => observer?.unflushed(error);
     const flush = observer === undefined ? undefined : new WalFlush(path, { faults, failed });
     this.#flush = flush;
+    const died = (error: unknown) => observer?.checkpointsStopped(error);
+    const checkpoints =
+      observer === undefined ? undefined : new Checkpoints(this.#write, { path, died });
+    this.#checkpoints = checkpoints;
     const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
     const outage = this.#outage;
     const listeners = this.#listeners;
-    const writerParts = { faults, outage, listeners, lockTimeout, generation, flush };
+    const writerParts = { faults, outage, listeners, lockTimeout, generation, flush, checkpoints };
     this.#writer = new SqliteWriter(this.#write, writerParts);
     for (let count = 0; count < readerConnections; count += 1) {
       this.#readers.push(new SqliteConnection(path, { readOnly: true }));
@@ -222,6 +229,7 @@ export class SqliteStorage implements Storage {
     if (this.#closed) return;
     this.#closed = true;
     await this.#writer.close();
+    await this.#checkpoints?.[Symbol.asyncDispose]();
     while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
     for (const reader of this.#readers) reader.close();
     this.#flush?.[Symbol.dispose]();

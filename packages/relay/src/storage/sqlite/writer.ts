@@ -4,6 +4,7 @@ import type { StorageFaults, SyncWriter, Writer } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import type { WriteListeners } from '../write-listeners.ts';
 import { Batch, type WaitingWrite } from './batch.ts';
+import type { Checkpoints } from './checkpoints.ts';
 import type { SqliteConnection } from './connection.ts';
 import type { Outage } from './failures.ts';
 import type { Generation } from './generation.ts';
@@ -30,6 +31,8 @@ interface WriterParts {
   readonly generation?: Generation | undefined;
   /** Makes commits durable; absent if they are when COMMIT returns. */
   readonly flush?: WalFlush | undefined;
+  /** Copies the log; absent if SQLite does. */
+  readonly checkpoints?: Checkpoints | undefined;
 }
 
 /**
@@ -86,6 +89,7 @@ export class SqliteWriter {
       // Every write of this turn of the event loop joins the batch.
       await nextTurn();
       await this.#roomForCommit();
+      await this.#parts.checkpoints?.beforeBatch();
       await this.#runBatch();
     }
     this.#running = undefined;
@@ -99,7 +103,7 @@ export class SqliteWriter {
 
   /** Runs one transaction. */
   async #runBatch(): Promise<void> {
-    const { faults, outage, generation, flush } = this.#parts;
+    const { faults, outage, generation, flush, checkpoints } = this.#parts;
     const batch = new Batch({ ...this.#parts, connection: this.#connection }, () => this.#begin());
     let number: number | undefined;
     try {
@@ -116,7 +120,10 @@ export class SqliteWriter {
       return;
     }
     outage.end();
-    if (batch.hasChanged) flush?.committed();
+    if (batch.hasChanged) {
+      flush?.committed();
+      checkpoints?.committed();
+    }
     void this.#answer(batch, number);
   }
 

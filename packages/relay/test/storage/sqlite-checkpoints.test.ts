@@ -1,0 +1,114 @@
+/** Decision 0025: the log is copied in a thread, and stays bounded. */
+import { spawnSync } from 'node:child_process';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
+import { temporaryFolder } from '../support/folder.ts';
+import { silentObserver } from '../support/silent-observer.ts';
+
+const mebibyte = 1_048_576;
+/** Bytes of the largest batch of these tests. */
+const batch = 4 * mebibyte;
+
+let folder: ReturnType<typeof temporaryFolder>;
+let database: string;
+let storage: SqliteStorage;
+let stopped: unknown[];
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  database = join(folder.path, 'relay.sqlite');
+  stopped = [];
+  const checkpointsStopped = (error: unknown) => void stopped.push(error);
+  storage = openSqlite(folder.path, {}, { ...silentObserver, checkpointsStopped });
+  await storage.write('x', (tx) => tx.run('CREATE TABLE things (text TEXT)'));
+});
+afterEach(async () => {
+  await storage[Symbol.asyncDispose]();
+  folder[Symbol.dispose]();
+});
+
+const logBytes = () => statSync(`${database}-wal`).size;
+
+/** Writes so many MiB, and overwrites them the next time, so that the database stays small. */
+async function write(mebibytes: number): Promise<void> {
+  await storage.write('x', (tx) => tx.run('DELETE FROM things'));
+  for (let written = 0; written < mebibytes; written += 2) {
+    const text = 'x'.repeat(mebibyte);
+    await Promise.all(
+      [1, 2].map(() =>
+        storage.write('x', (tx) => tx.run('INSERT INTO things (text) VALUES (?)', text)),
+      ),
+    );
+  }
+}
+
+/** Frames of the log, and how many of them are copied. */
+function frames(): { readonly log: number; readonly checkpointed: number } {
+  using connection = new DatabaseSync(database);
+  return connection.prepare('PRAGMA wal_checkpoint(NOOP)').get() as never;
+}
+
+test('while much is written, the log has at most 32 MiB and a batch', async () => {
+  let most = 0;
+  for (let round = 0; round < 20; round += 1) {
+    await write(10);
+    most = Math.max(most, logBytes());
+  }
+  expect(most).toBeGreaterThan(16 * mebibyte);
+  expect(most).toBeLessThan(32 * mebibyte + batch);
+});
+
+test('when nothing more is written, all of the log is copied', async () => {
+  await write(24);
+  await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });
+});
+
+test('a reader that stays lets the log grow; when it ends, the log starts anew', async () => {
+  {
+    using reader = new DatabaseSync(database);
+    reader.exec('BEGIN');
+    reader.prepare('SELECT count(*) FROM things').get();
+    for (let round = 0; round < 6; round += 1) await write(10);
+    expect(logBytes()).toBeGreaterThan(40 * mebibyte);
+  }
+  await vi.waitFor(
+    async () => {
+      await write(2);
+      expect(frames().log).toBeLessThan(4_096);
+    },
+    { timeout: 30_000 },
+  );
+});
+
+test('while the thread opens and closes the database, locks on it exclude other processes', async () => {
+  const begin = `
+    const { DatabaseSync } = require('node:sqlite');
+    new DatabaseSync(process.argv[1]).exec('BEGIN IMMEDIATE');
+  `;
+  const lock = () => spawnSync(process.execPath, ['-e', begin, database]).stderr.toString();
+  await write(24);
+  await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });
+  expect(lock()).toBe('');
+  let error = '';
+  await storage.write('x', async () => {
+    error = lock();
+  });
+  expect(error).toContain('database is locked');
+});
+
+test('if the thread dies, this is told, and SQLite copies the log in its commits', async () => {
+  const { Worker } = await import('node:worker_threads');
+  const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (
+    this: InstanceType<typeof Worker>,
+  ) {
+    void this.terminate();
+  });
+  await write(24);
+  await vi.waitFor(() => expect(stopped).toHaveLength(1), { timeout: 30_000 });
+  post.mockRestore();
+  await write(24);
+  expect(frames().log).toBeLessThan(4_096);
+});
