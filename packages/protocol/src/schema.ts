@@ -107,13 +107,27 @@ export function checkObject<S extends TSchema>(
   value: unknown,
   path = '',
 ): asserts value is Static<S> {
+  checkTyped(network, definition.type, value, path);
+  checkSchema(definition.schema, value, path);
+}
+
+/**
+ * Checks a typed object but for its schema, as {@link checkObject} does.
+ *
+ * @throws ProtocolError `bad_request`
+ */
+export function checkTyped(
+  network: Network,
+  type: string,
+  value: unknown,
+  path: string,
+): asserts value is JsonObject {
   if (!isJsonObject(value)) throw badRequest(path, 'expected an object');
   if (Object.hasOwn(value, '$context')) throw badRequest(path, '$context is never transmitted');
-  if (value.$type !== network.type(definition.type)) {
-    throw badRequest(path, `$type is not ${network.type(definition.type)}`);
+  if (value.$type !== network.type(type)) {
+    throw badRequest(path, `$type is not ${network.type(type)}`);
   }
   checkNoContext(value, path);
-  checkSchema(definition.schema, value, path);
 }
 
 /**
@@ -230,8 +244,13 @@ export function checkObjectSize(object: JsonObject, maxBytes: number, path = '')
   checkTextSize(preparedTexts.get(object) ?? JSON.stringify(object), maxBytes, path);
 }
 
-function checkTextSize(text: string, maxBytes: number, path: string): void {
-  if (text.length <= maxBytes && utf8Length(text) <= maxBytes) return;
+/**
+ * Checks the size of a canonical text and returns its bytes of UTF-8.
+ * @throws ProtocolError `request_too_large`
+ */
+export function checkTextSize(text: string, maxBytes: number, path: string): number {
+  const bytes = text.length <= maxBytes ? utf8Length(text) : text.length;
+  if (bytes <= maxBytes) return bytes;
   throw new ProtocolError('request_too_large', `${path || 'object'}: over ${maxBytes} bytes`);
 }
 

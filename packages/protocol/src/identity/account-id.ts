@@ -48,6 +48,7 @@ export function deriveAccountId(network: Network, publicKey: string): string {
 export function checkAccountId(network: Network, id: string, path = ''): void {
   const prefix = `neo:${network.magic}:`;
   if (!id.startsWith(prefix)) throw badRequest(path, `expected an account of ${prefix}`);
+  if (validIds.has(id)) return;
   const decoded = decodeBase58(id.slice(prefix.length));
   if (decoded?.length !== 25 || decoded[0] !== addressVersion) {
     throw badRequest(path, 'expected a Neo N3 address');
@@ -55,7 +56,13 @@ export function checkAccountId(network: Network, id: string, path = ''): void {
   if (!equalBytes(decoded.subarray(21), checksum(network.primitives, decoded.subarray(0, 21)))) {
     throw badRequest(path, 'checksum of the address is wrong');
   }
+  if (validIds.size >= validIdsLimit) validIds.clear();
+  validIds.add(id);
 }
+
+/** IDs that passed: each is checked with every object that names it, and stays valid. */
+const validIds = new Set<string>();
+const validIdsLimit = 10_000;
 
 /** Decodes a compressed key from its text form. */
 export function compressedKey(publicKey: string): Uint8Array {

@@ -5,7 +5,7 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import type { JsonObject } from '../json/types.ts';
 import type { DeviceCertificate } from './certificate.ts';
-import type { Network } from './network.ts';
+import type { BoundTexts, Network } from './network.ts';
 import { signatureMember } from './signature-member.ts';
 import type { DeviceSigner } from './signers.ts';
 
@@ -35,6 +35,32 @@ export function deviceSignatures(
   certificate: Pick<DeviceCertificate, 'signing_public_key'>,
 ): SignatureCheck[] {
   return [byDevice.check(network, object, certificate.signing_public_key)];
+}
+
+/**
+ * Formats an object once for both: its Canonical JSON, and the text that the device signs.
+ *
+ * @throws ProtocolError `bad_request` for an object that carries `$context`
+ * @example
+ * const texts = deviceSignedTexts(network, post);
+ * verifySignatures(primitives, boundSignatures(texts, post, certificate), 'post');
+ */
+export function deviceSignedTexts(network: Network, object: JsonObject): BoundTexts {
+  return byDevice.texts(network, object);
+}
+
+/**
+ * As {@link deviceSignatures}, of an object that was formatted before.
+ *
+ * @example
+ * const checks = boundSignatures(deviceSignedTexts(network, post), post, certificate);
+ */
+export function boundSignatures(
+  { bound }: Pick<BoundTexts, 'bound'>,
+  object: { readonly device_signature: string },
+  certificate: Pick<DeviceCertificate, 'signing_public_key'>,
+): SignatureCheck[] {
+  return [byDevice.checkBound(bound, object, certificate.signing_public_key)];
 }
 
 /**

@@ -36,7 +36,13 @@ export {
   verifyDescriptor,
 } from './descriptor.ts';
 export { deriveDeviceId } from './device-id.ts';
-export { deviceSignatures, deviceSigningInput, signAsDevice } from './device-signed.ts';
+export {
+  boundSignatures,
+  deviceSignatures,
+  deviceSignedTexts,
+  deviceSigningInput,
+  signAsDevice,
+} from './device-signed.ts';
 export {
   AccountDeviceState,
   checkDeviceState,
@@ -55,7 +61,7 @@ export {
   type Endpoint,
   type Libp2pAddress,
 } from './endpoint.ts';
-export { Network, type NetworkOptions, sha256Text } from './network.ts';
+export { type BoundTexts, Network, type NetworkOptions, sha256Text } from './network.ts';
 export { relayOrigin } from './origin.ts';
 export { ed25519KeyOfPeer, parsePeerId, peerIdOf } from './peer-id.ts';
 export {

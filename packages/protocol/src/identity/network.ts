@@ -2,7 +2,7 @@ import type { Primitives } from '../crypto/primitives.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { utf8 } from '../encoding/bytes.ts';
 import { badRequest } from '../errors.ts';
-import { canonicalWith } from '../json/canonical.ts';
+import { canonicalTwice, canonicalWith } from '../json/canonical.ts';
 import type { JsonObject } from '../json/types.ts';
 
 export interface NetworkOptions {
@@ -74,14 +74,35 @@ export class Network {
    * @throws ProtocolError `bad_request` for an object that carries `$context` itself (K2)
    */
   bytes(object: JsonObject, omit: readonly string[] = []): Uint8Array {
+    return utf8(canonicalWith(object, this.#binding(object, omit)));
+  }
+
+  /**
+   * Formats an object once for both: its Canonical JSON, and the text of its network-bound bytes.
+   *
+   * @throws ProtocolError as {@link bytes}
+   */
+  texts(object: JsonObject, omit: readonly string[] = []): BoundTexts {
+    const { complete, changed } = canonicalTwice(object, this.#binding(object, omit));
+    return { complete, bound: changed };
+  }
+
+  #binding(object: JsonObject, omit: readonly string[]) {
     if (Object.hasOwn(object, '$context')) throw badRequest('', '$context is never transmitted');
-    return utf8(canonicalWith(object, { omit, add: { $context: this.context } }));
+    return { omit, add: { $context: this.context } };
   }
 
   /** Network-bound JSON hash of a complete object: `sha256:` and 43 characters (01 §4.1). */
   hash(object: JsonObject, omit: readonly string[] = []): string {
     return sha256Text(this.primitives, this.bytes(object, omit));
   }
+}
+
+/** Canonical texts of an object. */
+export interface BoundTexts {
+  readonly complete: string;
+  /** Without some root members, with `$context`: the text of what is signed or hashed. */
+  readonly bound: string;
 }
 
 /**

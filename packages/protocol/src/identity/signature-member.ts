@@ -1,8 +1,9 @@
 import type { SignatureCheck } from '../crypto/primitives.ts';
 import { signatureCheck } from '../crypto/signatures.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
+import { utf8 } from '../encoding/bytes.ts';
 import type { JsonObject } from '../json/types.ts';
-import type { Network } from './network.ts';
+import type { BoundTexts, Network } from './network.ts';
 
 /** Any key that signs bytes; a wallet may answer later. */
 interface Signer {
@@ -25,6 +26,13 @@ export function signatureMember<M extends string>(
   const input = (network: Network, object: JsonObject): Uint8Array =>
     network.bytes(object, without);
 
+  /** Returns the signature to verify, as data. */
+  const checkOf = (
+    message: Uint8Array,
+    object: { readonly [N in M]: string },
+    publicKey: string,
+  ): SignatureCheck => signatureCheck({ scheme, publicKey, message, signature: object[member] });
+
   /** Returns the object with a signature, which replaces one that is there. */
   const attach = <T extends JsonObject>(object: T, signature: Uint8Array) => {
     const part = { [member]: encodeBase64url(signature) } as { readonly [N in M]: string };
@@ -40,9 +48,13 @@ export function signatureMember<M extends string>(
       object: JsonObject & { readonly [N in M]: string },
       publicKey: string,
     ): SignatureCheck {
-      const signature = object[member];
-      return signatureCheck({ scheme, publicKey, message: input(network, object), signature });
+      return checkOf(input(network, object), object, publicKey);
     },
+    /** Returns the complete text of an object, and the text to sign. */
+    texts: (network: Network, object: JsonObject): BoundTexts => network.texts(object, without),
+    /** Returns the signature to verify of an object whose text to sign was made before. */
+    checkBound: (bound: string, object: { readonly [N in M]: string }, publicKey: string) =>
+      checkOf(utf8(bound), object, publicKey),
     /** Returns the object signed with an account's or a relay's key. */
     async sign<T extends JsonObject>(network: Network, object: T, signer: Signer) {
       return attach(object, await signer.sign(input(network, object)));

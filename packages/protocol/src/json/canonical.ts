@@ -42,15 +42,49 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
  * Formats an object as Canonical JSON with some root members left out and one added: the
  * construction of signing and hash inputs (chapter 01, section 4). The object itself is not copied.
  *
+ * @param changes.texts canonical texts of root members that were formatted before
  * @throws TypeError also for an added name that the object has already
  * @example
  * canonicalWith({ b: 1, c: 2 }, { omit: ['c'], add: { a: 0 } }); // '{"a":0,"b":1}'
  */
 export function canonicalWith(
   object: JsonObject,
-  changes: { readonly omit?: readonly string[]; readonly add?: JsonObject },
+  { omit = [], add = {}, texts }: CanonicalChanges,
 ): string {
-  return canonicalMembers(object, changes.omit, changes.add);
+  return canonicalMembers(object, { omit, add, texts });
+}
+
+interface CanonicalChanges {
+  readonly omit?: readonly string[];
+  readonly add?: JsonObject;
+  readonly texts?: ReadonlyMap<string, string> | undefined;
+}
+
+/**
+ * Formats an object twice, and each of its members once: as `canonicalJson` does, and with changes
+ * as `canonicalWith` does.
+ *
+ * @throws TypeError as both do
+ * @example
+ * canonicalTwice({ b: 1, c: 2 }, { omit: ['c'], add: { a: 0 } });
+ * // { complete: '{"b":1,"c":2}', changed: '{"a":0,"b":1}' }
+ */
+export function canonicalTwice(
+  object: JsonObject,
+  { omit = [], add = {} }: Omit<CanonicalChanges, 'texts'>,
+): { readonly complete: string; readonly changed: string } {
+  const members = preparedMembers.get(object) ?? formattedMembers(object);
+  return {
+    complete: preparedTexts.get(object) ?? canonicalPrepared(members, [], {}),
+    changed: canonicalPrepared(members, omit, add),
+  };
+}
+
+/** Formats the members of an object, in canonical order. */
+function formattedMembers(object: JsonObject): PreparedMember[] {
+  const names = Object.keys(object);
+  if (!isSorted(names)) names.sort();
+  return names.map((name) => [name, canonicalJson(object[name] as JsonValue)]);
 }
 
 const encoder = new TextEncoder();
@@ -75,8 +109,7 @@ function canonicalArray(items: readonly JsonValue[]): string {
 
 function canonicalMembers(
   object: JsonObject,
-  omit: readonly string[] = [],
-  add: JsonObject = {},
+  { omit = [], add = {}, texts }: CanonicalChanges = {},
 ): string {
   const prepared = preparedMembers.get(object);
   if (prepared !== undefined) return canonicalPrepared(prepared, omit, add);
@@ -93,7 +126,7 @@ function canonicalMembers(
   for (const name of names) {
     const value = added.length > 0 && Object.hasOwn(add, name) ? add[name] : object[name];
     if (text.length > 1) text += ',';
-    text += `${canonicalString(name)}:${canonicalJson(value as JsonValue)}`;
+    text += `${canonicalString(name)}:${texts?.get(name) ?? canonicalJson(value as JsonValue)}`;
   }
   return `${text}}`;
 }
@@ -106,18 +139,29 @@ function isSorted(names: readonly string[]): boolean {
   return true;
 }
 
-/** As {@link canonicalMembers}, of an object whose members were formatted in steps. */
+/** As {@link canonicalMembers}, of an object whose members were formatted before. */
 function canonicalPrepared(
   prepared: readonly PreparedMember[],
   omit: readonly string[],
   add: JsonObject,
 ): string {
-  const members = prepared.filter(([name]) => !omit.includes(name));
-  for (const name of Object.keys(add).sort()) {
-    const at = members.findIndex(([other]) => other >= name);
-    if (members[at]?.[0] === name) throw new TypeError('canonical JSON has each member once');
-    const member: PreparedMember = [name, canonicalJson(add[name] as JsonValue)];
-    members.splice(at === -1 ? members.length : at, 0, member);
+  const added = Object.keys(add).sort();
+  let next = 0;
+  let text = '';
+  const append = (name: string, value: string) => {
+    text += `${text === '' ? '' : ','}${canonicalString(name)}:${value}`;
+  };
+  const appendAdded = () => {
+    const name = added[next] as string;
+    next += 1;
+    append(name, canonicalJson(add[name] as JsonValue));
+  };
+  for (const [name, value] of prepared) {
+    if (omit.includes(name)) continue;
+    while (next < added.length && (added[next] as string) < name) appendAdded();
+    if (added[next] === name) throw new TypeError('canonical JSON has each member once');
+    append(name, value);
   }
-  return `{${members.map(([name, text]) => `${canonicalString(name)}:${text}`).join(',')}}`;
+  while (next < added.length) appendAdded();
+  return `{${text}}`;
 }

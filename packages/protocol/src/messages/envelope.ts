@@ -4,10 +4,12 @@ import { verifySignatures } from '../crypto/signatures.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { badRequest } from '../errors.ts';
 import {
+  type BoundTexts,
   checkAccountId,
   type DeviceCertificate,
   deriveDeviceId,
   deviceSignatures,
+  deviceSignedTexts,
   deviceSigningInput,
   type Network,
   verifyDeviceCertificate,
@@ -15,9 +17,10 @@ import {
 import { limits } from '../limits.ts';
 import {
   AccountId,
-  checkCanonicalSize,
   checkNoNull,
-  checkObject,
+  checkSchema,
+  checkTextSize,
+  checkTyped,
   DeviceId,
   MessageId,
   memberPath,
@@ -27,7 +30,7 @@ import {
   TypeName,
   UnixSeconds,
 } from '../schema.ts';
-import { checkEncryptedPayload, EncryptedPayload } from './payload.ts';
+import { checkPayloadRules, EncryptedPayload } from './payload.ts';
 
 /** One message to one account, as its sending device signed it. Never changes. */
 export const MessageEnvelope = Type.Object({
@@ -71,12 +74,44 @@ export function checkEnvelope(
   value: unknown,
   path = '',
 ): asserts value is MessageEnvelope {
-  checkObject(network, { type: 'message.envelope', schema: MessageEnvelope }, value, path);
-  checkEncryptedPayload(value.payload, memberPath(path, 'payload'));
+  checkTyped(network, 'message.envelope', value, path);
+  checkSchema(MessageEnvelope, value, path);
+  checkPayloadRules(value.payload, memberPath(path, 'payload'));
   checkNoNull(value, path);
-  checkAccountId(network, value.from, memberPath(path, 'from'));
-  checkAccountId(network, value.to, memberPath(path, 'to'));
-  checkCanonicalSize(value, limits.envelopeBytes, path);
+  readAccountsAndTexts(network, value, path);
+}
+
+/** Canonical texts of an envelope: complete, and as its device signs it. */
+export interface EnvelopeTexts extends BoundTexts {
+  /** Bytes of UTF-8 of the complete text. */
+  readonly bytes: number;
+}
+
+/**
+ * Checks what an envelope's schema does not express, and returns its texts, each made once.
+ *
+ * @param envelope one that matches its schema and has no `null`
+ * @throws ProtocolError as {@link checkEnvelope}
+ */
+export function readEnvelope(
+  network: Network,
+  envelope: MessageEnvelope,
+  path: string,
+): EnvelopeTexts {
+  checkTyped(network, 'message.envelope', envelope, path);
+  checkPayloadRules(envelope.payload, memberPath(path, 'payload'));
+  return readAccountsAndTexts(network, envelope, path);
+}
+
+function readAccountsAndTexts(
+  network: Network,
+  envelope: MessageEnvelope,
+  path: string,
+): EnvelopeTexts {
+  checkAccountId(network, envelope.from, memberPath(path, 'from'));
+  checkAccountId(network, envelope.to, memberPath(path, 'to'));
+  const { complete, bound } = deviceSignedTexts(network, envelope);
+  return { complete, bound, bytes: checkTextSize(complete, limits.envelopeBytes, path) };
 }
 
 /**

@@ -37,6 +37,7 @@ export {
 export {
   checkEnvelope,
   checkEnvelopeCertificate,
+  type EnvelopeTexts,
   envelopeSignatures,
   envelopeSigningInput,
   MessageEnvelope,
@@ -63,6 +64,8 @@ export {
   DeliverRequest,
   type DeliveryKind,
   deliveryKind,
+  readDeliverRequest,
+  readSendRequest,
   SendRequest,
 } from './send.ts';
 export {

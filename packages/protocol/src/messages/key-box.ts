@@ -42,11 +42,18 @@ export const MessageKeyBoxes = Type.Array(MessageKeyBox, {
  */
 export function checkKeyBoxes(value: unknown, path = ''): asserts value is MessageKeyBox[] {
   checkSchema(MessageKeyBoxes, value, path);
-  const seen = new Set<string>();
-  for (const [index, box] of value.entries()) {
-    checkPart(box, memberPath(path, index));
-    if (seen.has(box.device_id)) throw badRequest(memberPath(path, index), 'repeats a device');
-    seen.add(box.device_id);
+  checkKeyBoxRules(value, path);
+}
+
+/**
+ * Checks what the schema of a set of boxes does not express.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkKeyBoxRules(boxes: readonly MessageKeyBox[], path: string): void {
+  for (const [index, box] of boxes.entries()) {
+    if (Object.hasOwn(box, '$context')) checkPart(box, memberPath(path, index));
+    const isRepeat = boxes.some((other, at) => at < index && other.device_id === box.device_id);
+    if (isRepeat) throw badRequest(memberPath(path, index), 'repeats a device');
   }
 }
 

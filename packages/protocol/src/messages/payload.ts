@@ -29,8 +29,16 @@ export function checkEncryptedPayload(
   path = '',
 ): asserts value is EncryptedPayload {
   checkSchema(EncryptedPayload, value, path);
-  checkPart(value, path);
-  checkBase64url(value.ciphertext, 16, memberPath(path, 'ciphertext'));
+  checkPayloadRules(value, path);
+}
+
+/**
+ * Checks what the schema of a container does not express.
+ * @throws ProtocolError `bad_request`
+ */
+export function checkPayloadRules(payload: EncryptedPayload, path: string): void {
+  checkPart(payload, path);
+  checkBase64url(payload.ciphertext, 16, memberPath(path, 'ciphertext'));
 }
 
 /** Encrypts the bytes of a business object. The nonce is drawn from `random`. */

@@ -8,8 +8,13 @@ import {
 import { badRequest } from '../errors.ts';
 import { checkDeviceCertificate, DeviceCertificate, type Network } from '../identity/index.ts';
 import { checkNoNull, checkSchema, type Static, Type } from '../schema.ts';
-import { checkEnvelope, checkEnvelopeCertificate, MessageEnvelope } from './envelope.ts';
-import { checkKeyBoxes, MessageKeyBoxes } from './key-box.ts';
+import {
+  checkEnvelopeCertificate,
+  type EnvelopeTexts,
+  MessageEnvelope,
+  readEnvelope,
+} from './envelope.ts';
+import { checkKeyBoxRules, MessageKeyBoxes } from './key-box.ts';
 
 /** Parameters of `message.send`. */
 export const SendRequest = Type.Object({
@@ -47,15 +52,28 @@ export type DeliveryKind = 'self' | 'granted' | 'invited' | 'public';
 export function checkSendRequest(network: Network, value: unknown): asserts value is SendRequest {
   checkSchema(SendRequest, value);
   checkNoNull(value);
-  checkEnvelope(network, value.envelope, 'envelope');
-  checkKeyBoxes(value.recipient_boxes, 'recipient_boxes');
-  if (value.sender_boxes !== undefined) checkKeyBoxes(value.sender_boxes, 'sender_boxes');
-  if (value.authorization !== undefined) checkAuthorization(network, value.authorization);
-  if (value.envelope.from !== value.envelope.to) return;
-  if (value.sender_boxes !== undefined) throw badRequest('sender_boxes', 'self-delivery has none');
-  if (value.authorization !== undefined) {
-    throw badRequest('authorization', 'self-delivery has none');
-  }
+  readSendRequest(network, value);
+}
+
+/**
+ * Checks everything about the parameters of `message.send` that their schema does not express, as
+ * {@link checkSendRequest} does, and returns the envelope's texts, each made once.
+ *
+ * @param request one that matches its schema and has no `null`
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * const { complete } = readSendRequest(network, { envelope, recipient_boxes: [keyBox] });
+ */
+export function readSendRequest(network: Network, request: SendRequest): EnvelopeTexts {
+  const { authorization, envelope, sender_boxes: senderBoxes } = request;
+  const texts = readEnvelope(network, envelope, 'envelope');
+  checkKeyBoxRules(request.recipient_boxes, 'recipient_boxes');
+  if (senderBoxes !== undefined) checkKeyBoxRules(senderBoxes, 'sender_boxes');
+  if (authorization !== undefined) checkAuthorization(network, authorization);
+  if (envelope.from !== envelope.to) return texts;
+  if (senderBoxes !== undefined) throw badRequest('sender_boxes', 'self-delivery has none');
+  if (authorization !== undefined) throw badRequest('authorization', 'self-delivery has none');
+  return texts;
 }
 
 /**
@@ -73,14 +91,30 @@ export function checkDeliverRequest(
 ): asserts value is DeliverRequest {
   checkSchema(DeliverRequest, value);
   checkNoNull(value);
-  checkEnvelope(network, value.envelope, 'envelope');
-  checkKeyBoxes(value.recipient_boxes, 'recipient_boxes');
-  checkDeviceCertificate(network, value.signer_certificate, 'signer_certificate');
-  checkEnvelopeCertificate(network, value.envelope, value.signer_certificate);
-  if (value.authorization !== undefined) checkAuthorization(network, value.authorization);
-  if (value.envelope.from === value.envelope.to) {
+  readDeliverRequest(network, value);
+}
+
+/**
+ * Checks everything about the parameters of `message.deliver` that their schema does not express,
+ * as {@link checkDeliverRequest} does, and returns the envelope's texts, each made once.
+ *
+ * @param request one that matches its schema and has no `null`
+ * @throws ProtocolError `bad_request`, `request_too_large`
+ * @example
+ * const request = { envelope, recipient_boxes: [keyBox], signer_certificate: certificate };
+ * const { complete } = readDeliverRequest(network, request);
+ */
+export function readDeliverRequest(network: Network, request: DeliverRequest): EnvelopeTexts {
+  const { authorization, envelope, signer_certificate: certificate } = request;
+  const texts = readEnvelope(network, envelope, 'envelope');
+  checkKeyBoxRules(request.recipient_boxes, 'recipient_boxes');
+  checkDeviceCertificate(network, certificate, 'signer_certificate');
+  checkEnvelopeCertificate(network, envelope, certificate);
+  if (authorization !== undefined) checkAuthorization(network, authorization);
+  if (envelope.from === envelope.to) {
     throw badRequest('envelope.to', 'self-delivery never leaves its relay');
   }
+  return texts;
 }
 
 /**

@@ -183,7 +183,7 @@ export const baseMethods = {
     name: 'message.send',
     http: ['POST'],
     session: 'device',
-    /** The handler runs `checkSendRequest`. */
+    /** The handler runs `readSendRequest`. */
     params: SendRequest,
     result: DeliveryStatus,
     /** Envelope and boxes come back in `result.items[…]`; other members do not. */

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import {
   canonicalBytes,
   canonicalJson,
+  canonicalTwice,
   canonicalWith,
   type JsonObject,
   type JsonValue,
@@ -150,5 +151,35 @@ describe('01 §4: members left out and added', () => {
   test('a member cannot be added twice', () => {
     expect(() => canonicalWith({ a: 1 }, { add: { a: 1 } })).toThrow(TypeError);
     expect(canonicalWith({ a: 1 }, { omit: ['a'], add: { a: 2 } })).toBe('{"a":2}');
+  });
+});
+
+describe('texts made at once', () => {
+  const names = fc.constantFrom('$context', 'a', 'b', 'é', '__proto__');
+  const object = fc.dictionary(names, json).map((members) => ({ ...members }) as JsonObject);
+
+  test('01 §4: canonicalTwice equals canonicalJson and canonicalWith', () => {
+    fc.assert(
+      fc.property(object, fc.subarray(['a', 'b', '$context']), (value, omit) => {
+        const add = { $c: 1, z: [value] };
+        expect(canonicalTwice(value, { omit, add })).toEqual({
+          complete: canonicalJson(value),
+          changed: canonicalWith(value, { omit, add }),
+        });
+      }),
+    );
+    expect(() => canonicalTwice({ a: 1 }, { add: { a: 2 } })).toThrow(TypeError);
+  });
+
+  test('texts of members that were formatted before change nothing', () => {
+    fc.assert(
+      fc.property(object, fc.subarray(['a', 'b', 'c']), (value, known) => {
+        const present = known.filter((name) => Object.hasOwn(value, name));
+        const texts = new Map(
+          present.map((name) => [name, canonicalJson(value[name] as JsonValue)]),
+        );
+        expect(canonicalWith(value, { texts })).toBe(canonicalJson(value));
+      }),
+    );
   });
 });

@@ -1,14 +1,24 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {
+  checkAuthorization,
   checkDeliverRequest,
   checkDeliveryAuthorization,
+  checkEnvelope,
+  checkKeyBoxes,
+  checkNoNull,
+  checkSchema,
   checkSendRequest,
   deliveryKind,
-  type SendRequest,
+  envelopeSigningInput,
+  readSendRequest,
+  SendRequest,
   sealMessage,
   signGrant,
   signInvite,
+  utf8,
 } from '../../src/index.ts';
+import { canonicalJson } from '../../src/json/index.ts';
 import {
   alice,
   alicePhone,
@@ -197,5 +207,89 @@ describe('04 §13.1: parameters of message.deliver', () => {
     expect(checkDeliver({ envelope })).toBe('request_too_large');
     const certificate = { ...alice.certificate, x: 'x'.repeat(4_096) };
     expect(checkDeliver({ signer_certificate: certificate })).toBe('request_too_large');
+  });
+});
+
+describe('04 §12.1: a request whose schema and nulls were checked before', () => {
+  /** Every check of the parts, each complete, in the order of the chapter. */
+  function plain(value: SendRequest): void {
+    checkSchema(SendRequest, value);
+    checkNoNull(value);
+    checkEnvelope(network, value.envelope, 'envelope');
+    checkKeyBoxes(value.recipient_boxes, 'recipient_boxes');
+    if (value.sender_boxes !== undefined) checkKeyBoxes(value.sender_boxes, 'sender_boxes');
+    if (value.authorization !== undefined) checkAuthorization(network, value.authorization);
+    if (value.envelope.from !== value.envelope.to) return;
+    if (value.sender_boxes !== undefined) throw new Error('sender_boxes');
+    if (value.authorization !== undefined) throw new Error('authorization');
+  }
+
+  const refusalOf = (check: () => void): unknown => {
+    try {
+      check();
+      return undefined;
+    } catch (error) {
+      const { code, message } = error as { code?: string; message: string };
+      return code === undefined ? 'self-delivery' : `${code} ${message}`;
+    }
+  };
+
+  const paths = [
+    ...['envelope', 'recipient_boxes', 'sender_boxes', 'authorization', 'unknown'],
+    ...[
+      'from',
+      'to',
+      'payload',
+      'created_at',
+      '$type',
+      '$context',
+      'device_signature',
+      'unknown',
+    ].map((name) => `envelope.${name}`),
+    ...['alg', 'nonce', 'ciphertext', '$context', 'unknown'].map(
+      (name) => `envelope.payload.${name}`,
+    ),
+    ...['device_id', '$context', 'enc'].map((name) => `recipient_boxes.0.${name}`),
+    ...['grantor', 'grantee', 'inviter', '$type', '$context'].map(
+      (name) => `authorization.${name}`,
+    ),
+  ];
+  const values = fc.constantFrom<unknown>(
+    ...[null, 0, '', 'A', [], {}, alice.account, bob.account, 'svc.message.envelope'],
+    ...[{ $type: 'x', $context: 'y' }, [null], request.recipient_boxes, 'x'.repeat(300_000)],
+    ...[request.recipient_boxes.concat(request.recipient_boxes), undefined],
+  );
+
+  test('is refused as by each check in turn, or gives its texts', () => {
+    const requests = fc.constantFrom(request, own, sent, { ...request, authorization: grant });
+    const changes = fc.array(fc.tuple(fc.constantFrom(...paths), values), { maxLength: 3 });
+    fc.assert(
+      fc.property(requests, changes, (start, all) => {
+        const value = structuredClone(start) as unknown as Record<string, unknown>;
+        for (const [path, change] of all) {
+          const names = path.split('.');
+          const last = names.pop() as string;
+          const parent = names.reduce<unknown>(
+            (node, name) => (node as Record<string, unknown> | undefined)?.[name],
+            value,
+          );
+          if (typeof parent !== 'object' || parent === null) continue;
+          if (change === undefined) delete (parent as Record<string, unknown>)[last];
+          else (parent as Record<string, unknown>)[last] = change;
+        }
+        const checked = value as unknown as SendRequest;
+        const expected = refusalOf(() => plain(checked));
+        const refusal = refusalOf(() => checkSendRequest(network, checked));
+        if (expected === 'self-delivery') expect(refusal).toMatch(/self-delivery has none/);
+        else expect(refusal).toBe(expected);
+        if (expected !== undefined) return;
+        const { device_signature: _, ...unsigned } = checked.envelope;
+        const texts = readSendRequest(network, checked);
+        expect(texts.complete).toBe(canonicalJson(checked.envelope));
+        expect(texts.bytes).toBe(Buffer.byteLength(texts.complete));
+        expect(utf8(texts.bound)).toEqual(envelopeSigningInput(network, unsigned));
+      }),
+      { numRuns: 600 },
+    );
   });
 });

@@ -31,7 +31,7 @@ export type Access =
   | { readonly kind: 'signed'; readonly devices: readonly string[] };
 
 /** Currently valid devices of one account, by device ID. */
-export type SigningDevices = ReadonlyMap<string, Pick<DeviceCertificate, 'signing_public_key'>>;
+type SigningDevices = ReadonlyMap<string, Pick<DeviceCertificate, 'signing_public_key'>>;
 
 /**
  * Verifies a grant or invite of an account at home here, on the verifier's threads.
@@ -48,27 +48,36 @@ export async function verifyAuthorization(
   checkAuthorizationUse(network, authorization, use);
   const { target, now } = use;
   const devices = await storage.read((tx) => readCurrentDevices(tx, target, now));
-  return await verifySigned(
-    context,
+  return await verifySigned(context, {
     authorization,
-    new Map(devices.map((device) => [device.deviceId, parseCertificate(device.certificate)])),
-  );
+    text: canonicalJson(authorization),
+    devices: new Map(
+      devices.map((device) => [device.deviceId, parseCertificate(device.certificate)]),
+    ),
+  });
+}
+
+/** An authorization with those that may have signed it. */
+interface SignedAuthorization<A extends Authorization = Authorization> {
+  readonly authorization: A;
+  /** Its Canonical JSON. */
+  readonly text: string;
+  /** The currently valid devices of its issuer. */
+  readonly devices: SigningDevices;
 }
 
 /**
- * Verifies the signatures of an authorization that {@link checkAuthorizationUse} has passed.
+ * Verifies the signatures of an authorization that `checkAuthorizationUse` has passed.
  *
- * @param devices the currently valid ones of its issuer
  * @throws ProtocolError `forbidden`, `invalid_signature` for an invite
  */
 export async function verifySigned(
   context: RelayContext,
-  authorization: Authorization,
-  devices: SigningDevices,
+  { authorization, ...signed }: SignedAuthorization,
 ): Promise<Access> {
   return isGrant(context.network, authorization)
-    ? await verifyGrantSignatures(context, authorization, devices)
-    : await verifyInviteSignature(context, authorization, devices);
+    ? await verifyGrantSignatures(context, { authorization, ...signed })
+    : await verifyInviteSignature(context, { authorization, ...signed });
 }
 
 /**
@@ -76,10 +85,8 @@ export async function verifySigned(
  */
 async function verifyGrantSignatures(
   { network, verifier }: RelayContext,
-  grant: ContactGrant,
-  devices: SigningDevices,
+  { authorization: grant, text, devices }: SignedAuthorization<ContactGrant>,
 ): Promise<Access> {
-  const text = canonicalJson(grant);
   const signers = [...devices].filter(([deviceId]) => Object.hasOwn(grant.signatures, deviceId));
   const verified = signers.map(async (signer) => {
     const checks = () => [...grantSignaturesBy(network, grant, new Map([signer])).values()];
@@ -107,12 +114,11 @@ async function isValid(verification: Promise<void>): Promise<boolean> {
  */
 export async function verifyInviteSignature(
   { network, verifier }: RelayContext,
-  invite: ContactInvite,
-  devices: SigningDevices,
+  { authorization: invite, text, devices }: SignedAuthorization<ContactInvite>,
 ): Promise<Access> {
   const signer = inviteSigner(invite, devices);
   const checks = () => deviceSignatures(network, invite, signer);
-  await verifier.verifyOnce(canonicalJson(invite), checks, 'invite');
+  await verifier.verifyOnce(text, checks, 'invite');
   return { kind: 'signed', devices: [invite.signer_device_id] };
 }
 

@@ -13,6 +13,7 @@ import {
   deviceStateSignatures,
   isGrant,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { digest } from '../digest.ts';
 import { verifyInviteSignature } from './access.ts';
@@ -56,7 +57,8 @@ async function verifyInvite(
   if (authorization === undefined || isGrant(context.network, authorization)) return;
   checkInviteUse(authorization, { inviter: account, now: at.now });
   const devices = currentDevices(context.network, at.state, at.now);
-  await verifyInviteSignature(context, authorization, devices);
+  const text = canonicalJson(authorization);
+  await verifyInviteSignature(context, { authorization, text, devices });
 }
 
 /** Stores a higher revision for good; refuses a lower one, and another content of the same. */

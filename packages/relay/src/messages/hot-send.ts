@@ -77,14 +77,15 @@ async function isPermitted(
   request: CheckedSendRequest,
   { sender, recipient, signer }: Parties,
 ): Promise<boolean> {
-  const { envelope, authorization, now } = request;
+  const { envelope, authorization, credential: text, now } = request;
   try {
     await verifyEnvelope(context, request, { certificate: signer, now });
     if (sender === recipient) return true;
-    if (authorization === undefined) return recipient.isPublic;
+    if (authorization === undefined || text === undefined) return recipient.isPublic;
     const use = { target: envelope.to, requester: envelope.from, now };
     checkAuthorizationUse(context.network, authorization, use);
-    return isSigned(await verifySigned(context, authorization, currentDevices(recipient, now)));
+    const devices = currentDevices(recipient, now);
+    return isSigned(await verifySigned(context, { authorization, text, devices }));
   } catch (error) {
     // A refusal that comes before this one may apply.
     if (error instanceof ProtocolError) return false;

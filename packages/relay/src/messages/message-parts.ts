@@ -1,8 +1,9 @@
 import {
   type Authorization,
+  boundSignatures,
   type DeliverRequest,
   type DeviceCertificate,
-  envelopeSignatures,
+  type EnvelopeTexts,
   type MessageEnvelope,
   type MessageKeyBox,
   ProtocolError,
@@ -19,6 +20,8 @@ import type { StoredEnvelope } from './store.ts';
 export interface MessageParts {
   readonly envelope: MessageEnvelope;
   readonly storedEnvelope: StoredEnvelope;
+  /** What the sending device signed. */
+  readonly signed: Pick<EnvelopeTexts, 'bound'>;
   /** Canonical JSON of each box, by device ID. */
   readonly recipientBoxes: ReadonlyMap<string, string>;
   readonly authorization: Authorization | undefined;
@@ -33,26 +36,31 @@ export interface MessageParts {
 /**
  * Makes the texts of a well-formed request.
  *
+ * @param texts of its envelope
  * @throws ProtocolError `request_too_large`
  */
 export function messageParts(
   params: SendRequest | DeliverRequest,
+  texts: EnvelopeTexts,
   limits: Pick<RelayLimits, 'credentialBytes' | 'keyBoxBytes'>,
 ): MessageParts {
   const { envelope, authorization } = params;
-  const text = canonicalJson(envelope);
-  const storedEnvelope = { id: digest(text), text, bytes: Buffer.byteLength(text) };
+  const { complete: text, bytes } = texts;
+  const storedEnvelope = { id: digest(text), text, bytes };
   const credential = authorization === undefined ? undefined : canonicalJson(authorization);
   if (credential !== undefined && Buffer.byteLength(credential) > limits.credentialBytes) {
     throw new ProtocolError('request_too_large', 'authorization: too large');
   }
   const recipientBoxes = boxTexts(params.recipient_boxes, limits);
+  const boxes = boxesText(recipientBoxes);
   // The envelope is the large part: its digest stands for it in the digest of the whole.
-  const rest = canonicalWith(params, { omit: ['envelope'] });
+  const known = new Map([['recipient_boxes', boxes]]);
+  if (credential !== undefined) known.set('authorization', credential);
+  const rest = canonicalWith(params, { omit: ['envelope'], texts: known });
   return {
-    ...{ envelope, storedEnvelope, recipientBoxes, authorization, credential },
+    ...{ envelope, storedEnvelope, signed: texts, recipientBoxes, authorization, credential },
     digest: digest(`${storedEnvelope.id}\n${rest}`),
-    content: contentDigest(storedEnvelope.id, boxesText(recipientBoxes)),
+    content: contentDigest(storedEnvelope.id, boxes),
   };
 }
 
@@ -92,8 +100,8 @@ export function contentDigest(envelopeId: string, boxes: string): string {
  * @throws ProtocolError `invalid_signature`, `clock_skew`, `message_expired`
  */
 export async function verifyEnvelope(
-  { limits, network, verifier }: RelayContext,
-  { envelope }: Pick<MessageParts, 'envelope'>,
+  { limits, verifier }: RelayContext,
+  { envelope, signed }: Pick<MessageParts, 'envelope' | 'signed'>,
   {
     certificate,
     now,
@@ -102,6 +110,6 @@ export async function verifyEnvelope(
     readonly now: number;
   },
 ): Promise<void> {
-  await verifier.verify(envelopeSignatures(network, envelope, certificate), 'envelope');
+  await verifier.verify(boundSignatures(signed, envelope, certificate), 'envelope');
   checkCreatedAt(envelope.created_at, now, limits);
 }

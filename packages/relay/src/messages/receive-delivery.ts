@@ -1,9 +1,9 @@
 /** The receiving side of `message.deliver` (07 §C8, 04 section 13). */
 import {
-  checkDeliverRequest,
   type DeliverRequest,
   type DeviceCertificate,
   deviceCertificateSignatures,
+  readDeliverRequest,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import {
@@ -73,8 +73,7 @@ export async function receiveDelivery(
 }
 
 function checkReceipt({ clock, limits, network }: RelayContext, params: DeliverRequest): Receipt {
-  checkDeliverRequest(network, params);
-  const parts = messageParts(params, limits);
+  const parts = messageParts(params, readDeliverRequest(network, params), limits);
   const { from: sender, message_id: messageId } = parts.envelope;
   const certificate = params.signer_certificate;
   return {

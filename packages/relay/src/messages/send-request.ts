@@ -1,4 +1,4 @@
-import { checkSendRequest, ProtocolError } from '@posthouse/protocol';
+import { ProtocolError, readSendRequest } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import type { Call } from '../dispatch/call.ts';
 import type { DeviceSession } from '../sessions/session.ts';
@@ -22,9 +22,8 @@ export interface CheckedSendRequest extends MessageParts {
 export function checkCall(context: RelayContext, call: Call<'message.send'>): CheckedSendRequest {
   const { clock, network, limits } = context;
   const { params, session } = call;
-  checkSendRequest(network, params);
   const { envelope } = params;
-  const parts = messageParts(params, limits);
+  const parts = messageParts(params, readSendRequest(network, params), limits);
   const senderBoxes = params.sender_boxes && boxTexts(params.sender_boxes, limits);
   // Before storage is read, so that no account reads the result of another account's message.
   if (envelope.from !== session.account || envelope.from_device_id !== session.deviceId) {
