@@ -1,7 +1,9 @@
 /** What is remembered of accounts, and when it is forgotten (decision 0024). */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AccountFactsCache } from '../../src/accounts/index.ts';
-import type { KnownAccounts } from '../../src/known-accounts.ts';
+import type { AccountFacts, KnownAccounts } from '../../src/known-accounts.ts';
+import type { AppendKind, Storage } from '../../src/storage/types.ts';
+import { engine } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const relay = inProcessRelay();
@@ -69,11 +71,19 @@ describe('while a write of the account runs', () => {
   });
 
   test('a read that began before it does not put its facts into memory', async () => {
-    const reading = known.find(ann.account);
-    const writing = write(ann.account, async () => {});
-    const facts = await reading;
-    await writing;
-    expect(facts === undefined || known.isCurrent(facts)).toBe(false);
+    const { limits, storage } = relay.context;
+    const held = Promise.withResolvers<void>();
+    const read: Storage['read'] = async (work) => {
+      const found = await storage.read(work);
+      await held.promise;
+      return found;
+    };
+    const slow = { read, watch: storage.watch.bind(storage) } as unknown as Storage;
+    const cache = new AccountFactsCache({ storage: slow, limits });
+    const reading = cache.find(ann.account);
+    await write(ann.account, async () => {});
+    held.resolve();
+    expect(cache.isCurrent((await reading) as AccountFacts)).toBe(false);
   });
 
   test('that keeps facts, they hold', async () => {
@@ -97,4 +107,28 @@ test('facts over the bound are forgotten, the longest unused first', async () =>
   expect(small.isCurrent(facts)).toBe(true);
   await small.find(ben.account);
   expect(small.isCurrent(facts)).toBe(false);
+});
+
+describe('an append in the same turn as a write of its account', () => {
+  /** Tells whether facts hold where an append is applied, and writes nothing. */
+  const kind: AppendKind<AccountFacts, boolean> = {
+    name: 'holds',
+    aggregates: ({ account }) => [`account:${account}`],
+    apply: (_, facts) => known.isCurrent(facts),
+    batch: undefined,
+  };
+
+  test.runIf(engine === 'sqlite')('after it does not rely on facts from before', async () => {
+    const facts = (await known.find(ann.account)) as AccountFacts;
+    const writing = write(ann.account, async () => {});
+    expect(await relay.context.storage.append(kind, facts)).toBe(false);
+    await writing;
+  });
+
+  test.runIf(engine === 'sqlite')('before it does', async () => {
+    const facts = (await known.find(ann.account)) as AccountFacts;
+    const appending = relay.context.storage.append(kind, facts);
+    await write(ann.account, async () => {});
+    expect(await appending).toBe(true);
+  });
 });
