@@ -52,6 +52,7 @@ const bad = [
   sample('client/src/e.ts', '{ a }', '@posthouse/peer'),
   sample('client/src/f.ts', '{ a }', 'node:fs'),
   sample('client/src/messages/g.ts', '{ a }', '@posthouse/protocol/node'),
+  sample('client/src/messages/g2.ts', '{ a }', '@posthouse/protocol/node/sealing'),
   sample('client/src/courier/h.ts', '{ a }', '@posthouse/relay'),
   sample('relay/src/i.ts', '{ a }', '@posthouse/conformance'),
   sample('relay/src/j.ts', '{ a }', '@posthouse/client/node'),

@@ -145,14 +145,21 @@ describe('01 E2: a member key that nothing can be sealed to', () => {
   const { x25519 } = nodePrimitives;
   /** A malicious account has a zero key; a helping client seals to it anyway. */
   const evil = { isAwake: false };
+  const publicKey = (key: Uint8Array) =>
+    evil.isAwake ? new Uint8Array(32) : x25519.publicKey(key);
+  const shared = (key: Uint8Array, other: Uint8Array) =>
+    x25519.shared(key, other) ?? (evil.isAwake ? new Uint8Array(32).fill(7) : undefined);
   const evilNetwork = new Network({
     context: network.context,
     primitives: {
       ...nodePrimitives,
       x25519: {
-        publicKey: (key) => (evil.isAwake ? new Uint8Array(32) : x25519.publicKey(key)),
-        shared: (key, other) =>
-          x25519.shared(key, other) ?? (evil.isAwake ? new Uint8Array(32).fill(7) : undefined),
+        publicKey,
+        shared,
+        agree(key, other) {
+          const secret = shared(key, other);
+          return secret && { publicKey: publicKey(key), shared: secret };
+        },
       },
     },
   });

@@ -1,4 +1,5 @@
 export { isAcceptableEd25519Key, isAcceptableEd25519Signature } from './ed25519-keys.ts';
 export * from './noble.ts';
 export * from './primitives.ts';
+export * from './seal-key.ts';
 export * from './signatures.ts';

@@ -34,14 +34,10 @@ export const noblePrimitives: Primitives = {
   },
   x25519: {
     publicKey: (key) => x25519.getPublicKey(key),
-    shared(privateKey, publicKey) {
-      if (publicKey.length !== 32) return undefined;
-      try {
-        return x25519.getSharedSecret(privateKey, publicKey);
-      } catch {
-        // noble refuses an all-zero result by throwing (01 E4).
-        return undefined;
-      }
+    shared: sharedSecret,
+    agree(privateKey, publicKey) {
+      const shared = sharedSecret(privateKey, publicKey);
+      return shared && { publicKey: x25519.getPublicKey(privateKey), shared };
     },
   },
   aesGcm: {
@@ -55,6 +51,16 @@ export const noblePrimitives: Primitives = {
     },
   },
 };
+
+function sharedSecret(privateKey: Uint8Array, publicKey: Uint8Array): Uint8Array | undefined {
+  if (publicKey.length !== 32) return undefined;
+  try {
+    return x25519.getSharedSecret(privateKey, publicKey);
+  } catch {
+    // noble refuses an all-zero result by throwing (01 E4).
+    return undefined;
+  }
+}
 
 /** The order of the group. */
 const order = ed25519.Point.Fn.ORDER;

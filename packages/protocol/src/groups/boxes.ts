@@ -3,9 +3,10 @@
  * and can never be opened as each other (05 §3.5 to §3.7).
  */
 import type { Random } from '../crypto/primitives.ts';
+import { type KeyToSeal, type SealedKey, sealKey } from '../crypto/seal-key.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import type { Network } from '../identity/network.ts';
-import { keyWrapAlgorithm, unwrapKey, wrapKey } from '../messages/key-wrap.ts';
+import { keyWrapAlgorithm, sealingInput, unwrapKey, wrappedKey } from '../messages/key-wrap.ts';
 import {
   Base64url,
   checkPart,
@@ -94,7 +95,8 @@ export function sealClientSecret(
 ): GroupSecretBox {
   const info = clientBoxInput(network, context);
   const publicKey = context.member_encryption_public_key;
-  return seal(network, { publicKey, info, key: secret, random });
+  const parts = sealingInput(network, { publicKey, random });
+  return secretBox(sealKey(network.primitives, { ...parts, info, key: secret }));
 }
 
 /**
@@ -141,9 +143,42 @@ export function sealRelaySecret(
     readonly random: Random;
   },
 ): GroupSecretBox {
-  const { deviceKey, secret, random } = input;
-  const info = relayBoxInput(network, context);
-  return seal(network, { publicKey: deviceKey, info, key: secret, random });
+  return secretBox(sealKey(network.primitives, relaySecretToSeal(network, context, input)));
+}
+
+/**
+ * Returns a relay secret as a value to seal (05 §3.7), for another thread; {@link secretBox}
+ * makes a box of the result. Draws as {@link sealRelaySecret}.
+ *
+ * @throws ProtocolError `bad_request` for a device key that is not canonical base64url
+ * @example
+ * const context = { group_id, account, device_id: device.deviceId, epoch: group.epoch };
+ * const deviceKey = certificate.encryption_public_key;
+ * const toSeal = relaySecretToSeal(network, context, { deviceKey, secret: relaySecret, random });
+ * const box = secretBox(sealKey(network.primitives, toSeal));
+ */
+export function relaySecretToSeal(
+  network: Network,
+  context: RelayBoxContext,
+  { deviceKey, secret, random }: Parameters<typeof sealRelaySecret>[2],
+): KeyToSeal {
+  const parts = sealingInput(network, { publicKey: deviceKey, random });
+  return { ...parts, info: relayBoxInput(network, context), key: secret };
+}
+
+/**
+ * Makes a box of a sealed secret (05 §3.5).
+ *
+ * @throws ProtocolError `bad_request` if it was not sealed: the shared secret is all zero (01 E2)
+ * @example
+ * const deviceKey = certificate.encryption_public_key;
+ * const context = { group_id, account, device_id: device.deviceId, epoch: group.epoch };
+ * const toSeal = relaySecretToSeal(network, context, { deviceKey, secret: relaySecret, random });
+ * const box = secretBox(sealKey(network.primitives, toSeal));
+ */
+export function secretBox(key: SealedKey | undefined): GroupSecretBox {
+  const { enc, sealed } = wrappedKey(key);
+  return { alg: keyWrapAlgorithm, enc, sealed_secret: sealed };
 }
 
 /**
@@ -181,19 +216,6 @@ export function findMemberPrivateKey(
     if (encodeBase64url(network.primitives.x25519.publicKey(bytes)) === publicKey) return bytes;
   }
   return undefined;
-}
-
-function seal(
-  network: Network,
-  input: {
-    readonly publicKey: string;
-    readonly info: Uint8Array;
-    readonly key: Uint8Array;
-    readonly random: Random;
-  },
-): GroupSecretBox {
-  const { enc, sealed } = wrapKey(network, { ...input, info: () => input.info });
-  return { alg: keyWrapAlgorithm, enc, sealed_secret: sealed };
 }
 
 function open(

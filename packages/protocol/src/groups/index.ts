@@ -32,8 +32,10 @@ export {
   GroupSecretBox,
   openClientSecret,
   openRelaySecret,
+  relaySecretToSeal,
   sealClientSecret,
   sealRelaySecret,
+  secretBox,
 } from './boxes.ts';
 export * from './chain/index.ts';
 export {

@@ -3,8 +3,8 @@
  * and group secret boxes (05 §3.5) share. They differ in their context object only.
  */
 import type { Random } from '../crypto/primitives.ts';
+import { type KeyToSeal, type SealedKey, sealKey } from '../crypto/seal-key.ts';
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
-import { concatBytes } from '../encoding/bytes.ts';
 import { ProtocolError } from '../errors.ts';
 import type { Network } from '../identity/network.ts';
 
@@ -28,18 +28,41 @@ export function wrapKey(
     readonly random: Random;
   },
 ): { enc: string; sealed: string } {
-  const { x25519, aesGcm } = network.primitives;
-  const ephemeral = input.random(32);
-  const receiver = decodeBase64url(input.publicKey);
-  const shared = receiver === undefined ? undefined : x25519.shared(ephemeral, receiver);
-  if (shared === undefined) throw new ProtocolError('bad_request', 'unusable encryption key');
-  const enc = encodeBase64url(x25519.publicKey(ephemeral));
-  const info = input.info(enc);
-  const nonce = input.random(12);
-  const key = wrappingKey(network, shared, info);
-  const sealed = aesGcm.seal({ key, nonce, aad: info, data: input.key });
-  return { enc, sealed: encodeBase64url(concatBytes(nonce, sealed)) };
+  return wrappedKey(
+    sealKey(network.primitives, {
+      ...sealingInput(network, input),
+      info: (enc) => input.info(encodeBase64url(enc)),
+      key: input.key,
+    }),
+  );
 }
+
+/**
+ * Returns what sealing to a public key needs, except for context and key. Draws 32 bytes for the
+ * ephemeral private key, then 12 for the nonce.
+ *
+ * @throws ProtocolError `bad_request` for a public key that is not canonical base64url
+ */
+export function sealingInput(
+  network: Network,
+  { publicKey, random }: { readonly publicKey: string; readonly random: Random },
+): Omit<KeyToSeal, 'info' | 'key'> {
+  const receiver = decodeBase64url(publicKey);
+  if (receiver === undefined) throw unusableKey();
+  return { receiver, ephemeral: random(32), nonce: random(12), salt: wrappingSalt(network) };
+}
+
+/**
+ * Encodes a sealed key.
+ *
+ * @throws ProtocolError `bad_request` if it was not sealed: the shared secret is all zero (01 E2)
+ */
+export function wrappedKey(sealed: SealedKey | undefined): { enc: string; sealed: string } {
+  if (sealed === undefined) throw unusableKey();
+  return { enc: encodeBase64url(sealed.enc), sealed: encodeBase64url(sealed.sealed) };
+}
+
+const unusableKey = () => new ProtocolError('bad_request', 'unusable encryption key');
 
 /**
  * Opens a sealed key with the receiver's X25519 private key.
@@ -55,21 +78,19 @@ export function unwrapKey(
     readonly info: Uint8Array;
   },
 ): Uint8Array | undefined {
-  const { x25519, aesGcm } = network.primitives;
+  const { x25519, hkdfSha256, aesGcm } = network.primitives;
   const enc = decodeBase64url(input.enc);
   const sealed = decodeBase64url(input.sealed);
   if (enc?.length !== 32 || sealed?.length !== 60) return undefined;
   const shared = x25519.shared(input.privateKey, enc);
   if (shared === undefined) return undefined;
+  const salt = wrappingSalt(network);
   return aesGcm.open({
-    key: wrappingKey(network, shared, input.info),
+    key: hkdfSha256({ secret: shared, salt, info: input.info, length: 32 }),
     nonce: sealed.subarray(0, 12),
     aad: input.info,
     data: sealed.subarray(12),
   });
 }
 
-function wrappingKey(network: Network, secret: Uint8Array, info: Uint8Array): Uint8Array {
-  const salt = network.salt('keybox-salt/v1');
-  return network.primitives.hkdfSha256({ secret, salt, info, length: 32 });
-}
+const wrappingSalt = (network: Network) => network.salt('keybox-salt/v1');
