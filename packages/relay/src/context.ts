@@ -1,6 +1,6 @@
 /** The parts that handlers use. `relay.ts` builds them once; they are passed as parameters. */
 import type { FinalRoute, Network } from '@posthouse/protocol';
-import type { Random, SignatureCheck } from '@posthouse/protocol/crypto';
+import type { KeyToSeal, Random, SealedKey, SignatureCheck } from '@posthouse/protocol/crypto';
 import type {
   RelayMethodName,
   RelayNotificationName,
@@ -23,6 +23,7 @@ export interface RelayContext {
   readonly clock: Clock;
   readonly random: Random;
   readonly verifier: Verifier;
+  readonly keySealer: KeySealer;
   readonly limits: RelayLimits;
   readonly identity: RelayIdentity;
   readonly routeDirectory: RouteDirectory;
@@ -94,6 +95,17 @@ export interface Verifier {
     what: string,
     payer?: string,
   ): Promise<void>;
+}
+
+/** Seals keys to devices, off the event loop. */
+export interface KeySealer {
+  /**
+   * Seals keys, in their order; `undefined` where a receiver is no key to seal to (01 E2).
+   *
+   * @param keys with receivers of 32 bytes; taken a few at once, when it is their turn
+   * @param payer who pays for the call; its keys wait in turn with those of others
+   */
+  seal(keys: Iterable<KeyToSeal>, payer: string): Promise<(SealedKey | undefined)[]>;
 }
 
 /** The relay's own keys. */

@@ -15,6 +15,7 @@ import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
 import type { Bus, Clock, RelayContext } from './context.ts';
 import { CryptoWorker } from './crypto/crypto-worker.ts';
+import { WorkerKeySealer } from './crypto/key-sealer.ts';
 import { LibsodiumEngine } from './crypto/libsodium.ts';
 import { useLibsodium } from './crypto/use-libsodium.ts';
 import { defaultVerifierLimits, SignatureVerifier } from './crypto/verifier.ts';
@@ -262,6 +263,7 @@ async function createContext(
       { ...defaultVerifierLimits, keys: limits.cachedKeys, texts: limits.verifiedTexts },
       libsodium,
     ),
+    keySealer: new WorkerKeySealer(worker),
     limits,
     identity,
     routeDirectory: federation.routeDirectory,

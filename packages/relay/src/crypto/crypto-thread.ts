@@ -1,8 +1,10 @@
 /** The thread of `crypto-worker.ts`: answers each request with one message, in their order. */
 import { createRequire } from 'node:module';
 import { parentPort } from 'node:worker_threads';
-import { verifyBatch } from './check-batch.ts';
+import { nodeSealing, sealKey } from '@posthouse/protocol/node/sealing';
 import type { Answer, Request } from './crypto-worker.ts';
+import { sealKeys } from './seal-batch.ts';
+import { verifyChecks } from './verify-batch.ts';
 
 /** The part of `sodium-native` that is used. */
 interface Sodium {
@@ -24,10 +26,11 @@ function loadSodium(): Sodium | string {
 
 const sodium = loadSodium();
 
-parentPort?.on('message', ({ checks }: Request) => {
-  if (typeof sodium === 'string') return answer({ failure: sodium });
-  verifyBatch(checks, sodium.crypto_sign_verify_detached);
-  answer({ checks }, [checks]);
+parentPort?.on('message', ({ kind, buffer }: Request) => {
+  if (kind === 'seal') sealKeys(buffer, (key) => sealKey(nodeSealing, key));
+  else if (typeof sodium !== 'string') verifyChecks(buffer, sodium.crypto_sign_verify_detached);
+  else return answer({ failure: sodium });
+  answer({ buffer }, [buffer]);
 });
 
 function answer(value: Answer, transfer: ArrayBuffer[] = []): void {

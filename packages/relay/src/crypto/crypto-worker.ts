@@ -1,14 +1,15 @@
 import { Worker } from 'node:worker_threads';
 import { Queue } from '../queue.ts';
 
-/** What the worker is asked to do. */
+/** A batch of work for the worker: `verify-batch.ts`, `seal-batch.ts`. */
 export interface Request {
-  /** Ed25519 checks, see `check-batch.ts`; the answer is this buffer with the results. */
-  readonly checks: ArrayBuffer;
+  readonly kind: 'verify' | 'seal';
+  readonly buffer: ArrayBuffer;
 }
 
 export interface Answer {
-  readonly checks?: ArrayBuffer;
+  /** The buffer of the request, with the results. */
+  readonly buffer?: ArrayBuffer;
   /** Why the request cannot be served. */
   readonly failure?: string;
 }
@@ -51,16 +52,12 @@ export class CryptoWorker implements AsyncDisposable {
     return this.#stopped.promise;
   }
 
-  /**
-   * Sends a request; the answer is `undefined` if the worker stopped.
-   *
-   * @param transfer buffers of the request, which are moved, not copied
-   */
-  ask(request: Request, transfer: readonly ArrayBuffer[]): Promise<Answer | undefined> {
+  /** Sends a request, and moves its buffer away; the answer is `undefined` if the worker stopped. */
+  ask(request: Request): Promise<Answer | undefined> {
     if (!this.#isRunning) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#thread.postMessage(request, transfer);
+      this.#thread.postMessage(request, [request.buffer]);
     });
   }
 

@@ -1,8 +1,8 @@
 import { fromHex, utf8 } from '@posthouse/protocol';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
-import { decodeResults, encodeBatch } from './check-batch.ts';
 import type { CryptoWorker } from './crypto-worker.ts';
 import type { SignatureEngine } from './engine.ts';
+import { decodeResults, encodeChecks } from './verify-batch.ts';
 
 /** A check, and who waits for it. */
 interface Waiting {
@@ -63,10 +63,10 @@ export class LibsodiumEngine implements SignatureEngine {
     const batch = this.#gathered;
     if (batch.length === 0) return;
     this.#gathered = [];
-    const checks = encodeBatch(batch.map(({ check }) => check));
-    void this.#worker.ask({ checks }, [checks]).then((answer) => {
+    const buffer = encodeChecks(batch.map(({ check }) => check));
+    void this.#worker.ask({ kind: 'verify', buffer }).then((answer) => {
       this.#failure ??= answer?.failure;
-      const results = answer?.checks === undefined ? [] : decodeResults(answer.checks);
+      const results = answer?.buffer === undefined ? [] : decodeResults(answer.buffer);
       for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
     });
   }

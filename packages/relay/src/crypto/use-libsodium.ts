@@ -1,6 +1,6 @@
 import type { RelayContext } from '../context.ts';
 import {
-  libsodiumStopped,
+  cryptoWorkerStopped,
   verifiesWithLibsodium,
   verifiesWithOpenSsl,
 } from '../observability/crypto-events.ts';
@@ -22,8 +22,7 @@ export async function useLibsodium(
   } catch (error) {
     if (worker.isClosed) return;
     verifiesWithOpenSsl(observed, worker.isRunning ? error : await worker.stopped);
-    return;
   }
   const error = await worker.stopped;
-  if (error !== undefined) libsodiumStopped(observed, error);
+  if (error !== undefined) cryptoWorkerStopped(observed, error);
 }

@@ -1,9 +1,9 @@
 /** Calls, as transports make them and handlers receive them. No handler knows its transport. */
 import type { MethodName, methods, ParamsOf } from '@posthouse/protocol';
+import type { KeyToSeal, SealedKey } from '@posthouse/protocol/crypto';
 import type { JsonValue } from '@posthouse/protocol/json';
 import type { AccountSession, DeviceSession, Session } from '../sessions/session.ts';
 import type { Work } from './prices.ts';
-import type { Steps } from './slices.ts';
 
 /**
  * The parameters of a method, checked against its schema. A method that checks its parameters itself
@@ -42,8 +42,8 @@ export interface AnyCall {
    * work. Bytes, listed IDs and rows, and verified signatures are charged without it.
    */
   readonly charge: (work: Work) => void;
-  /** Runs long work without holding the event loop. */
-  readonly inSlices: <T>(steps: Steps<T>) => Promise<T>;
+  /** Seals keys in turns of the caller; see `KeySealer` of the context. */
+  readonly sealKeys: (keys: Iterable<KeyToSeal>) => Promise<(SealedKey | undefined)[]>;
 }
 
 /** A call of one method, with the parameters and the session that its catalogue entry demands. */

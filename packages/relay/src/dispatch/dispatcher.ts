@@ -154,7 +154,7 @@ export class Dispatcher {
     const session = await this.#authorize(request, definition);
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
-    const { network, verifier } = this.#context;
+    const { network, verifier, keySealer } = this.#context;
     if (factsOf(params) !== undefined) {
       await this.longWork.run(owner, checkLargeParams(network, definition, params));
     } else if (definition.handlerChecksParams !== true) {
@@ -164,7 +164,7 @@ export class Dispatcher {
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
-      inSlices: (steps) => this.longWork.run(owner, steps),
+      sealKeys: (keys) => keySealer.seal(keys, owner),
       origin: request.origin,
       address: request.address,
       form: request.query === undefined ? 'object' : 'query',

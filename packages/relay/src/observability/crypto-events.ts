@@ -12,8 +12,11 @@ export function verifiesWithOpenSsl({ log }: Observed, error: unknown): void {
   log.info({ err: error }, 'Ed25519 signatures are verified by OpenSSL: libsodium is not used');
 }
 
-/** Records that the thread with libsodium ended; the thread pool does its work from then on. */
-export function libsodiumStopped({ log, metrics }: Observed, error: unknown): void {
-  metrics.count('libsodium_stopped');
-  log.error({ err: error }, 'libsodium stopped: restart the relay, OpenSSL verifies until then');
+/** Records that the worker thread ended; thread pool and event loop do its work from then on. */
+export function cryptoWorkerStopped({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('crypto_worker_stopped');
+  log.error(
+    { err: error },
+    'the thread for cryptography stopped: restart the relay, which takes more CPU time until then',
+  );
 }

@@ -39,7 +39,7 @@ const catalogue = {
   storage_conflicts: ['counter', 'Writes retried after a conflict.'],
   storage_commits_unknown: ['counter', 'Commits whose outcome is unknown.'],
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
-  libsodium_stopped: ['counter', 'Times the worker thread that verifies signatures ended early.'],
+  crypto_worker_stopped: ['counter', 'Times the worker thread for cryptography ended early.'],
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   other_endpoint_registered: [

@@ -24,9 +24,9 @@ function check(length: number, isValid = true): SignatureCheck {
 class CountedWorker extends CryptoWorker {
   readonly sizes: number[] = [];
 
-  override ask(request: Request, transfer: readonly ArrayBuffer[]): Promise<Answer | undefined> {
-    this.sizes.push(new Uint32Array(request.checks, 0, 1)[0] as number);
-    return super.ask(request, transfer);
+  override ask(request: Request): Promise<Answer | undefined> {
+    this.sizes.push(new Uint32Array(request.buffer, 0, 1)[0] as number);
+    return super.ask(request);
   }
 }
 
@@ -46,7 +46,7 @@ afterEach(() => worker[Symbol.asyncDispose]());
 
 /** Has the thread throw: the buffer ends before its only check. */
 const kill = () =>
-  worker.ask({ checks: Uint32Array.of(1, 0).buffer }, []).then(() => worker.stopped);
+  worker.ask({ kind: 'verify', buffer: Uint32Array.of(1, 0).buffer }).then(() => worker.stopped);
 
 test('the checks of a turn are sent 16 at once, and the rest at its end', async () => {
   await verifier.verify(
@@ -140,9 +140,9 @@ test('a log line says that libsodium verifies, and one that it ended', async () 
   await over;
   expect(messages()).toEqual([
     'Ed25519 signatures are verified by libsodium',
-    'libsodium stopped: restart the relay, OpenSSL verifies until then',
+    'the thread for cryptography stopped: restart the relay, which takes more CPU time until then',
   ]);
-  expect(metrics.value('libsodium_stopped')).toBe(1);
+  expect(metrics.value('crypto_worker_stopped')).toBe(1);
 });
 
 test('closing the worker is not logged as a fault, at the start neither', async () => {
@@ -176,16 +176,16 @@ test.each<[string, (request: Request) => Answer]>([
   ['no libsodium', () => ({ failure: 'Cannot find module' })],
   [
     'a libsodium that accepts everything',
-    ({ checks }) => {
-      new Uint32Array(checks, 4, 3).fill(1);
-      return { checks };
+    ({ buffer }) => {
+      new Uint32Array(buffer, 4, 3).fill(1);
+      return { buffer };
     },
   ],
 ])('with %s, OpenSSL verifies, and a log line says why', async (_, answer) => {
   await using other = new WorkerWithout(answer);
   const engine = new LibsodiumEngine(other);
   const { over, messages } = begun(engine, other);
-  await over;
+  await expect(engine.begin()).rejects.toThrow(/module|5\.2/);
   expect(messages()).toEqual(['Ed25519 signatures are verified by OpenSSL: libsodium is not used']);
   expect(engine.serves(check(3))).toBe(false);
   const verifierWithout = new SignatureVerifier(defaultVerifierLimits, engine);
@@ -193,4 +193,7 @@ test.each<[string, (request: Request) => Answer]>([
   await expect(verifierWithout.verify([check(3, false)], 'object')).rejects.toMatchObject({
     code: 'invalid_signature',
   });
+  await other[Symbol.asyncDispose]();
+  await over;
+  expect(messages()).toHaveLength(1);
 });

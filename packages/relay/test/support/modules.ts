@@ -7,6 +7,7 @@ import { AccountFactsCache, accounts, LimitedRouteLookups } from '../../src/acco
 import { auth } from '../../src/auth/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
+import { WorkerKeySealer } from '../../src/crypto/key-sealer.ts';
 import { SignatureVerifier } from '../../src/crypto/verifier.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { LongWork } from '../../src/dispatch/long-work.ts';
@@ -91,6 +92,7 @@ export function openModules(
   const { storage, clock, bus } = parts;
   const context: RelayContext = {
     jobs: { wake: () => {} },
+    keySealer: new WorkerKeySealer(),
     ...parts,
     network,
     random: nodeRandom,

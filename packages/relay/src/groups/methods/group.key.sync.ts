@@ -1,6 +1,6 @@
 import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { readKeyMaterial, recordDelivery, sealKeys } from '../reading/key-page.ts';
+import { keyEntries, keysToSeal, readKeyMaterial, recordDelivery } from '../reading/key-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
 /** `group.key.sync` (05 §13.25). */
@@ -18,6 +18,6 @@ export const groupKeySync: Handler<'group.key.sync'> = async (context, call) => 
     return (await recordDelivery(found, reader, writer)) ? found : undefined;
   });
   call.charge({ sealedKeys: material.keys.length });
-  const keys = await call.inSlices(sealKeys(context, material));
-  return { result: { keys, has_more: material.hasMore } };
+  const sealed = await call.sealKeys(keysToSeal(context, material));
+  return { result: { keys: keyEntries(material, sealed), has_more: material.hasMore } };
 };

@@ -1,9 +1,9 @@
 /** Pages of `group.key.sync`: read from a snapshot, sealed after it (05 §4.11). */
-import { decodeBase64url, sealRelaySecret } from '@posthouse/protocol';
+import { decodeBase64url, relaySecretToSeal, secretBox } from '@posthouse/protocol';
+import type { KeyToSeal, SealedKey } from '@posthouse/protocol/crypto';
 import type { Caller } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import { JsonText, type ResultValue } from '../../dispatch/handler.ts';
-import type { Steps } from '../../dispatch/slices.ts';
 import type { PageSize } from '../../pages/fill-page.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { markDelivered, type StoredInterval } from '../chain/access-store.ts';
@@ -111,26 +111,33 @@ function isCurrent({ authority, messages }: StoredInterval): boolean {
   return authority && messages.to === undefined;
 }
 
-/** Sealing takes about 150 microseconds each: other work may run after so many. */
-const sealBatchSize = 2;
-
-/** Seals the relay secrets to the device (05 §3.7), in steps. */
-export function* sealKeys(
+/** Returns the relay secrets of a page as keys to seal to the device (05 §3.7). */
+export function* keysToSeal(
   { network, random }: Pick<RelayContext, 'network' | 'random'>,
   { groupId: group_id, caller, keys }: KeyMaterial,
-): Steps<ResultValue[]> {
+): Generator<KeyToSeal> {
   const { account, deviceId: device_id, certificate } = caller;
   const { encryption_public_key: deviceKey } = certificate;
-  const sealed: ResultValue[] = [];
-  for (const [index, { epoch, relaySecret, box }] of keys.entries()) {
-    if (index > 0 && index % sealBatchSize === 0) yield;
+  for (const { epoch, relaySecret } of keys) {
     const secret = decodeBase64url(relaySecret) as Uint8Array;
     const context = { group_id, account, device_id, epoch };
-    sealed.push({
-      epoch,
-      client_secret_box: box === undefined ? undefined : new JsonText(box),
-      relay_secret_box: sealRelaySecret(network, context, { deviceKey, secret, random }),
-    });
+    yield relaySecretToSeal(network, context, { deviceKey, secret, random });
   }
-  return sealed;
+}
+
+/**
+ * Returns the entries of a page.
+ *
+ * @param sealed the secrets of {@link keysToSeal}, sealed
+ * @throws ProtocolError `bad_request` if nothing can be sealed to the device's key (01 E2)
+ */
+export function keyEntries(
+  { keys }: KeyMaterial,
+  sealed: readonly (SealedKey | undefined)[],
+): ResultValue[] {
+  return keys.map(({ epoch, box }, index) => ({
+    epoch,
+    client_secret_box: box === undefined ? undefined : new JsonText(box),
+    relay_secret_box: secretBox(sealed[index]),
+  }));
 }
