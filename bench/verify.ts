@@ -62,7 +62,7 @@ async function measure(title: string, verifier: SignatureVerifier, callers: numb
 
 await using worker = new CryptoWorker();
 const libsodium = new LibsodiumEngine(worker);
-await libsodium.begin();
+libsodium.begin();
 const verifiers = {
   OpenSSL: new SignatureVerifier(),
   libsodium: new SignatureVerifier(undefined, libsodium),

@@ -16,35 +16,19 @@ export interface Answer {
 
 /**
  * A worker thread for cryptography that would hold the event loop. It answers requests in their
- * order, so a caller must have few and short ones under way.
+ * order, so a caller must have few and short ones under way. It starts with the first one: a relay
+ * that is idle does without its memory.
  */
 export class CryptoWorker implements AsyncDisposable {
-  readonly #thread: Worker;
+  #thread: Worker | undefined;
   /** Those who wait for an answer. */
   readonly #waiting = new Queue<(answer: Answer | undefined) => void>();
   readonly #stopped = Promise.withResolvers<unknown>();
   #isRunning = true;
-  #isClosed = false;
 
-  constructor() {
-    // The file has the extension of this one: in the sources, in the package, and in a bundle.
-    const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
-    this.#thread = new Worker(new URL(`./crypto-thread${extension}`, import.meta.url), {
-      resourceLimits,
-    });
-    this.#thread.on('message', (answer: Answer) => this.#waiting.shift()?.(answer));
-    this.#thread.once('error', (error) => this.#stop(error));
-    this.#thread.once('exit', (code) => this.#stop(new Error(`the thread ended with ${code}`)));
-  }
-
-  /** Whether it answers. */
+  /** Whether it answers, or will once it is asked. */
   get isRunning(): boolean {
     return this.#isRunning;
-  }
-
-  /** Whether it was disposed of. */
-  get isClosed(): boolean {
-    return this.#isClosed;
   }
 
   /** Resolves when it does not answer any more: to an error, or `undefined` if it was closed. */
@@ -57,14 +41,25 @@ export class CryptoWorker implements AsyncDisposable {
     if (!this.#isRunning) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
+      this.#thread ??= this.#start();
       this.#thread.postMessage(request, [request.buffer]);
     });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#isClosed = true;
     this.#stop(undefined);
-    await this.#thread.terminate();
+    await this.#thread?.terminate();
+  }
+
+  #start(): Worker {
+    // The file has the extension of this one: in the sources, in the package, and in a bundle.
+    const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
+    const url = new URL(`./crypto-thread${extension}`, import.meta.url);
+    const thread = new Worker(url, { resourceLimits });
+    thread.on('message', (answer: Answer) => this.#waiting.shift()?.(answer));
+    thread.once('error', (error) => this.#stop(error));
+    thread.once('exit', (code) => this.#stop(new Error(`the thread ended with ${code}`)));
+    return thread;
   }
 
   #stop(error: unknown): void {

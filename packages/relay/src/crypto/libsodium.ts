@@ -2,6 +2,7 @@ import { fromHex, utf8 } from '@posthouse/protocol';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
 import type { CryptoWorker } from './crypto-worker.ts';
 import type { SignatureEngine } from './engine.ts';
+import { loadSodium, type Sodium } from './sodium.ts';
 import { decodeResults, encodeChecks } from './verify-batch.ts';
 
 /** A check, and who waits for it. */
@@ -18,15 +19,18 @@ const largestMessage = 16_384;
 
 /**
  * Verifies Ed25519 signatures with libsodium in a worker thread: in half the CPU time of OpenSSL on
- * the thread pool, and the checks of a turn cost the event loop one message.
+ * the thread pool, and the checks of a turn cost the event loop one message. A check that is alone
+ * in its turn, while the worker has none, is verified on the event loop: to wake two threads would
+ * take longer.
  */
 export class LibsodiumEngine implements SignatureEngine {
   readonly #worker: CryptoWorker;
   /** Checks of this turn that are not sent yet. */
   #gathered: Waiting[] = [];
-  #hasBegun = false;
-  /** Why the worker cannot verify. */
-  #failure: string | undefined;
+  /** Requests that the worker has not answered. */
+  #underWay = 0;
+  /** libsodium on the event loop; absent until {@link begin}. */
+  #sodium: Sodium | undefined;
 
   constructor(worker: CryptoWorker) {
     this.#worker = worker;
@@ -34,7 +38,7 @@ export class LibsodiumEngine implements SignatureEngine {
 
   /** Whether it verifies this check now; the others are for the thread pool. */
   serves({ scheme, message }: SignatureCheck): boolean {
-    const isReady = this.#hasBegun && this.#worker.isRunning;
+    const isReady = this.#sodium !== undefined && this.#worker.isRunning;
     return isReady && scheme === 'ed25519' && message.length <= largestMessage;
   }
 
@@ -47,29 +51,42 @@ export class LibsodiumEngine implements SignatureEngine {
   }
 
   /**
-   * Begins to serve checks once the worker has given the known answers.
+   * Begins to serve checks if the library gives the known answers.
    *
-   * @throws Error if it has no libsodium, or one that verifies by other rules than 01 §5.2
+   * @param load loads the library, or says why it cannot
+   * @throws Error without libsodium, or with one that verifies by other rules than 01 §5.2
    */
-  async begin(): Promise<void> {
-    const answers = await Promise.all(knownAnswers.map(({ check }) => this.verify(check)));
-    if (this.#failure !== undefined) throw new Error(this.#failure);
-    const isRight = knownAnswers.every(({ isValid }, index) => answers[index] === isValid);
+  begin(load: () => Sodium | string = loadSodium): void {
+    const sodium = load();
+    if (typeof sodium === 'string') throw new Error(sodium);
+    const isRight = knownAnswers.every(
+      ({ check, isValid }) => verifyWith(sodium, check) === isValid,
+    );
     if (!isRight) throw new Error('libsodium does not verify by the rules of chapter 01, 5.2');
-    this.#hasBegun = true;
+    this.#sodium = sodium;
   }
 
   #send(): void {
     const batch = this.#gathered;
     if (batch.length === 0) return;
     this.#gathered = [];
+    const [first] = batch;
+    if (this.#sodium && first && batch.length + this.#underWay === 1) {
+      first.resolve(verifyWith(this.#sodium, first.check));
+      return;
+    }
+    this.#underWay += 1;
     const buffer = encodeChecks(batch.map(({ check }) => check));
     void this.#worker.ask({ kind: 'verify', buffer }).then((answer) => {
-      this.#failure ??= answer?.failure;
+      this.#underWay -= 1;
       const results = answer?.buffer === undefined ? [] : decodeResults(answer.buffer);
       for (const [index, { resolve }] of batch.entries()) resolve(results[index]);
     });
   }
+}
+
+function verifyWith(sodium: Sodium, { publicKey, message, signature }: SignatureCheck): boolean {
+  return sodium.crypto_sign_verify_detached(signature, message, publicKey);
 }
 
 const known = {

@@ -17,11 +17,10 @@ export async function useLibsodium(
   engine: LibsodiumEngine,
 ): Promise<void> {
   try {
-    await engine.begin();
+    engine.begin();
     verifiesWithLibsodium(observed);
   } catch (error) {
-    if (worker.isClosed) return;
-    verifiesWithOpenSsl(observed, worker.isRunning ? error : await worker.stopped);
+    verifiesWithOpenSsl(observed, error);
   }
   const error = await worker.stopped;
   if (error !== undefined) cryptoWorkerStopped(observed, error);

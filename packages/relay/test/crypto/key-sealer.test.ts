@@ -1,10 +1,16 @@
 /** Keys sealed in the worker thread, and without one (05 §3.5; decisions 0019 and 0026). */
-import { type KeyToSeal, noblePrimitives, sealKey } from '@posthouse/protocol/crypto';
+import {
+  type KeyToSeal,
+  noblePrimitives,
+  type SignatureCheck,
+  sealKey,
+} from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, CryptoWorker, type Request } from '../../src/crypto/crypto-worker.ts';
 import { WorkerKeySealer } from '../../src/crypto/key-sealer.ts';
 import { LibsodiumEngine } from '../../src/crypto/libsodium.ts';
+import { defaultVerifierLimits, SignatureVerifier } from '../../src/crypto/verifier.ts';
 
 function keyToSeal(infoBytes = 150): KeyToSeal {
   return {
@@ -113,13 +119,24 @@ test('if the worker ends, its keys and later ones are sealed without it', async 
   expect(await seal(sealer, keys, 'ann')).toEqual(expected(keys));
 });
 
+function signatureCheck(): SignatureCheck {
+  const { ed25519 } = nodePrimitives;
+  const key = new Uint8Array(32).fill(7);
+  const message = new Uint8Array(3);
+  const signature = ed25519.sign(key, message);
+  return { scheme: 'ed25519', publicKey: ed25519.publicKey(key), message, signature };
+}
+
 test('signatures are verified while many keys wait to be sealed', async () => {
   const sealer = new WorkerKeySealer(worker);
   const libsodium = new LibsodiumEngine(worker);
   const ended: string[] = [];
   const keys = Array.from({ length: 200 }, () => keyToSeal());
   const sealing = sealer.seal(keys, 'ann').then(() => ended.push('sealed'));
-  await libsodium.begin().then(() => ended.push('verified'));
+  libsodium.begin();
+  const verifier = new SignatureVerifier(defaultVerifierLimits, libsodium);
+  const checks = [signatureCheck(), signatureCheck()];
+  await verifier.verify(checks, 'object').then(() => ended.push('verified'));
   await sealing;
   expect(ended).toEqual(['verified', 'sealed']);
 });

@@ -5,6 +5,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type Answer, CryptoWorker, type Request } from '../../src/crypto/crypto-worker.ts';
 import { LibsodiumEngine } from '../../src/crypto/libsodium.ts';
+import type { Sodium } from '../../src/crypto/sodium.ts';
 import { useLibsodium } from '../../src/crypto/use-libsodium.ts';
 import { defaultVerifierLimits, SignatureVerifier } from '../../src/crypto/verifier.ts';
 import { createLog } from '../../src/observability/log.ts';
@@ -34,12 +35,11 @@ let worker: CountedWorker;
 let libsodium: LibsodiumEngine;
 let verifier: SignatureVerifier;
 
-beforeEach(async () => {
+beforeEach(() => {
   worker = new CountedWorker();
   libsodium = new LibsodiumEngine(worker);
   verifier = new SignatureVerifier(defaultVerifierLimits, libsodium);
-  await libsodium.begin();
-  worker.sizes.length = 0;
+  libsodium.begin();
 });
 
 afterEach(() => worker[Symbol.asyncDispose]());
@@ -65,7 +65,8 @@ test('no more checks than the limit are in the worker at once', async () => {
     Array.from({ length: 5 }, () => check(3)),
     'object',
   );
-  expect(worker.sizes).toEqual([2, 2, 1]);
+  // The last one is alone.
+  expect(worker.sizes).toEqual([2, 2]);
 });
 
 test('each check of a batch gets its own result, whatever the lengths of the messages', async () => {
@@ -85,8 +86,24 @@ test('longer messages and other schemes are verified without the worker', async 
     code: 'invalid_signature',
   });
   expect(worker.sizes).toEqual([]);
-  await verifier.verify([check(16_384)], 'object');
-  expect(worker.sizes).toEqual([1]);
+  await verifier.verify([check(16_384), check(16_384)], 'object');
+  expect(worker.sizes).toEqual([2]);
+});
+
+test('a check that is alone in its turn is verified on the event loop, by the same rules', async () => {
+  await verifier.verify([check(3)], 'object');
+  await expect(verifier.verify([check(3, false)], 'object')).rejects.toMatchObject({
+    code: 'invalid_signature',
+  });
+  expect(worker.sizes).toEqual([]);
+});
+
+test('a check that is alone while the worker has others follows them', async () => {
+  const others = verifier.verify([check(3), check(3)], 'object');
+  while (worker.sizes.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await verifier.verify([check(3)], 'object');
+  await others;
+  expect(worker.sizes).toEqual([2, 1]);
 });
 
 test('if the worker ends, the checks that it had and later ones are verified without it', async () => {
@@ -135,7 +152,6 @@ function begun(engine: LibsodiumEngine, of: CryptoWorker) {
 
 test('a log line says that libsodium verifies, and one that it ended', async () => {
   const { over, metrics, messages } = begun(libsodium, worker);
-  await libsodium.begin();
   await kill();
   await over;
   expect(messages()).toEqual([
@@ -145,9 +161,9 @@ test('a log line says that libsodium verifies, and one that it ended', async () 
   expect(metrics.value('crypto_worker_stopped')).toBe(1);
 });
 
-test('closing the worker is not logged as a fault, at the start neither', async () => {
+test('closing the worker is not logged as a fault, started or not', async () => {
   const { over, messages } = begun(libsodium, worker);
-  await libsodium.begin();
+  await verifier.verify([check(3), check(3)], 'object');
   await worker[Symbol.asyncDispose]();
   await over;
   expect(messages()).toEqual(['Ed25519 signatures are verified by libsodium']);
@@ -155,45 +171,32 @@ test('closing the worker is not logged as a fault, at the start neither', async 
   const early = begun(new LibsodiumEngine(young), young);
   await young[Symbol.asyncDispose]();
   await early.over;
-  expect(early.messages()).toEqual([]);
+  expect(early.messages()).toEqual(['Ed25519 signatures are verified by libsodium']);
 });
 
-/** Answers in place of a thread. */
-class WorkerWithout extends CryptoWorker {
-  readonly #answer: (request: Request) => Answer;
-
-  constructor(answer: (request: Request) => Answer) {
-    super();
-    this.#answer = answer;
-  }
-
-  override ask(request: Request): Promise<Answer | undefined> {
-    return Promise.resolve(this.#answer(request));
-  }
-}
-
-test.each<[string, (request: Request) => Answer]>([
-  ['no libsodium', () => ({ failure: 'Cannot find module' })],
-  [
-    'a libsodium that accepts everything',
-    ({ buffer }) => {
-      new Uint32Array(buffer, 4, 3).fill(1);
-      return { buffer };
-    },
-  ],
-])('with %s, OpenSSL verifies, and a log line says why', async (_, answer) => {
-  await using other = new WorkerWithout(answer);
-  const engine = new LibsodiumEngine(other);
-  const { over, messages } = begun(engine, other);
-  await expect(engine.begin()).rejects.toThrow(/module|5\.2/);
-  expect(messages()).toEqual(['Ed25519 signatures are verified by OpenSSL: libsodium is not used']);
+test.each<[string, () => Sodium | string]>([
+  ['no libsodium', () => 'Cannot find module'],
+  ['a libsodium that accepts everything', () => ({ crypto_sign_verify_detached: () => true })],
+  ['one that accepts nothing', () => ({ crypto_sign_verify_detached: () => false })],
+])('with %s, nothing is verified by it', async (_, load) => {
+  const engine = new LibsodiumEngine(worker);
+  expect(() => engine.begin(load)).toThrow(/module|5\.2/);
   expect(engine.serves(check(3))).toBe(false);
   const verifierWithout = new SignatureVerifier(defaultVerifierLimits, engine);
-  await verifierWithout.verify([check(3)], 'object');
+  await verifierWithout.verify([check(3), check(3)], 'object');
   await expect(verifierWithout.verify([check(3, false)], 'object')).rejects.toMatchObject({
     code: 'invalid_signature',
   });
-  await other[Symbol.asyncDispose]();
+  expect(worker.sizes).toEqual([]);
+});
+
+test('a log line says why OpenSSL verifies', async () => {
+  const engine = new LibsodiumEngine(worker);
+  engine.begin = () => {
+    throw new Error('Cannot find module');
+  };
+  const { over, messages } = begun(engine, worker);
+  await worker[Symbol.asyncDispose]();
   await over;
-  expect(messages()).toHaveLength(1);
+  expect(messages()).toEqual(['Ed25519 signatures are verified by OpenSSL: libsodium is not used']);
 });

@@ -12,9 +12,9 @@ export type Engine = (typeof engines)[number];
 export function verifiers(): (engine: Engine, limits?: VerifierLimits) => SignatureVerifier {
   const parts = new AsyncDisposableStack();
   let libsodium: LibsodiumEngine | undefined;
-  beforeAll(async () => {
+  beforeAll(() => {
     libsodium = new LibsodiumEngine(parts.use(new CryptoWorker()));
-    await libsodium.begin();
+    libsodium.begin();
   });
   afterAll(() => parts.disposeAsync());
   return (engine, limits) => {
