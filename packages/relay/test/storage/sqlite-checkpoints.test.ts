@@ -1,6 +1,7 @@
 /** Decision 0025: the log is copied in a thread, and stays bounded. */
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -110,5 +111,22 @@ test('if the thread dies, this is told, and SQLite copies the log in its commits
   await vi.waitFor(() => expect(stopped).toHaveLength(1), { timeout: 30_000 });
   post.mockRestore();
   await write(24);
+  expect(frames().log).toBeLessThan(4_096);
+});
+
+test('if the system permits no thread, this is told, and SQLite copies the log in its commits', async () => {
+  const threads = createRequire(import.meta.url)('node:worker_threads');
+  const { Worker } = threads;
+  threads.Worker = function refused() {
+    throw new Error('ERR_WORKER_INIT_FAILED: EAGAIN');
+  };
+  syncBuiltinESMExports();
+  try {
+    await write(48);
+  } finally {
+    threads.Worker = Worker;
+    syncBuiltinESMExports();
+  }
+  expect(stopped).toHaveLength(1);
   expect(frames().log).toBeLessThan(4_096);
 });

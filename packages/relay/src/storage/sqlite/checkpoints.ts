@@ -27,7 +27,7 @@ const countSql = 'PRAGMA wal_checkpoint(NOOP)';
  * after a long copy the writer waits before its next batch until the thread has copied that rest.
  * A reader that stays, such as a backup, keeps the log from starting anew: it grows until it ends.
  *
- * If the thread dies, SQLite copies the log in some of its commits.
+ * If the thread dies, or cannot be started, SQLite copies the log in some of its commits.
  */
 export class Checkpoints implements AsyncDisposable {
   readonly #connection: SqliteConnection;
@@ -115,6 +115,7 @@ export class Checkpoints implements AsyncDisposable {
   #copy(): Promise<LogFrames | undefined> {
     if (this.#hasEnded) return Promise.resolve(undefined);
     this.#thread ??= this.#start();
+    if (this.#thread === undefined) return Promise.resolve(undefined);
     this.#copying = new Promise((resolve) => {
       this.#copied = (frames) => {
         this.#copying = undefined;
@@ -125,17 +126,23 @@ export class Checkpoints implements AsyncDisposable {
     return this.#copying;
   }
 
-  #start(): Worker {
-    // The file has the extension of this one: in the sources, in the package, and in a bundle.
-    const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
-    const thread = new Worker(new URL(`./checkpoint-thread${extension}`, import.meta.url), {
-      workerData: { path: this.#path },
-      resourceLimits,
-    });
-    thread.on('message', (frames: LogFrames | undefined) => this.#copied?.(frames));
-    thread.once('error', (error) => this.#stopped(error));
-    thread.once('exit', (code) => this.#stopped(new Error(`the thread ended with ${code}`)));
-    return thread;
+  /** Returns `undefined` if the system permits no other thread. */
+  #start(): Worker | undefined {
+    try {
+      // The file has the extension of this one: in the sources, in the package, and in a bundle.
+      const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
+      const thread = new Worker(new URL(`./checkpoint-thread${extension}`, import.meta.url), {
+        workerData: { path: this.#path },
+        resourceLimits,
+      });
+      thread.on('message', (frames: LogFrames | undefined) => this.#copied?.(frames));
+      thread.once('error', (error) => this.#stopped(error));
+      thread.once('exit', (code) => this.#stopped(new Error(`the thread ended with ${code}`)));
+      return thread;
+    } catch (error) {
+      this.#stopped(error);
+      return undefined;
+    }
   }
 
   #stopped(error: unknown): void {
