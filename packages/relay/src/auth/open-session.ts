@@ -7,10 +7,10 @@ import type { AccountSession, DeviceSession, Session } from '../sessions/session
 import {
   endOldestSessions,
   insertSession,
-  readOpenedAt,
+  readSessionRoom,
   type SessionSet,
 } from '../sessions/session-store.ts';
-import type { Reader, Writer } from '../storage/types.ts';
+import type { Writer } from '../storage/types.ts';
 
 /** The identity that is being authenticated; `deviceId` once it is derived. */
 export interface ClaimedIdentity {
@@ -75,14 +75,24 @@ export async function createSession(
     mode === 'device'
       ? { kind: 'device', account, deviceId: facts.deviceId }
       : { kind: 'account', account };
-  await requireRate(tx, own, { now, count: limits.sessionsPerMinute });
+  const since = now - 60;
+  const { openedAt, ...room } = await readSessionRoom(tx, own, {
+    ...{ since, now },
+    limits: {
+      openedRecently: limits.sessionsPerMinute,
+      ofSet: limits.sessionsOfDevice,
+      ofAccount: limits.sessionsOfAccount,
+    },
+  });
+  if (openedAt !== undefined) throw tooManyOpened(openedAt - since);
   const except = renewed?.id;
   const others = except === undefined ? 1 : 2;
   const ended = [];
-  for (const [set, limit] of [
-    [own, limits.sessionsOfDevice],
-    [{ kind: 'all', account }, limits.sessionsOfAccount],
+  for (const [set, isFull, limit] of [
+    [own, room.isSetFull, limits.sessionsOfDevice],
+    [{ kind: 'all', account }, room.isAccountFull, limits.sessionsOfAccount],
   ] as const) {
+    if (!isFull) continue;
     const count = Math.max(0, limit - others);
     ended.push(...(await endOldestSessions(tx, set, { count, except })));
   }
@@ -94,18 +104,10 @@ export async function createSession(
   return { opened: { session, token }, notices };
 }
 
-/** @throws ProtocolError `rate_limited` if `count` sessions of the set were opened in a minute */
-async function requireRate(
-  tx: Reader,
-  set: SessionSet,
-  { now, count }: { readonly now: number; readonly count: number },
-): Promise<void> {
-  const since = now - 60;
-  const openedAt = await readOpenedAt(tx, set, { since, now, count });
-  if (openedAt === undefined) return;
-  const data = { retry_after: openedAt - since };
+function tooManyOpened(seconds: number): ProtocolError {
+  const data = { retry_after: seconds };
   const text = 'too many sessions opened within a minute: keep the session and use it again';
-  throw new ProtocolError('rate_limited', text, { data });
+  return new ProtocolError('rate_limited', text, { data });
 }
 
 /**

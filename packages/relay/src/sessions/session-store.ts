@@ -56,27 +56,63 @@ function chosen(set: SessionSet): { readonly where: string; readonly values: rea
   }
 }
 
+/** Whether one more session may be opened, and for which sets the oldest must end. */
+export interface SessionRoom {
+  /** When the `openedRecently`-th newest session was opened; `undefined` if fewer were. Unix seconds. */
+  readonly openedAt: number | undefined;
+  /** Whether the set has `ofSet` sessions, and its account `ofAccount`. */
+  readonly isSetFull: boolean;
+  readonly isAccountFull: boolean;
+}
+
 /**
- * Reads when the `count`-th newest session of a set was opened, among those opened after `since`
- * and up to `now`.
+ * Reads, in one statement, what limits a session that is opened `now`. Sessions opened up to `since`
+ * are not recent, nor are those opened after `now`, before the clock was set back.
  *
- * @returns Unix seconds; `undefined` if fewer were opened
+ * @param limits numbers of sessions, each at least 1
  */
-export async function readOpenedAt(
+export async function readSessionRoom(
   tx: Reader,
   set: SessionSet,
-  range: { readonly since: number; readonly now: number; readonly count: number },
-): Promise<number | undefined> {
+  {
+    since,
+    now,
+    limits,
+  }: {
+    readonly since: number;
+    readonly now: number;
+    readonly limits: {
+      readonly openedRecently: number;
+      readonly ofSet: number;
+      readonly ofAccount: number;
+    };
+  },
+): Promise<SessionRoom> {
   const { where, values } = chosen(set);
-  const row = await tx.get<{ opened_at: number }>(
-    `SELECT opened_at FROM auth_sessions WHERE ${where} AND opened_at > ? AND opened_at <= ?
-      ORDER BY opened_at DESC LIMIT 1 OFFSET ?`,
+  const row = await tx.get<{
+    opened_at: number | null;
+    of_set: number | null;
+    of_account: number | null;
+  }>(
+    `SELECT
+        (SELECT opened_at FROM auth_sessions WHERE ${where} AND opened_at > ? AND opened_at <= ?
+          ORDER BY opened_at DESC LIMIT 1 OFFSET ?) AS opened_at,
+        (SELECT opened_at FROM auth_sessions WHERE ${where} LIMIT 1 OFFSET ?) AS of_set,
+        (SELECT opened_at FROM auth_sessions WHERE account = ? LIMIT 1 OFFSET ?) AS of_account`,
     ...values,
-    range.since,
-    range.now,
-    range.count - 1,
+    since,
+    now,
+    limits.openedRecently - 1,
+    ...values,
+    limits.ofSet - 1,
+    set.account,
+    limits.ofAccount - 1,
   );
-  return row?.opened_at;
+  return {
+    openedAt: row?.opened_at ?? undefined,
+    isSetFull: typeof row?.of_set === 'number',
+    isAccountFull: typeof row?.of_account === 'number',
+  };
 }
 
 /** Sessions that end in one transaction, if a limit was lowered. */

@@ -99,6 +99,34 @@ describe('02 §18: sessions at once', () => {
   });
 });
 
+describe('02 §18: statements about sessions that opening one runs', () => {
+  /** First words, up to the one that stores it; a job removes expired sessions at any time. */
+  async function statementsOf(open: () => Promise<unknown>): Promise<string[]> {
+    const run: string[] = [];
+    relay.faults.beforeStatement = (sql) => {
+      const [verb = ''] = sql.split(/\s/);
+      if (/\bauth_sessions\b/.test(sql) && !sql.includes('expires_at <=')) run.push(verb);
+      if (verb === 'INSERT' && sql.includes('INTO auth_sessions'))
+        delete relay.faults.beforeStatement;
+    };
+    await open();
+    return run;
+  }
+
+  test('one reads what limits it, one stores it, and only at a limit one ends the oldest', async () => {
+    await open(3);
+    const openOne = () => relay.logInDevice(ann);
+    relay.clock.advance(60);
+    expect(await statementsOf(openOne)).toEqual(['SELECT', 'INSERT']);
+    relay.clock.advance(60);
+    expect(await statementsOf(openOne)).toEqual(['SELECT', 'DELETE', 'INSERT']);
+    await open(4, 'laptop');
+    relay.clock.advance(60);
+    const openOther = () => relay.logInAccount(ann);
+    expect(await statementsOf(openOther)).toEqual(['SELECT', 'DELETE', 'INSERT']);
+  });
+});
+
 describe('02 §18: a connection whose session ended for newer ones', () => {
   let socket: Awaited<ReturnType<typeof relay.socket>>;
   beforeEach(async () => {
