@@ -359,7 +359,7 @@ async function serve(
   },
 ): Promise<void> {
   const clients = new ClientAddresses(config.trustedProxies);
-  const scheduler = new FairScheduler();
+  const scheduler = new FairScheduler(context.clock);
   const listeners = {
     group: parts.use(new GroupListeners(context, scheduler)),
     channel: parts.use(new ChannelListeners(context, scheduler)),

@@ -26,7 +26,7 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
   readonly #rechecks: RecheckQueue<Channel>;
   readonly #scheduler: FairScheduler;
 
-  constructor(context: Context, scheduler = new FairScheduler()) {
+  constructor(context: Context, scheduler = new FairScheduler(context.clock)) {
     this.#context = context;
     this.#scheduler = scheduler;
     this.#rechecks = new RecheckQueue(context, (channel) => this.#recheck(channel));

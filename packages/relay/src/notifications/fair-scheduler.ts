@@ -1,30 +1,44 @@
 import type { Clock } from '../context.ts';
 
-/**
- * Connections notified in one turn of the event loop. Encrypting and sending a hint takes about
- * 20 µs, so a turn takes less than a millisecond, about as long as a call. With 250 per turn, calls
- * waited several milliseconds, and the last hint was hardly sent earlier.
- */
+/** Limit of connections that are notified in one turn of the event loop. */
 export const batchSize = 32;
+
+/**
+ * Milliseconds after which a turn notifies no further connection. Encrypting and sending a hint takes
+ * 20 µs or far more, most of it in the system's kernel. A call takes several turns and waits for a
+ * batch in each of them; with shorter batches, the last hint would be sent later.
+ */
+export const batchMilliseconds = 0.25;
 
 /**
  * Shares the event loop between loops over many connections: each turn processes one batch in total,
  * however many loops run, and the loops take turns in the order in which they wait.
  */
 export class FairScheduler {
+  readonly #clock: Pick<Clock, 'monotonic'>;
   #budget = batchSize;
-  #isRenewalDue = false;
+  /** When the batch of this turn ends; `undefined` before its first item. */
+  #endsAt: number | undefined;
   readonly #waiting: (() => void)[] = [];
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
 
   /** Calls `work` for each item, within the budget of this turn and of later ones. */
   async each<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
     for (const item of items) {
-      while (this.#budget === 0) await this.#waitForBudget();
+      while (this.#isSpent()) await this.#waitForBudget();
       this.#budget -= 1;
       this.#renewSoon();
       work(item);
     }
     this.#resumeNext();
+  }
+
+  #isSpent(): boolean {
+    if (this.#endsAt === undefined) return false;
+    return this.#budget === 0 || this.#clock.monotonic() >= this.#endsAt;
   }
 
   #waitForBudget(): Promise<void> {
@@ -34,10 +48,10 @@ export class FairScheduler {
   }
 
   #renewSoon(): void {
-    if (this.#isRenewalDue) return;
-    this.#isRenewalDue = true;
+    if (this.#endsAt !== undefined) return;
+    this.#endsAt = this.#clock.monotonic() + batchMilliseconds;
     setImmediate(() => {
-      this.#isRenewalDue = false;
+      this.#endsAt = undefined;
       this.#budget = batchSize;
       this.#resumeNext();
     });
@@ -45,7 +59,7 @@ export class FairScheduler {
 
   /** Gives the rest of a turn's budget to the loop that has waited longest. */
   #resumeNext(): void {
-    if (this.#budget > 0) this.#waiting.shift()?.();
+    if (!this.#isSpent()) this.#waiting.shift()?.();
   }
 }
 

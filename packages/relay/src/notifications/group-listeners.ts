@@ -44,7 +44,7 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   readonly #rechecks: RecheckQueue<Group>;
   readonly #scheduler: FairScheduler;
 
-  constructor(context: Context, scheduler = new FairScheduler()) {
+  constructor(context: Context, scheduler = new FairScheduler(context.clock)) {
     this.#context = context;
     this.#scheduler = scheduler;
     this.#rechecks = new RecheckQueue(context, (group) => this.#recheck(group));

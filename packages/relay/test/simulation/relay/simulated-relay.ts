@@ -209,7 +209,7 @@ export class SimulatedRelay implements PeerNode {
       this.#keys,
     );
     const { context } = parts;
-    const turns = new FairScheduler();
+    const turns = new FairScheduler(clock);
     const group = new GroupListeners(context, turns);
     const hub = new Hub(bus, { group, channel: new ChannelListeners(context, turns) });
     const all = combineModules(modules);
