@@ -8,10 +8,8 @@ export interface Request {
 }
 
 export interface Answer {
-  /** The buffer of the request, with the results. */
+  /** The buffer of the request, with the results; absent if the thread cannot serve it. */
   readonly buffer?: ArrayBuffer;
-  /** Why the request cannot be served. */
-  readonly failure?: string;
 }
 
 /**
@@ -24,7 +22,13 @@ export class CryptoWorker implements AsyncDisposable {
   /** Those who wait for an answer. */
   readonly #waiting = new Queue<(answer: Answer | undefined) => void>();
   readonly #stopped = Promise.withResolvers<unknown>();
+  readonly #makeThread: () => Worker;
   #isRunning = true;
+
+  /** @param makeThread throws where the system has no thread to give */
+  constructor(makeThread = cryptoThread) {
+    this.#makeThread = makeThread;
+  }
 
   /** Whether it answers, or will once it is asked. */
   get isRunning(): boolean {
@@ -38,11 +42,12 @@ export class CryptoWorker implements AsyncDisposable {
 
   /** Sends a request, and moves its buffer away; the answer is `undefined` if the worker stopped. */
   ask(request: Request): Promise<Answer | undefined> {
-    if (!this.#isRunning) return Promise.resolve(undefined);
+    if (this.#isRunning && this.#thread === undefined) this.#start();
+    const thread = this.#thread;
+    if (!this.#isRunning || thread === undefined) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
-      this.#thread ??= this.#start();
-      this.#thread.postMessage(request, [request.buffer]);
+      thread.postMessage(request, [request.buffer]);
     });
   }
 
@@ -51,15 +56,16 @@ export class CryptoWorker implements AsyncDisposable {
     await this.#thread?.terminate();
   }
 
-  #start(): Worker {
-    // The file has the extension of this one: in the sources, in the package, and in a bundle.
-    const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
-    const url = new URL(`./crypto-thread${extension}`, import.meta.url);
-    const thread = new Worker(url, { resourceLimits });
-    thread.on('message', (answer: Answer) => this.#waiting.shift()?.(answer));
-    thread.once('error', (error) => this.#stop(error));
-    thread.once('exit', (code) => this.#stop(new Error(`the thread ended with ${code}`)));
-    return thread;
+  #start(): void {
+    try {
+      this.#thread = this.#makeThread();
+    } catch (error) {
+      this.#stop(error);
+      return;
+    }
+    this.#thread.on('message', (answer: Answer) => this.#waiting.shift()?.(answer));
+    this.#thread.once('error', (error) => this.#stop(error));
+    this.#thread.once('exit', (code) => this.#stop(new Error(`the thread ended with ${code}`)));
   }
 
   #stop(error: unknown): void {
@@ -71,3 +77,9 @@ export class CryptoWorker implements AsyncDisposable {
 
 /** It has little to remember: a batch of requests is outside the heap. MiB. */
 const resourceLimits = { maxYoungGenerationSizeMb: 2, maxOldGenerationSizeMb: 64 };
+
+function cryptoThread(): Worker {
+  // The file has the extension of this one: in the sources, in the package, and in a bundle.
+  const [extension] = /\.\w+$/.exec(import.meta.url) ?? [];
+  return new Worker(new URL(`./crypto-thread${extension}`, import.meta.url), { resourceLimits });
+}

@@ -118,6 +118,23 @@ test('if the worker ends, the checks that it had and later ones are verified wit
   expect(worker.sizes).toHaveLength(sent);
 });
 
+test('without a thread to start, checks are verified without it, and one log line says so', async () => {
+  const young = new CryptoWorker(() => {
+    throw new Error('EAGAIN');
+  });
+  const engine = new LibsodiumEngine(young);
+  const { over, metrics, messages } = begun(engine, young);
+  const verifierWithout = new SignatureVerifier(defaultVerifierLimits, engine);
+  await verifierWithout.verify([check(3), check(3)], 'object');
+  const bad = verifierWithout.verify([check(3, false), check(3)], 'object');
+  await expect(bad).rejects.toMatchObject({ code: 'invalid_signature' });
+  await over;
+  expect(messages()).toContain(
+    'the thread for cryptography stopped: restart the relay, which takes more CPU time until then',
+  );
+  expect(metrics.value('crypto_worker_stopped')).toBe(1);
+});
+
 test('after the worker was closed, checks are verified without it', async () => {
   const under = verifier.verify([check(3)], 'object');
   await worker[Symbol.asyncDispose]();
