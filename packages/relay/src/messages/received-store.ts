@@ -1,6 +1,6 @@
 /** SQL of what this relay received: by `message.deliver`, or at once by `message.send`. */
-import type { Reader, Row, Writer } from '../storage/types.ts';
-import type { MessageKey, Statement, StoredResult } from './store.ts';
+import type { Reader, Row, Statement, Writer } from '../storage/types.ts';
+import type { MessageKey, StoredResult } from './store.ts';
 
 /** The stored acceptance of a `message.deliver` (07 §C8). */
 export interface ReceivedResult {

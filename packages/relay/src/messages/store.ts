@@ -3,10 +3,7 @@
  * page-store.ts reads pages, queue-store.ts has the queue.
  */
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, SqlValue, Writer } from '../storage/types.ts';
-
-/** A statement with its values: one form for a write, and for an append, which awaits nothing. */
-export type Statement = readonly [sql: string, ...values: SqlValue[]];
+import type { Reader, Statement, Writer } from '../storage/types.ts';
 
 /** An envelope as stored: canonical text under its digest. */
 export interface StoredEnvelope {
