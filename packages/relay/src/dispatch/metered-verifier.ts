@@ -1,12 +1,18 @@
+import { ProtocolError } from '@posthouse/protocol';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
 import type { Verifier } from '../context.ts';
 import type { Work } from './prices.ts';
 
-/** Verifies for one call and reports the signatures; those known from a cache cost nothing. */
+/**
+ * Verifies for one call and reports the signatures; those known from a cache cost nothing, and
+ * neither does an object that did not verify earlier in the call.
+ */
 export class MeteredVerifier implements Verifier {
   readonly #inner: Verifier;
   readonly #payer: string;
   readonly #report: (work: Work) => void;
+  /** Why objects did not verify, by what they are and their text. */
+  readonly #refused = new Map<string, ProtocolError>();
 
   constructor(inner: Verifier, payer: string, report: (work: Work) => void) {
     this.#inner = inner;
@@ -25,6 +31,16 @@ export class MeteredVerifier implements Verifier {
       this.#report({ signatures: found.length });
       return found;
     };
-    await this.#inner.verifyOnce(text, counted, what, this.#payer);
+    const key = `${what}\n${text}`;
+    const refusal = this.#refused.get(key);
+    if (refusal !== undefined) throw refusal;
+    try {
+      await this.#inner.verifyOnce(text, counted, what, this.#payer);
+    } catch (error) {
+      if (error instanceof ProtocolError && error.code === 'invalid_signature') {
+        this.#refused.set(key, error);
+      }
+      throw error;
+    }
   }
 }
