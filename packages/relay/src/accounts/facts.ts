@@ -93,6 +93,11 @@ function accountOf(aggregate: AggregateKey): string | undefined {
 
 function bytesOf({ devices }: AccountFacts): number {
   let bytes = accountBytes;
-  for (const { certificate } of devices.values()) bytes += deviceBytes + certificate.length;
+  for (const { certificate } of devices.values()) bytes += deviceBytes + memoryOf(certificate);
   return bytes;
+}
+
+/** One wide character makes each take two bytes. */
+function memoryOf(text: string): number {
+  return Buffer.byteLength(text) === text.length ? text.length : 2 * text.length;
 }

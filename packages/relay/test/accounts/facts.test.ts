@@ -1,4 +1,5 @@
 /** What is remembered of accounts, and when it is forgotten (decision 0024). */
+import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AccountFactsCache } from '../../src/accounts/index.ts';
 import type { AccountFacts, KnownAccounts } from '../../src/known-accounts.ts';
@@ -107,6 +108,20 @@ test('facts over the bound are forgotten, the longest unused first', async () =>
   expect(small.isCurrent(facts)).toBe(true);
   await small.find(ben.account);
   expect(small.isCurrent(facts)).toBe(false);
+});
+
+test('a certificate with a wide character counts two bytes for each', async () => {
+  const { storage } = relay.context;
+  const text = canonicalJson({ ...ben.device().certificate, note: '→' });
+  await storage.write(`account:${ben.account}`, (tx) =>
+    tx.run('UPDATE devices SET certificate = ? WHERE account = ?', text, ben.account),
+  );
+  const isKept = async (accountFactsBytes: number) => {
+    const cache = new AccountFactsCache({ storage, limits: { accountFactsBytes } });
+    return cache.isCurrent((await cache.find(ben.account)) as AccountFacts);
+  };
+  const size = 1_024 + 2 * text.length;
+  expect([await isKept(size - 1), await isKept(size)]).toEqual([false, true]);
 });
 
 describe('an append in the same turn as a write of its account', () => {
