@@ -62,6 +62,26 @@ test('while much is written, the log has at most 32 MiB and a batch', async () =
   expect(most).toBeLessThan(32 * mebibyte + batch);
 });
 
+test('reads of several turns that overlap without a pause do not let it grow', async () => {
+  let isOver = false;
+  const read = async () => {
+    while (!isOver) {
+      await storage.read(async (tx) => {
+        for (let count = 0; count < 1_200; count += 1) await tx.get('SELECT 1 FROM things');
+      });
+    }
+  };
+  const reading = Promise.all([read(), read(), read(), read()]);
+  let most = 0;
+  for (let round = 0; round < 20; round += 1) {
+    await write(10);
+    most = Math.max(most, logBytes());
+  }
+  isOver = true;
+  await reading;
+  expect(most).toBeLessThan(96 * mebibyte);
+});
+
 test('when nothing more is written, all of the log is copied', async () => {
   await write(24);
   await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });

@@ -18,6 +18,9 @@ const idleMilliseconds = 500;
 /** The thread holds one connection; MiB. */
 const resourceLimits = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 };
 
+/** Does `work` while no read of this process is under way, unless one lasts long. */
+type HoldReads = <T>(work: () => Promise<T>) => Promise<T>;
+
 /** Counts the frames of the log, and copies none. */
 const countSql = 'PRAGMA wal_checkpoint(NOOP)';
 
@@ -25,6 +28,7 @@ const countSql = 'PRAGMA wal_checkpoint(NOOP)';
  * Copies the log into the database in a thread of its own, with the flushes that this takes. The log
  * starts anew with a commit before which all of it was copied; under load there is always a rest. So
  * after a long copy the writer waits before its next batch until the thread has copied that rest.
+ * A read under way keeps it from that, too: above the limit the next reads also wait.
  * A reader that stays, such as a backup, keeps the log from starting anew: it grows until it ends.
  *
  * If the thread dies, or cannot be started, SQLite copies the log in some of its commits.
@@ -33,6 +37,7 @@ export class Checkpoints implements AsyncDisposable {
   readonly #connection: SqliteConnection;
   readonly #path: string;
   readonly #died: (error: unknown) => void;
+  readonly #holdReads: HoldReads;
   #thread: Worker | undefined;
   /** Whether it copies nothing any more: it was closed, or its thread died. */
   #hasEnded = false;
@@ -50,11 +55,16 @@ export class Checkpoints implements AsyncDisposable {
   /** @param parts.died is told why the thread has ended by itself */
   constructor(
     connection: SqliteConnection,
-    parts: { readonly path: string; readonly died: (error: unknown) => void },
+    parts: {
+      readonly path: string;
+      readonly died: (error: unknown) => void;
+      readonly holdReads: HoldReads;
+    },
   ) {
     this.#connection = connection;
     this.#path = parts.path;
     this.#died = parts.died;
+    this.#holdReads = parts.holdReads;
     connection.execute('PRAGMA wal_autocheckpoint=0');
   }
 
@@ -63,9 +73,10 @@ export class Checkpoints implements AsyncDisposable {
     if (this.#copying !== undefined && this.#latest.log >= limit) await this.#copying;
     if (!this.#hasRest || this.#copying !== undefined) return;
     this.#hasRest = false;
-    await this.#copy();
+    const copy = () => this.#copy();
+    await (this.#latest.log < limit ? copy() : this.#holdReads(copy));
     // If a reader keeps the log from starting anew, there is no use in another copy soon.
-    this.#nextAt = this.#latest.log + copiedAt;
+    this.#nextAt = nextAfter(this.#latest.log);
   }
 
   /** Call it after each commit, while no transaction is open. */
@@ -95,9 +106,9 @@ export class Checkpoints implements AsyncDisposable {
     const { log } = this.#latest;
     // Less, if a reader uses the frames that follow, or the disk is full.
     const isComplete = copied !== undefined && copied.checkpointed >= copied.log;
-    if (!isComplete) this.#nextAt = log + copiedAt;
+    if (!isComplete) this.#nextAt = nextAfter(log);
     const hasRest = log > (copied?.checkpointed ?? 0);
-    this.#hasRest = hasRest && isComplete && log >= copiedAt;
+    this.#hasRest = hasRest && (isComplete ? log >= copiedAt : log >= limit);
     // If the writer does not come.
     if (hasRest && !this.#hasEnded) this.#copyWhenIdle();
   }
@@ -153,4 +164,9 @@ export class Checkpoints implements AsyncDisposable {
     this.#connection.execute('PRAGMA wal_autocheckpoint=1000');
     this.#died(error);
   }
+}
+
+/** Returns at how many frames the next copy begins, after one that did not let the log start anew. */
+function nextAfter(log: number): number {
+  return log < limit ? Math.min(log + copiedAt, limit) : log + copiedAt;
 }

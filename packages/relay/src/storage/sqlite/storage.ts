@@ -13,13 +13,14 @@ import type {
 } from '../types.ts';
 import { WriteListeners } from '../write-listeners.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { SqliteConnection } from './connection.ts';
+import type { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
 import { databaseOf, lockFolder, privateFile } from './folder.ts';
 import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { openWriter, synchronous, undoInMemory, undoOnDisk } from './open-writer.ts';
+import { Readers } from './readers.ts';
 import { keepReserve, openWithReserve } from './reserve.ts';
 import { SqliteTransaction } from './transaction.ts';
 import { WalFlush } from './wal-flush.ts';
@@ -30,8 +31,7 @@ import { SqliteWriter } from './writer.ts';
  * for moments. A command waits longer than a relay, whose callers try again themselves.
  */
 const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
-/** Limit of snapshots open at once. */
-const readerConnections = 4;
+
 /**
  * Opens the database in `directory` exclusively for this process; creates it if there is none.
  *
@@ -106,9 +106,7 @@ export class SqliteStorage implements Storage {
   /** Absent if SQLite copies the log in some of its commits. */
   readonly #checkpoints: Checkpoints | undefined;
   readonly #writer: SqliteWriter;
-  readonly #readers: SqliteConnection[] = [];
-  readonly #idle: SqliteConnection[] = [];
-  readonly #waiting: ((connection: SqliteConnection) => void)[] = [];
+  readonly #readers: Readers;
   readonly #faults: StorageFaults;
   readonly #observer: SqliteObserver | undefined;
   readonly #outage: Outage;
@@ -131,17 +129,20 @@ export class SqliteStorage implements Storage {
     this.#flush = flush;
     const died = (error: unknown) => observer?.checkpointsStopped(error);
     const checkpoints =
-      observer === undefined ? undefined : new Checkpoints(this.#write, { path, died });
+      observer === undefined
+        ? undefined
+        : new Checkpoints(this.#write, {
+            path,
+            died,
+            holdReads: (work) => this.#readers.hold(work),
+          });
     this.#checkpoints = checkpoints;
     const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
     const outage = this.#outage;
     const listeners = this.#listeners;
     const writerParts = { faults, outage, listeners, lockTimeout, generation, flush, checkpoints };
     this.#writer = new SqliteWriter(this.#write, writerParts);
-    for (let count = 0; count < readerConnections; count += 1) {
-      this.#readers.push(new SqliteConnection(path, { readOnly: true }));
-    }
-    this.#idle.push(...this.#readers);
+    this.#readers = new Readers(path);
   }
 
   /** Looks for lost transactions and bad pages. */
@@ -173,7 +174,7 @@ export class SqliteStorage implements Storage {
   }
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
-    const connection = this.#idle.pop() ?? (await this.#nextIdle());
+    const connection = await this.#readers.take();
     const tx = new SqliteTransaction(connection, this.#faults);
     try {
       connection.run('BEGIN', []);
@@ -185,7 +186,7 @@ export class SqliteStorage implements Storage {
       try {
         if (connection.isInTransaction) connection.run('ROLLBACK', []);
       } finally {
-        this.#release(connection);
+        this.#readers.release(connection);
       }
     }
   }
@@ -230,21 +231,10 @@ export class SqliteStorage implements Storage {
     this.#closed = true;
     await this.#writer.close();
     await this.#checkpoints?.[Symbol.asyncDispose]();
-    while (this.#idle.length < this.#readers.length) this.#idle.push(await this.#nextIdle());
-    for (const reader of this.#readers) reader.close();
+    await this.#readers.close();
     this.#flush?.[Symbol.dispose]();
     this.#write.close();
     this.#checks.dispose();
     this.#lock?.close();
-  }
-
-  #nextIdle(): Promise<SqliteConnection> {
-    return new Promise((resolve) => this.#waiting.push(resolve));
-  }
-
-  #release(connection: SqliteConnection): void {
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#idle.push(connection);
-    else next(connection);
   }
 }
