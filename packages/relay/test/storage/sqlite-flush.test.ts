@@ -1,6 +1,8 @@
 /** Decision 0025: what depends on a commit leaves the relay after a flush that began after it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { renameSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import {
@@ -177,6 +179,21 @@ describe('a read', () => {
 });
 
 describe('a flush that fails', () => {
+  test('does not do so because no file can be opened any more', async () => {
+    using other = temporaryFolder();
+    const unflushed = (error: unknown) => void events.push(`ends: ${(error as Error).message}`);
+    const fresh = openSqlite(other.path, {}, { ...silentObserver, unflushed });
+    const log = join(other.path, 'relay.sqlite-wal');
+    renameSync(log, `${log}-gone`);
+    try {
+      await Promise.race([fresh.write('x', (tx) => tx.run('CREATE TABLE t (n TEXT)')), turns(200)]);
+      expect(events).toEqual([]);
+    } finally {
+      renameSync(`${log}-gone`, log);
+      await fresh[Symbol.asyncDispose]();
+    }
+  });
+
   test('is told at once; nothing that depends on it is ever answered, or flushed again', async () => {
     holdFlushes();
     void write('first');

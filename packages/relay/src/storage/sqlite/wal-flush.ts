@@ -18,17 +18,20 @@ interface WaitingForFlush {
  * not write. The promises of those commits then never resolve, and `failed` ends the process.
  */
 export class WalFlush implements Disposable {
-  readonly #path: string;
   readonly #faults: Pick<StorageFaults, 'flush'>;
   readonly #failed: (error: unknown) => void;
   readonly #waiting = new Queue<WaitingForFlush>();
-  #log: number | undefined;
+  readonly #log: number;
   #commits = 0;
   #flushed = 0;
   #running: Promise<void> | undefined;
   #hasFailed = false;
 
   /**
+   * Opens the log, which exists while a connection is open: later there might be no file descriptor
+   * left. SQLite's locks are on other files: those on the database would be lost if it were opened and
+   * closed here.
+   *
    * @param path of the database
    * @param parts.failed ends the process
    */
@@ -39,7 +42,7 @@ export class WalFlush implements Disposable {
       readonly failed: (error: unknown) => void;
     },
   ) {
-    this.#path = path;
+    this.#log = openSync(`${path}-wal`, 'r+');
     this.#faults = parts.faults;
     this.#failed = parts.failed;
   }
@@ -79,8 +82,7 @@ export class WalFlush implements Disposable {
 
   /** Closes the log. Call it when it is idle. */
   [Symbol.dispose](): void {
-    if (this.#log !== undefined) closeSync(this.#log);
-    this.#log = undefined;
+    closeSync(this.#log);
   }
 
   #run(): void {
@@ -104,12 +106,7 @@ export class WalFlush implements Disposable {
     while ((this.#waiting.first?.commit ?? Infinity) <= commits) this.#waiting.shift()?.resolve();
   }
 
-  /**
-   * The log exists while a connection is open, and SQLite's locks are on other files: those on the
-   * database would be lost if it were opened and closed here.
-   */
   async #flush(): Promise<void> {
-    this.#log ??= openSync(`${this.#path}-wal`, 'r+');
     await dataSync(this.#log);
   }
 }
