@@ -14,7 +14,7 @@ import {
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { Reader } from '../storage/types.ts';
-import { parseCertificate } from './devices.ts';
+import { withKey } from './devices.ts';
 import { readCurrentDevices, readPublicDiscovery } from './store.ts';
 
 /**
@@ -51,9 +51,7 @@ export async function verifyAuthorization(
   return await verifySigned(context, {
     authorization,
     text: canonicalJson(authorization),
-    devices: new Map(
-      devices.map((device) => [device.deviceId, parseCertificate(device.certificate)]),
-    ),
+    devices: new Map(devices.map((device) => [device.deviceId, withKey(device)])),
   });
 }
 

@@ -61,6 +61,21 @@ export function parseCertificate(text: string): DeviceCertificate {
   return parseJson(text) as unknown as DeviceCertificate;
 }
 
+/**
+ * Adds the key of a device. Its certificate is parsed when the key is first asked for: a state may
+ * have forty of 4 KiB, and a call needs few.
+ */
+export function withKey<T extends { readonly certificate: string }>(device: T) {
+  let key: string | undefined;
+  return {
+    ...device,
+    get signing_public_key(): string {
+      key ??= parseCertificate(device.certificate).signing_public_key;
+      return key;
+    },
+  };
+}
+
 /** A device with the certificate that events of it are stored with. */
 export type Signer = Pick<Device, 'deviceId' | 'certificateId' | 'certificate'>;
 

@@ -1,7 +1,7 @@
 /** SQL of what is remembered of accounts (`facts.ts`). */
 import type { AccountFacts } from '../known-accounts.ts';
 import type { Reader, Row } from '../storage/types.ts';
-import { parseCertificate } from './devices.ts';
+import { withKey } from './devices.ts';
 import { readDevices } from './store.ts';
 
 interface FactsRow extends Row {
@@ -36,11 +36,6 @@ export async function readAccountFacts(
     routeRevision: row.route_revision,
     stateRevision: row.state_revision ?? -1,
     isPublic: row.public_discovery === 1,
-    devices: new Map(
-      devices.map((device) => {
-        const { signing_public_key } = parseCertificate(device.certificate);
-        return [device.deviceId, { ...device, signing_public_key }];
-      }),
-    ),
+    devices: new Map(devices.map((device) => [device.deviceId, withKey(device)])),
   };
 }

@@ -42,6 +42,10 @@ function forgedGrant(): Authorization {
   return forged({ ...grant, signatures });
 }
 
+function forgedBy(device: string): Authorization {
+  return forged(ben.grant(ann, {}, device));
+}
+
 test.each<[string, string, number, () => SendParams]>([
   [
     'whose envelope is forged',
@@ -77,3 +81,17 @@ test('02 §18: a repeat costs the signature of its envelope', async () => {
   expect(await codeOf(message)).toBe('ok');
   expect(verified).toBe(1);
 });
+
+test.each([
+  ['accepted', 'ok', () => ann.message(ben, { authorization: ben.grant(ann), boxes: ['phone'] })],
+  ['refused', 'forbidden', () => ann.message(ben, { authorization: forgedBy('phone') })],
+])(
+  '02 §18: a message that is %s makes no certificate parsed but its signers',
+  async (_, code, message) => {
+    const others = ben.deviceIds('laptop', 'tablet').map((id) => `'${id}'`);
+    await relay.context.storage.write(`account:${ben.account}`, (tx) =>
+      tx.run(`UPDATE devices SET certificate = 'none' WHERE device_id IN (${others})`),
+    );
+    expect(await codeOf(message())).toBe(code);
+  },
+);
