@@ -214,6 +214,8 @@ describe('03 §5, §8, 04 §12: accounts', () => {
       cem.message(to, { boxes: ['phone'] }),
       by(cem),
     ];
+    // Reads what is remembered of an account, hidden or not.
+    await traces(Object.entries(each(people, send)));
     expect(await expectOnePath(each(people, send))).toContain('"forbidden"');
   });
 
