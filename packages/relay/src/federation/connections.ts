@@ -35,7 +35,7 @@ export class PeerConnections {
   constructor(context: Parts, parts: DialsParts) {
     this.#context = context;
     this.#parts = parts;
-    this.dials = new PeerDials(context, parts);
+    this.dials = new PeerDials(context, parts, (relayId) => this.isConnected(relayId));
     this.#lastUse = new BoundedMap(context.limits.federationRegistryRelays);
     parts.eligibility.onDrop(({ relayId }, reason) => this.closeAll(relayId, reason));
   }

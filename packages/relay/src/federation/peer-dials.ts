@@ -32,6 +32,7 @@ export interface DialsParts {
 export class PeerDials {
   readonly #context: Parts;
   readonly #parts: DialsParts;
+  readonly #isConnected: (relayId: string) => boolean;
   readonly #dials = new Map<string, Promise<Connection>>();
   /**
    * Relays that are being dialled, by Peer ID in hex: more than one if a descriptor binds the Peer
@@ -40,9 +41,10 @@ export class PeerDials {
   readonly #expected = new Map<string, Set<string>>();
   #host: PeerHost<EligiblePeer> | undefined;
 
-  constructor(context: Parts, parts: DialsParts) {
+  constructor(context: Parts, parts: DialsParts, isConnected: (relayId: string) => boolean) {
     this.#context = context;
     this.#parts = parts;
+    this.#isConnected = isConnected;
   }
 
   /** Sets the host that dials; before, no relay can be reached. */
@@ -92,7 +94,9 @@ export class PeerDials {
     try {
       return await this.#dialCandidate(relayId, limit.signal);
     } catch (error) {
-      if (!stopping.aborted) health.failed(relayId, wordsOf(error));
+      // One that was reached in another way meanwhile gets no pause.
+      const hasFailed = !stopping.aborted && !this.#isConnected(relayId);
+      if (hasFailed) health.failed(relayId, wordsOf(error));
       throw error;
     }
   }

@@ -99,6 +99,39 @@ test('07 §B5: a relay that the registry does not list as active dials no other 
   expect(dialled).toEqual([honest]);
 });
 
+test('07 §B5: a dial that fails pauses the relay, unless it has connected meanwhile', async () => {
+  const never = new AbortController().signal;
+  const failed: string[] = [];
+  const dials = [Promise.withResolvers<never>(), Promise.withResolvers<never>()];
+  const connections = new PeerConnections(
+    {
+      ...{ clock: new ManualClock(), limits: defaultLimits, metrics: new Metrics(), network },
+      ...{ jobs: { wake: () => {} }, log: { debug: () => {} } },
+    } as never,
+    {
+      eligibility: {
+        onDrop: () => {},
+        find: peerOf,
+        candidate: async (relayId: string) => peerOf(relayId),
+      },
+      filter: { resolve: async ({ host }: { host: string }) => [host] },
+      health: { failed: (relayId: string) => failed.push(relayId), succeeded: () => {} },
+      stopping: never,
+    } as never,
+  );
+  connections.use({ dial: ({ port }: { port: number }) => dials[port - 1]?.promise } as never);
+  const [toHonest, toHostile] = [honest, hostile].map((id) => connections.dials.dial(id, never));
+  connections.opened({
+    ...connectionWith(honest),
+    closed: new Promise(() => {}),
+    remote: { address: '127.0.0.1', direction: 'inbound' },
+  } as never);
+  for (const dial of dials) dial.reject(new Error('refused'));
+  await expect(toHonest).rejects.toThrow('refused');
+  await expect(toHostile).rejects.toThrow('refused');
+  expect(failed).toEqual([hostile]);
+});
+
 test('07 §B5: of a relay with many addresses, 8 are dialled, 2 at once', async () => {
   const never = new AbortController().signal;
   const [address] = peerOf(honest).addresses;
