@@ -10,7 +10,9 @@ import { digest } from '../../src/digest.ts';
 import { contentDigest } from '../../src/messages/message-parts.ts';
 import { insertReceived } from '../../src/messages/received-store.ts';
 import type { Session } from '../../src/sessions/session.ts';
+import { migrationsTable } from '../../src/storage/migrations.ts';
 import { type HomeRelay, Person, type SendParams } from '../fixtures/person.ts';
+import { seed } from '../support/chance.ts';
 import { engine } from '../support/engine.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
 
@@ -140,15 +142,21 @@ test('04 §12: remembered facts change neither answers nor rows', async () => {
       const story = new Story(twins);
       await story.begin();
       for (const one of commands) await story.apply(one);
-      const [hot, general] = await twins.onBoth((relay) => relay.dump());
+      const [hot, general] = await twins.onBoth(rowsOf);
       expect(hot).toEqual(general);
       appended += twins.appended;
     }),
-    { numRuns: 15, endOnFailure: true },
+    { seed, numRuns: 15, endOnFailure: true },
   );
   // So that this does not compare the general way with itself.
   if (engine === 'sqlite') expect(appended).toBeGreaterThan(20);
 });
+
+/** All rows but those that say when the tables were made. */
+async function rowsOf(relay: InProcessRelay): Promise<Record<string, unknown[]>> {
+  const { [migrationsTable]: _, ...rows } = await relay.dump();
+  return rows;
+}
 
 interface Sent {
   readonly params: SendParams;
