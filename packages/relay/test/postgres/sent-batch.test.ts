@@ -14,6 +14,7 @@ import { migrate } from '../../src/storage/migrations.ts';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import type { Row, Storage } from '../../src/storage/types.ts';
+import { seed } from '../support/chance.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, open } from '../support/postgres-engine.ts';
@@ -161,7 +162,7 @@ describe('04 §12, §15, 0027: messages in batches', () => {
           expect(await rows(storage)).toEqual(await rows(sqlite));
         },
       ),
-      { numRuns: 40, endOnFailure: true },
+      { seed, numRuns: 40, endOnFailure: true },
     );
   });
 
