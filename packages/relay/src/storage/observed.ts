@@ -12,7 +12,7 @@ import {
   storageResumed,
   storageUnflushed,
   storageWentBack,
-} from '../observability/events.ts';
+} from '../observability/storage-events.ts';
 import { openStorage } from './open.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
 import type { Storage, StorageFaults } from './types.ts';
