@@ -33,6 +33,7 @@ const floors: readonly (readonly string[])[] = [
   ['about', 'auth', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],
   ['modules.ts', 'operations', 'transport'],
+  ['create-context.ts'],
   ['relay.ts'],
   ['dev'],
   ['commands', 'index.ts'],

@@ -1,40 +1,21 @@
 /** The composition root: creates and connects all parts of a relay. */
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { Network } from '@posthouse/protocol';
-import type { Random } from '@posthouse/protocol/crypto';
-import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
-import type { Logger } from 'pino';
+import type { Network } from '@posthouse/protocol';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
-import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
-import { systemClock } from './clock.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
-import type { Bus, Clock, RelayContext } from './context.ts';
-import { CryptoWorker } from './crypto/crypto-worker.ts';
-import { WorkerKeySealer } from './crypto/key-sealer.ts';
-import { LibsodiumEngine } from './crypto/libsodium.ts';
-import { useLibsodium } from './crypto/use-libsodium.ts';
-import { defaultVerifierLimits, SignatureVerifier } from './crypto/verifier.ts';
+import type { RelayContext } from './context.ts';
+import { type CreatedContext, createContext, type RelayOptions } from './create-context.ts';
 import { Dispatcher } from './dispatch/dispatcher.ts';
-import { LongWork } from './dispatch/long-work.ts';
+import type { LongWork } from './dispatch/long-work.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
-import { RelayQueryLimiter } from './dispatch/relay-query-limiter.ts';
-import {
-  Federation,
-  type KeptRegistry,
-  openRegistry,
-  registryStatusOf,
-  useRegistry,
-} from './federation/index.ts';
+import { useRegistry } from './federation/index.ts';
 import { ClockGuard } from './jobs/clock-guard.ts';
-import { JobBackoff } from './jobs/retry-backoff.ts';
-import { JobRunner } from './jobs/runner.ts';
-import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
-import { createKeys, loadKeys } from './keys/keys.ts';
+import type { JobRunner } from './jobs/runner.ts';
 import { checkMemory, processMemory } from './memory.ts';
 import { releaseDeliveries } from './messages/index.ts';
 import { relayMigrations, storedModules } from './modules.ts';
@@ -43,21 +24,14 @@ import { ConnectionResync } from './notifications/connection-resync.ts';
 import { FairScheduler } from './notifications/fair-scheduler.ts';
 import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
-import { openBus } from './notifications/open-bus.ts';
-import { publishGap } from './notifications/publish-gap.ts';
 import { SessionEndsReader } from './notifications/session-ends.ts';
-import { StorageReach } from './notifications/storage-reach.ts';
 import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
-import { createLog } from './observability/log.ts';
-import { Metrics } from './observability/metrics.ts';
 import { noPeerListener } from './observability/peer-events.ts';
 import { Operations } from './operations/index.ts';
-import { SessionCache } from './sessions/session-cache.ts';
+import type { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
-import { openObservedStorage } from './storage/observed.ts';
-import type { StorageFaults } from './storage/types.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ByteAccounts } from './transport/byte-accounts.ts';
@@ -65,16 +39,6 @@ import { ClientAddresses } from './transport/client-addresses.ts';
 import { ConnectionTable } from './transport/connection-table.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
-
-export interface RelayOptions {
-  /** Aborting it stops the relay, as disposing of it does. */
-  readonly signal?: AbortSignal;
-  readonly clock?: Clock;
-  readonly random?: Random;
-  readonly log?: Logger;
-  /** Storage faults for tests. */
-  readonly faults?: StorageFaults;
-}
 
 /**
  * A running relay.
@@ -205,83 +169,6 @@ async function startParts(
     operations: operations?.address,
     context,
     jobs,
-  };
-}
-
-interface CreatedContext {
-  readonly context: RelayContext;
-  readonly sessions: SessionCache;
-  readonly identity: SigningIdentity;
-  readonly jobs: JobRunner;
-  /** Not listening yet. */
-  readonly federation: Federation;
-  readonly registry: KeptRegistry;
-  readonly longWork: LongWork;
-}
-
-async function createContext(
-  config: RelayConfig,
-  options: RelayOptions,
-  parts: AsyncDisposableStack,
-): Promise<CreatedContext> {
-  const { clock = systemClock, random = nodeRandom, log = createLog(config.log) } = options;
-  const { network: context, service: word, limits, data } = config;
-  const network = new Network({ context, word, primitives: nodePrimitives });
-  const metrics = new Metrics();
-  const observed = { log, metrics };
-  let bus: Bus | undefined;
-  let availability: StorageReach | undefined;
-  // Opens storage first: its lock ensures that no other relay uses the data folder.
-  const storage = parts.use(
-    await openObservedStorage(config, {
-      ...{ faults: options.faults, observed },
-      unannounced: (aggregates) => publishGap(bus, aggregates),
-      reachable: (isReachable) => availability?.update(isReachable),
-    }),
-  );
-  const worker = parts.use(new CryptoWorker());
-  const libsodium = new LibsodiumEngine(worker);
-  void useLibsodium(observed, worker, libsodium);
-  if (config.dev) await createKeys(data, random);
-  const identity = relayIdentity(network, await loadKeys(data));
-  bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
-  const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));
-  availability = parts.use(new StorageReach({ bus, probe }, observed));
-  const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
-  const federation = new Federation();
-  const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
-  const longWork = new LongWork();
-  const registry = parts.use(
-    await openRegistry(config, { ...observed, network, clock, limits, longWork, parts }),
-  );
-  const relayContext: RelayContext = {
-    network,
-    storage,
-    clock,
-    random,
-    verifier: new SignatureVerifier(
-      { ...defaultVerifierLimits, keys: limits.cachedKeys, texts: limits.verifiedTexts },
-      libsodium,
-    ),
-    keySealer: new WorkerKeySealer(worker),
-    limits,
-    identity,
-    routeDirectory: federation.routeDirectory,
-    routeLookups: new LimitedRouteLookups({ clock, limits }),
-    relayClient: federation.relayClient,
-    registryStatus: registryStatusOf(registry, identity.relayId),
-    relayQueries: new RelayQueryLimiter({ limits, clock }),
-    bus,
-    sessions,
-    knownAccounts: new AccountFactsCache({ storage, limits }),
-    availability,
-    jobs,
-    backoff: new JobBackoff(),
-    metrics,
-    log,
-  };
-  return {
-    ...{ context: relayContext, sessions, identity, jobs, federation, registry, longWork },
   };
 }
 
