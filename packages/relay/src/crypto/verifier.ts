@@ -6,10 +6,10 @@ import type { Verifier } from '../context.ts';
 import { digest } from '../digest.ts';
 import { CheckQueue } from './check-queue.ts';
 import type { LibsodiumEngine } from './libsodium.ts';
-import { ThreadPoolEngine } from './thread-pool.ts';
+import { parallelOnPool, ThreadPoolEngine } from './thread-pool.ts';
 
 export interface VerifierLimits {
-  /** Verifications on the thread pool at once. */
+  /** Verifications on the thread pool at once; the pool's size may permit fewer. */
   readonly parallel: number;
   /** Verifications that the worker has at once. */
   readonly parallelInWorker: number;
@@ -42,7 +42,8 @@ export class SignatureVerifier implements Verifier {
   constructor(limits: VerifierLimits = defaultVerifierLimits, libsodium?: LibsodiumEngine) {
     const { parallel, parallelInWorker, waiting, keys, texts } = limits;
     this.#verified = new BoundedMap(texts);
-    this.#pool = new CheckQueue(new ThreadPoolEngine(keys), { parallel, waiting });
+    const onPool = { parallel: parallelOnPool(parallel), waiting };
+    this.#pool = new CheckQueue(new ThreadPoolEngine(keys), onPool);
     this.#libsodium = libsodium;
     this.#worker = libsodium && new CheckQueue(libsodium, { parallel: parallelInWorker, waiting });
   }

@@ -1,6 +1,9 @@
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import { utf8 } from '@posthouse/protocol';
 import { noblePrimitives, type SignatureCheck } from '@posthouse/protocol/crypto';
 import { describe, expect, test } from 'vitest';
+import { parallelOnPool } from '../../src/crypto/thread-pool.ts';
 import { defaultVerifierLimits } from '../../src/crypto/verifier.ts';
 import { engines, verifiers } from './verifiers.ts';
 
@@ -135,5 +138,49 @@ describe.each(engines)('%s', (engine) => {
     await Promise.all([...many, ...few]);
     const refused = ['many refused', 'many refused'];
     expect(ended).toEqual([...refused, 'many', 'many', 'few', 'many', 'few', 'many', 'many']);
+  });
+});
+
+describe('decision 0025: verifications on the thread pool', () => {
+  test.each([
+    [undefined, 3],
+    ['5', 4],
+    ['2', 1],
+    ['1', 1],
+    ['0', 1],
+    ['-8', 1],
+    ['many', 1],
+    ['33', 32],
+    ['100000', 32],
+  ])(
+    'with UV_THREADPOOL_SIZE %s are at most %d at once, so that a flush finds a thread',
+    (setting, most) => {
+      expect(parallelOnPool(32, setting)).toBe(most);
+    },
+  );
+
+  test('with the threads of this process leave one free', async () => {
+    const { verify } = crypto;
+    let underWay = 0;
+    let most = 0;
+    crypto.verify = ((digest: never, data: never, key: never, signature: never, done: never) => {
+      underWay += 1;
+      most = Math.max(most, underWay);
+      const ended = (...results: unknown[]) => {
+        underWay -= 1;
+        (done as (...results: unknown[]) => void)(...results);
+      };
+      verify(digest, data, key, signature, ended);
+    }) as typeof verify;
+    syncBuiltinESMExports();
+    try {
+      const verifier = openVerifier('OpenSSL');
+      const checks = Array.from({ length: 50 }, () => check('ed25519'));
+      await Promise.all(checks.map((one) => verifier.verify([one], 'object')));
+    } finally {
+      crypto.verify = verify;
+      syncBuiltinESMExports();
+    }
+    expect(most).toBe(parallelOnPool(defaultVerifierLimits.parallel));
   });
 });
