@@ -3,6 +3,7 @@ import type { FinalRoute } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import type { RelayContext, RouteLookup } from '../context.ts';
 import { jobTaskFailed } from '../observability/events.ts';
+import type { Writer } from '../storage/types.ts';
 import { confirmOwnRoute } from './confirm-own-route.ts';
 import { confirmHome, isRateLimited } from './home.ts';
 import { addMissedRelays } from './missed-relay-store.ts';
@@ -52,13 +53,14 @@ async function publishDue(
     const due = await storage.read((tx) => readRoutesToPublish(tx, page));
     if (due.length === 0) return;
     const owners = due.map(({ account }) => `account:${account}` as const);
-    const taken = await storage.write(owners, async (tx) => {
+    const claim = async (tx: Writer) => {
       const claimed: DueRoute[] = [];
       for (const route of due) {
         if (await claimPublication(tx, route, page.now + claimTime)) claimed.push(route);
       }
       return claimed;
-    });
+    };
+    const taken = await storage.write(owners, claim, { keepsFacts: true });
     await Promise.all(taken.map((route) => publishAgain(context, route, signal)));
   }
 }
@@ -72,7 +74,7 @@ async function publishAgain(
   const owner = `account:${due.account}` as const;
   try {
     const next = await publishOne(context, due);
-    await storage.write(owner, (tx) => markPublished(tx, due, next));
+    await storage.write(owner, (tx) => markPublished(tx, due, next), { keepsFacts: true });
   } catch (error) {
     if (signal.aborted) return;
     const retryInSeconds = limits.remoteRetryFirst;
@@ -80,7 +82,7 @@ async function publishAgain(
     jobTaskFailed(context, { ...failure, retryInSeconds });
     const publishAt = clock.now() + retryInSeconds;
     const next = { publishAt, failures: due.failures + 1 };
-    await storage.write(owner, (tx) => markPublished(tx, due, next));
+    await storage.write(owner, (tx) => markPublished(tx, due, next), { keepsFacts: true });
   }
 }
 
@@ -124,9 +126,11 @@ async function confirmOwn(
   const found = await confirmOwnRoute(context, account);
   const now = clock.now();
   const asked = { now, retryAt: now + limits.remoteRetryFirst };
-  await storage.write([ownRoutesJobName, `account:${account}`], async (tx) => {
+  const record = async (tx: Writer) => {
     await markChecked(tx, { account, checkedAt }, now);
     await addMissedRelays(tx, found.missed, asked);
-  });
+  };
+  const aggregates = [ownRoutesJobName, `account:${account}`];
+  await storage.write(aggregates, record, { keepsFacts: true });
   return found;
 }

@@ -4,6 +4,8 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { AccountFactsCache } from '../../src/accounts/index.ts';
 import type { AccountFacts, KnownAccounts } from '../../src/known-accounts.ts';
 import type { AppendKind, Storage } from '../../src/storage/types.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { signIn } from '../fixtures/sign-in.ts';
 import { engine } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
@@ -42,6 +44,26 @@ test('facts follow the profile and the route', async () => {
   expect((await known.find(ben.account))?.routeRevision).toBeGreaterThan(
     before?.routeRevision ?? 0,
   );
+});
+
+describe('calls that change none of it keep facts in memory', () => {
+  test.each<[string, () => Promise<unknown>]>([
+    ['02 §9.3: a device that signs in', () => signIn(relay, ann)],
+    ['05 §8.1: a new group', () => TestGroup.create(relay, ann)],
+    [
+      '07 §B12: a route that is sent to other relays again',
+      async () => {
+        relay.clock.advance(relay.context.limits.ownRouteCheck);
+        const before = await relay.rows('account_routes');
+        await relay.runJob('accounts.own-routes');
+        expect(await relay.rows('account_routes')).not.toEqual(before);
+      },
+    ],
+  ])('%s', async (_, act) => {
+    const facts = (await known.find(ann.account)) as AccountFacts;
+    await act();
+    expect(known.isCurrent(facts)).toBe(true);
+  });
 });
 
 test('an account without a route has no facts', async () => {

@@ -116,7 +116,7 @@ describe('07 §C7: the home relay', () => {
   test('no longer answers with the profile of an account that left', async () => {
     await ann.publishProfile();
     await codeOf();
-    await home.context.storage.write('test', (tx) =>
+    await home.context.storage.write(`account:${ann.account}`, (tx) =>
       tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', here.relayId, ann.account),
     );
     expect(await ask(ofAnn)).toBe('route_stale');

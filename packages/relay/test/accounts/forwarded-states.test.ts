@@ -75,7 +75,7 @@ describe('07 §C6: a public query of an account at home elsewhere', () => {
     await codeOf(open);
     wired.cut(here, home);
     expect(await codeOf(open)).toBe('temporarily_unavailable');
-    await here.context.storage.write('test', (tx) =>
+    await here.context.storage.write(`account:${ann.account}`, (tx) =>
       tx.run('UPDATE account_routes SET conflict = 1 WHERE account = ?', ann.account),
     );
     expect(await codeOf(open)).toBe('invalid_state');
@@ -213,7 +213,7 @@ describe('07 §C6: the home relay trusts no other relay', () => {
     const eve = new Person(here, 'eve');
     expect(await ask({ account: eve.account })).toBe('target_not_local');
     expect(await ask({ account: ben.account })).toBe('route_stale');
-    await home.context.storage.write('test', (tx) =>
+    await home.context.storage.write(`account:${ann.account}`, (tx) =>
       tx.run('UPDATE account_routes SET conflict = 1 WHERE account = ?', ann.account),
     );
     expect(await ask(open)).toBe('invalid_state');
@@ -234,7 +234,7 @@ describe('07 §C6: the home relay trusts no other relay', () => {
       storage.read = async (work) => {
         const value = await read.call(storage, work as never);
         storage.read = read;
-        await storage.write('test', (tx) =>
+        await storage.write(`account:${ann.account}`, (tx) =>
           tx.run('UPDATE account_routes SET relay_id = ?', third.relayId),
         );
         return value as never;
@@ -254,7 +254,7 @@ describe('07 §C6: the home relay trusts no other relay', () => {
   test('two relays that name each other as the home ask once, and never in a circle', async () => {
     await codeOf(open);
     wired.calls.length = 0;
-    await home.context.storage.write('test', (tx) =>
+    await home.context.storage.write(`account:${ann.account}`, (tx) =>
       tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', here.relayId, ann.account),
     );
     expect(await codeOf(open)).toBe('temporarily_unavailable');

@@ -69,7 +69,7 @@ test('a removed device and one whose certificate expired are not among the devic
 test('02 §12.2: an account that is at home elsewhere, or nowhere any more, gets no notice', async () => {
   await note();
   const write = (sql: string, ...values: (string | number)[]) =>
-    relay.context.storage.write('test', (tx) => tx.run(sql, ...values));
+    relay.context.storage.write(`account:${ann.account}`, (tx) => tx.run(sql, ...values));
   await write('UPDATE account_routes SET conflict = 1');
   expect(await resync(ann)).toEqual([]);
   await write('UPDATE account_routes SET conflict = 0, relay_id = ?', `0x${'11'.repeat(20)}`);

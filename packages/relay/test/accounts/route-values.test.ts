@@ -226,12 +226,14 @@ describe('07 §B12: the home relay', () => {
     ann = await Person.register(relay, 'ann');
     sent = [];
     const { relayId, context } = relay;
-    await context.storage.write('accounts.own-routes', async (tx) => {
-      for (let index = 0; index < 600; index += 1) {
+    const accounts = Array.from({ length: 600 }, (_, index) => `account ${index}`);
+    const aggregates = accounts.map((account) => `account:${account}`);
+    await context.storage.write(aggregates, async (tx) => {
+      for (const account of accounts) {
         await tx.run(
           `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, held_until,
             conflict, route, checked_at) VALUES (?, 1, '', ?, ?, ?, 0, '{}', 0)`,
-          ...[`account ${index}`, relayId, 9_999_999_999, 9_999_999_999],
+          ...[account, relayId, 9_999_999_999, 9_999_999_999],
         );
       }
     });

@@ -456,12 +456,14 @@ describe('05 §10.3: a certificate that expires', () => {
   });
 
   test('many expire at once, more than one transaction notes', async () => {
-    await relay.context.storage.write('test', async (tx) => {
-      for (let count = 0; count < 120; count += 1) {
+    const accounts = Array.from({ length: 120 }, (_, count) => `account ${count}`);
+    const aggregates = accounts.map((account) => `account:${account}`);
+    await relay.context.storage.write(aggregates, async (tx) => {
+      for (const [count, account] of accounts.entries()) {
         await tx.run(
           `INSERT INTO devices (account, device_id, not_before, expires_at, certificate_id,
               certificate) VALUES (?, ?, 0, 1, 'c', '{}')`,
-          `account ${count}`,
+          account,
           `device ${count}`,
         );
       }

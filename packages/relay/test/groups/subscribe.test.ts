@@ -151,7 +151,7 @@ describe('05 §13.29 step 1: errors without data', () => {
   });
 
   test('a removed device is unauthorized, also if it clears its set', async () => {
-    await relay.context.storage.write('test', async (tx) => {
+    await relay.context.storage.write(`account:${ben.account}`, async (tx) => {
       await tx.run('DELETE FROM devices WHERE device_id = ?', ben.device('laptop').deviceId);
     });
     for (const group_ids of [ids(0), []]) {

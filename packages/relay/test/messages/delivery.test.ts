@@ -178,7 +178,7 @@ describe('a recipient that comes home here later', () => {
     await send(message);
     await ben.moveIn();
     relay.afterProof = async () => {
-      await relay.context.storage.write('test', (tx) =>
+      await relay.context.storage.write(`account:${ben.account}`, (tx) =>
         tx.run(
           'UPDATE account_routes SET relay_id = ? WHERE account = ?',
           relayIds[0] as string,
@@ -652,7 +652,7 @@ describe('04 §16.2: attempts at other relays', () => {
     const message = toBen();
     await send(message);
     answering(accepted);
-    await relay.context.storage.write('test', (tx) =>
+    await relay.context.storage.write(`account:${ann.account}`, (tx) =>
       tx.run(
         'UPDATE account_routes SET relay_id = ? WHERE account = ?',
         relayIds[1] as string,

@@ -8,6 +8,7 @@ import { inject } from 'vitest';
 import type { PartialConfig, RelayConfig } from '../../src/config/index.ts';
 import { openStorage } from '../../src/storage/open.ts';
 import type { Reader, Row, Storage, StorageFaults } from '../../src/storage/types.ts';
+import { checkFactWrites } from './fact-writes.ts';
 import { temporaryFolder } from './folder.ts';
 import { PostgresDatabases } from './postgres.ts';
 import { silentObserver } from './silent-observer.ts';
@@ -46,6 +47,7 @@ export class RelayData implements AsyncDisposable {
   readonly #folder: ReturnType<typeof temporaryFolder>;
   readonly #storage: RelayConfig['storage'];
   readonly #hasSchema: boolean;
+  readonly #broken: Error[] = [];
 
   private constructor(url: string, hasSchema: boolean) {
     if (engine === undefined) {
@@ -91,16 +93,22 @@ export class RelayData implements AsyncDisposable {
     return { POSTHOUSE_STORAGE_ENGINE: engine, ...(url !== '' && { POSTHOUSE_STORAGE_URL: url }) };
   }
 
-  open(faults: StorageFaults = {}): Promise<Storage> {
-    return openStorage({ ...this.config, bus: { nats: '' } }, { faults, observer: silentObserver });
+  /** Opens it; a write that changes facts of an account which it does not name is rejected. */
+  async open(faults: StorageFaults = {}): Promise<Storage> {
+    const parts = { faults, observer: silentObserver };
+    const storage = await openStorage({ ...this.config, bus: { nats: '' } }, parts);
+    return checkFactWrites(storage, this.#broken);
   }
 
+  /** @throws the first write that broke the rule of facts, also if a job caught it */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#folder[Symbol.dispose]();
     const { engine, url } = this.#storage;
-    if (engine === 'sqlite') return;
-    if (this.#hasSchema) await server().release(url);
-    else await server().drop(url);
+    if (engine === 'postgres') {
+      if (this.#hasSchema) await server().release(url);
+      else await server().drop(url);
+    }
+    if (this.#broken.length > 0) throw this.#broken[0];
   }
 }
 

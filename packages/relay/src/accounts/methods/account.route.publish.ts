@@ -115,10 +115,11 @@ async function replicate(
   wakeDeviceJobs(context, notices);
   if (notices.length > 0) bus.publish(notices);
   const route = parseJson(text) as unknown as FinalRoute;
+  const owner = `account:${route.account}` as const;
   const { isEnough, reachedLeaving } = await routeDirectory.replicate(route, leaving);
   if (leaving !== undefined) {
     if (reachedLeaving) {
-      await storage.write(`account:${route.account}`, (tx) => endAnnouncement(tx, route));
+      await storage.write(owner, (tx) => endAnnouncement(tx, route), { keepsFacts: true });
     }
     // It is sent the route again until it has it; the move does not wait for that.
     else jobs.wake(ownRoutesJobName);
@@ -132,9 +133,9 @@ async function replicate(
   }
   const publishAt = clock.now() + publishDelay(context, route.account);
   try {
-    await storage.write(`account:${route.account}`, (tx) =>
-      markPublished(tx, route, { publishAt }),
-    );
+    await storage.write(owner, (tx) => markPublished(tx, route, { publishAt }), {
+      keepsFacts: true,
+    });
   } catch (error) {
     // The route is in force and replicated; it is sent once more.
     publicationNotRecorded(context, error);

@@ -30,11 +30,14 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
   await verifier.verify([signature], 'account_signature');
   const expiresAt = clock.now() + limits.accountSessionLifetime;
   const { changes } = sessions;
-  const created = await storage.write(`account:${account}`, (tx) =>
-    createSession(tx, context, {
-      facts: { mode: 'account', account, expiresAt },
-      ...{ origin, renewed: call.connection?.bound?.session },
-    }),
+  const created = await storage.write(
+    `account:${account}`,
+    (tx) =>
+      createSession(tx, context, {
+        facts: { mode: 'account', account, expiresAt },
+        ...{ origin, renewed: call.connection?.bound?.session },
+      }),
+    { keepsFacts: true },
   );
   if (created.notices.length > 0) bus.publish(created.notices);
   // Newer sessions may end this one before it is bound.

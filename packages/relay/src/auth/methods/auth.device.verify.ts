@@ -113,8 +113,10 @@ async function createDeviceSession(
   let answer: DeviceAnswer | undefined;
   for (let questions = 0; ; questions += 1) {
     const opening = { request, answer };
-    const outcome = await storage.write(`account:${request.account}`, (tx) =>
-      openSession(context, tx, opening),
+    const outcome = await storage.write(
+      `account:${request.account}`,
+      (tx) => openSession(context, tx, opening),
+      { keepsFacts: true },
     );
     if (outcome.kind === 'superseded') {
       if (questions === maxQuestions) break;

@@ -157,7 +157,9 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
   ): Promise<Replication> {
     const { network, clock, limits, storage } = this.#context;
     const { account } = route;
-    await storage.write(`account:${account}`, (tx) => storeKeys(tx, network, [account]));
+    await storage.write(`account:${account}`, (tx) => storeKeys(tx, network, [account]), {
+      keepsFacts: true,
+    });
     if (!(await this.#mayPublish(route))) return { isEnough: false, reachedLeaving: false };
     const started = clock.monotonic();
     const key = deriveRouteKey(network, account);

@@ -140,8 +140,10 @@ export class DhtServer {
     const outcome = await observeRoute(this.#context, route);
     const key = await storage.read(async (tx) => await readKeyAccount(tx, request.key));
     if (key === undefined) {
-      await storage.write(`account:${route.account}`, (tx) =>
-        storeKeys(tx, network, [route.account]),
+      await storage.write(
+        `account:${route.account}`,
+        (tx) => storeKeys(tx, network, [route.account]),
+        { keepsFacts: true },
       );
     }
     return outcome === 'accepted' || outcome === 'same';

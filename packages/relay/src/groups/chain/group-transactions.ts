@@ -54,8 +54,10 @@ export async function writeInGroup<T>(
 ): Promise<T> {
   const { groupId, alsoHolds = [] } = call;
   for (;;) {
-    const attempt = await context.storage.write([...alsoHolds, `group:${groupId}`], (tx) =>
-      attemptIn(context, tx, { call, work: write }),
+    const attempt = await context.storage.write(
+      [...alsoHolds, `group:${groupId}`],
+      (tx) => attemptIn(context, tx, { call, work: write }),
+      { keepsFacts: true },
     );
     if (attempt.stale === undefined) return attempt.result;
     await revokeStaleAccess(context, groupId, attempt.stale);

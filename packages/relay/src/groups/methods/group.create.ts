@@ -36,7 +36,7 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
   await verifyOwnSignature(context, create, { session, now: clock.now() });
   // With the account: its devices change before the interval opens, or find it open.
   const aggregates = [`account:${session.account}`, `group:${group.group_id}`];
-  return await storage.write(aggregates, async (tx) => {
+  const store = async (tx: Writer) => {
     const now = clock.now();
     const caller = await requireCaller(tx, session, now);
     if ((await readGroup(tx, group.group_id)) !== undefined) {
@@ -47,7 +47,8 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
     }
     await storeGroup(context, tx, { group, create, caller, now, box: canonicalJson(box) });
     return { result: null };
-  });
+  };
+  return await storage.write(aggregates, store, { keepsFacts: true });
 };
 
 /**

@@ -4,7 +4,7 @@ import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
 import { forEach } from '../../storage/in-lists.ts';
-import type { Reader } from '../../storage/types.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
 import { openInterval } from '../chain/access-store.ts';
 import { readSubscribable, type Subscribable } from '../reading/subscription-store.ts';
 
@@ -49,7 +49,7 @@ async function confirm(
     held = held.union(new Set(lacking.map(({ groupId }) => groupId)));
     // With the account: its devices change before the intervals open, or find them open.
     const aggregates = [`account:${session.account}`, ...[...held].map((id) => `group:${id}`)];
-    groups = await storage.write(aggregates, async (tx) => {
+    const open = async (tx: Writer) => {
       const found = await readGroups(tx);
       const opened = found.filter(({ needsInterval }) => needsInterval);
       if (!opened.every(({ groupId }) => held.has(groupId))) return found;
@@ -57,7 +57,8 @@ async function confirm(
         await openInterval(tx, groupId, { ...session, access: openAccessAfter(at) });
       });
       return found;
-    });
+    };
+    groups = await storage.write(aggregates, open, { keepsFacts: true });
   }
 }
 

@@ -291,7 +291,7 @@ describe('03 §5.6: form C, a signed query', () => {
     expect(await codeOf(query(fresh))).toBe('ok');
     const relayId = deriveRelayId(network, other.publicKey);
     relay.afterProof = async () => {
-      await relay.context.storage.write('test', (tx) =>
+      await relay.context.storage.write(`account:${ann.account}`, (tx) =>
         tx.run('UPDATE account_routes SET relay_id = ? WHERE account = ?', relayId, ann.account),
       );
     };

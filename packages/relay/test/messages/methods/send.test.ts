@@ -188,7 +188,7 @@ describe('04 §12.1: who may send', () => {
     const { account_routes: routes } = await relay.dump();
     expect(routes).toHaveLength(2);
     const setRoute = (relayId: string, conflict: number) =>
-      relay.context.storage.write('test', (tx) =>
+      relay.context.storage.write(`account:${ann.account}`, (tx) =>
         tx.run(
           'UPDATE account_routes SET relay_id = ?, conflict = ? WHERE account = ?',
           relayId,

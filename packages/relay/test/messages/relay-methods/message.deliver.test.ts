@@ -59,7 +59,7 @@ const records = () => target.rows('timeline_records');
 async function leave(person: Person, changes: JsonObject = {}): Promise<void> {
   const draft = await person.route({ relay_id: deriveRelayId(network, elsewhere.publicKey) });
   const route = await cosignRoute(network, elsewhere, draft);
-  await target.context.storage.write('test', (tx) =>
+  await target.context.storage.write(`account:${person.account}`, (tx) =>
     tx.run(
       `UPDATE account_routes SET revision = ?, relay_id = ?, conflict = ?, expires_at = ?,
           held_until = ? WHERE account = ?`,
