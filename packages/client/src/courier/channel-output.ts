@@ -1,5 +1,5 @@
 /** Finds the channel of a command line, and formats channels, entries and events for output. */
-import { postReferences } from '@posthouse/protocol';
+import { postReferences } from '@posthouse/protocol/markdown';
 import type { Account } from '../account.ts';
 import type { Channel } from '../api/channels.ts';
 import type { ChannelAddress } from '../channels/follow-channel.ts';

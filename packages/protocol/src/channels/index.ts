@@ -57,4 +57,3 @@ export {
   projectChannel,
   reducePost,
 } from './projection.ts';
-export { postReferences } from './references.ts';

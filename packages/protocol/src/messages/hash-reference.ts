@@ -1,6 +1,7 @@
 /** References from a body to its own attachments by digest (04 §8.1, RFC 6920 §3). */
 import { decodeBase64url, encodeBase64url } from '../encoding/base64url.ts';
 import { ProtocolError } from '../errors.ts';
+import { bodyFormat, type MessageBody } from './body.ts';
 import { type ContentReference, checkAttachments } from './content-reference.ts';
 
 const hashPrefix = 'sha256:';
@@ -24,6 +25,17 @@ export function hashReferenceUri(hash: string): string {
  */
 export function isHashReference(uri: string): boolean {
   return /^ni:/i.test(uri);
+}
+
+/**
+ * Returns whether a body can refer to attachments at all. `false` is certain and needs no parser: a
+ * target begins with `ni:`, of which Markdown can escape the colon and encode each character.
+ *
+ * @example
+ * mayReferToAttachments({ content_type: 'text/markdown', text: 'Nice.' }); // false
+ */
+export function mayReferToAttachments({ content_type, text }: MessageBody): boolean {
+  return bodyFormat(content_type) === 'commonmark' && /ni\\?:|&/i.test(text);
 }
 
 /**
@@ -54,7 +66,7 @@ export type HashResolution =
  *
  * @example
  * const resolve = hashReferenceResolver(attachments);
- * bodyTargets(body).map(({ uri }) => resolve(uri)); // [{ status: 'resolved', index: 0 }]
+ * resolve('ni:///sha-256;…').status; // 'invalid_reference'
  */
 export function hashReferenceResolver(
   attachments: readonly unknown[],

@@ -50,10 +50,10 @@ export {
   hashReferenceResolver,
   hashReferenceUri,
   isHashReference,
+  mayReferToAttachments,
   resolveHashReference,
 } from './hash-reference.ts';
 export { checkKeyBoxes, MessageKeyBox, openKeyBox, sealKeyBox } from './key-box.ts';
-export { bodyTargets, checkBodyReferences, type MarkdownTarget, targetKind } from './markdown.ts';
 export { type MediaType, parseMediaType } from './media-type.ts';
 export { EncryptedPayload, openPayload, sealPayload } from './payload.ts';
 export { openMessage, type SealedMessage, type SealMessageInput, sealMessage } from './seal.ts';
@@ -68,6 +68,7 @@ export {
   readSendRequest,
   SendRequest,
 } from './send.ts';
+export { targetKind } from './target-kind.ts';
 export {
   checkTimelinePage,
   MessageTimelineEntry,

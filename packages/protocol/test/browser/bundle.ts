@@ -27,7 +27,14 @@ async function bundle(contents: string, plugins: Plugin[] = []) {
 
 /** Bundles every entry of the package but `./node`, as an application would. */
 export function bundlePackage() {
-  const entries = ['crypto/index', 'federation/index', 'json/index', 'terminal', 'index'];
+  const entries = [
+    'crypto/index',
+    'federation/index',
+    'json/index',
+    'markdown/index',
+    'terminal',
+    'index',
+  ];
   const imports = entries.map((name, index) => `import * as e${index} from './src/${name}.ts';`);
   const all = entries.map((_, index) => `...e${index}`).join(', ');
   return bundle(`${imports.join('\n')} globalThis.protocol = { ${all} };`);

@@ -16,12 +16,12 @@ import {
   openContent,
   type PostState,
   ProtocolError,
-  postReferences,
   postState,
   reducePost,
   utf8,
 } from '../../src/index.ts';
 import { canonicalJson, type JsonObject } from '../../src/json/index.ts';
+import { postReferences } from '../../src/markdown/index.ts';
 import { describeVectors } from './vectors.ts';
 
 interface Write {

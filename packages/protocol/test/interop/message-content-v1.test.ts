@@ -2,7 +2,6 @@ import { describe, expect, test } from 'vitest';
 import { groupMessageAad } from '../../src/groups/message.ts';
 import {
   bodyFormat,
-  bodyTargets,
   type ContentReference,
   checkContentReference,
   checkDirectMessage,
@@ -29,6 +28,7 @@ import {
   targetKind,
 } from '../../src/index.ts';
 import { type JsonObject, parseJson } from '../../src/json/index.ts';
+import { bodyTargets } from '../../src/markdown/index.ts';
 import { checkAttachments, contentAad } from '../../src/messages/content-reference.ts';
 import { Sha256 } from '../../src/schema.ts';
 import { implementations } from '../crypto/implementations.ts';

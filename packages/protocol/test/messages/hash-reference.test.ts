@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
-  checkBodyReferences,
   encodeBase64url,
   hashReferenceResolver,
   hashReferenceUri,
-  postReferences,
+  isHashReference,
+  mayReferToAttachments,
 } from '../../src/index.ts';
+import { bodyTargets, checkBodyReferences, postReferences } from '../../src/markdown/index.ts';
 import { fill } from '../contacts/accounts.ts';
 
 const hash = (byte: number) => `sha256:${encodeBase64url(fill(byte))}`;
@@ -52,4 +53,16 @@ describe('04 §8.1: references of one body to its attachments', () => {
     expect(reads(1)).toBeGreaterThan(0);
     expect(reads(100)).toBe(reads(1));
   });
+});
+
+test('04 §8.1: a body with a reference is one that may have references, in every spelling', () => {
+  const digest = 'A'.repeat(43);
+  const spellings = ['ni:', 'NI:', 'ni\\:', '&#110;i:', 'n&#x69;:', 'ni&colon;'];
+  for (const scheme of spellings) {
+    const spelled = body([`${scheme}///sha-256;${digest}`]);
+    expect(bodyTargets(spelled).map(({ uri }) => isHashReference(uri))).toEqual([true]);
+    expect(mayReferToAttachments(spelled)).toBe(true);
+  }
+  expect(mayReferToAttachments(body(['https://example.com/']))).toBe(false);
+  expect(mayReferToAttachments({ content_type: 'text/plain', text: 'ni:' })).toBe(false);
 });

@@ -7,7 +7,6 @@ import {
   type ChannelPostDelete,
   type ChannelPostEdit,
   type ContentReference,
-  checkBodyReferences,
   checkChannelContentSize,
   checkChannelPost,
   checkChannelPostDelete,
@@ -15,11 +14,11 @@ import {
   type MessageBody,
   mayWriteChannel,
   newMessageId,
-  type PostState,
   reducePost,
   signAsDevice,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import { checkReferences } from '../../content/check-references.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput } from '../../errors.ts';
 import { bufferEvents } from '../../sync/collect-events.ts';
@@ -82,8 +81,8 @@ export async function publish(
   checkInput('post', () => {
     checkChannelPost(network, post);
     checkChannelContentSize(post);
-    checkReferences(post);
   });
+  await checkReferences('post', post);
   const row = await requireWriter(core, channelId, signal);
   const pending = await core.store.write((tx) =>
     enqueueWrite(tx, channelId, { write: 'post', post }),
@@ -115,11 +114,12 @@ export async function editPost(
     ...(attachments !== undefined && { attachments: attachments && [...attachments] }),
   }) as ChannelPostEdit;
   const post = await core.store.read((tx) => projectedPost(tx, channelId, sequence));
-  checkInput('post', () => {
+  const edited = checkInput('post', () => {
     checkChannelPostEdit(network, edit);
     checkChannelContentSize(edit);
-    if (post !== undefined) checkReferences(reducePost(post.state, edit));
+    return post && reducePost(post.state, edit);
   });
+  if (edited !== undefined) await checkReferences('post', edited);
   await writeChange(core, { channelId, target: sequence, value: { write: 'edit', edit } }, signal);
 }
 
@@ -216,11 +216,6 @@ function bodyOf(draft: ChannelPatch): MessageBody | null | undefined;
 function bodyOf({ body, text, contentType = 'text/plain' }: ChannelPatch) {
   if (body !== undefined || text === undefined) return body;
   return text === null ? null : { content_type: contentType, text };
-}
-
-/** Checks that every reference of the body has its attachment (04 §8.1). */
-function checkReferences({ body, attachments = [] }: Pick<PostState, 'body' | 'attachments'>) {
-  if (body !== undefined) checkBodyReferences(body, attachments);
 }
 
 function sign({ network, device }: AccountCore, object: JsonObject) {

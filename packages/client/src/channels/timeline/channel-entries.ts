@@ -26,7 +26,7 @@ export interface ChannelPostEntry extends EntryPosition {
   /** Account of the verified certificate. */
   readonly from: string;
   /**
-   * Body, attachments and other members of the post; `postReferences` resolves its targets.
+   * Body, attachments and other members of the post; `postReferences` of `@posthouse/protocol/markdown` resolves its targets.
    */
   readonly content: PostState;
   /** The last edit that took effect, by the owner or a moderator. */

@@ -1,12 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import {
-  hashReferenceUri,
-  type PostState,
-  postReferences,
-  postState,
-  reducePost,
-} from '../../src/index.ts';
-import { attachment, edit, post } from './fixture.ts';
+import { hashReferenceUri, type PostState, postState, reducePost } from '../../src/index.ts';
+import { postReferences } from '../../src/markdown/index.ts';
+import { attachment, edit, post } from '../channels/fixture.ts';
 
 const [x, y] = [attachment(1), attachment(2)];
 const body = {

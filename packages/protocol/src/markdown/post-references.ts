@@ -1,10 +1,10 @@
+import type { PostState } from '../channels/projection.ts';
 import {
   type HashResolution,
   hashReferenceResolver,
   isHashReference,
 } from '../messages/hash-reference.ts';
-import { bodyTargets } from '../messages/markdown.ts';
-import type { PostState } from './projection.ts';
+import { bodyTargets } from './targets.ts';
 
 /**
  * Resolves the attachment references of a post's body, in order of appearance. Only the attachments
@@ -12,6 +12,7 @@ import type { PostState } from './projection.ts';
  * or on the network (06 §2, §6.2).
  *
  * @example
+ * import { postReferences } from '@posthouse/protocol/markdown';
  * postReferences(postState(post)); // [{ status: 'resolved', index: 0 }]
  */
 export function postReferences({ body, attachments = [] }: PostState): HashResolution[] {

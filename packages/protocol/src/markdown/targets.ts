@@ -1,8 +1,9 @@
 /** Link and image targets of bodies (04 §8, §8.1). */
-import MarkdownIt, { type Token } from 'markdown-it';
+import type { Token } from 'markdown-it';
 import { badRequest } from '../errors.ts';
-import { bodyFormat, type MessageBody } from './body.ts';
-import { hashReferenceResolver, isHashReference } from './hash-reference.ts';
+import { bodyFormat, type MessageBody } from '../messages/body.ts';
+import { hashReferenceResolver, isHashReference } from '../messages/hash-reference.ts';
+import { parseMarkdown } from './parser.ts';
 
 /** One use of a target, as CommonMark understands the source. */
 export interface MarkdownTarget {
@@ -11,11 +12,6 @@ export interface MarkdownTarget {
   readonly uri: string;
 }
 
-const commonmark = new MarkdownIt('commonmark');
-// Targets are wanted as written: `parseHashReference` and `targetKind` judge them.
-commonmark.normalizeLink = (uri) => uri;
-commonmark.validateLink = () => true;
-
 /**
  * Returns the link and image targets of a body, in order of appearance. Reference-style ones are
  * resolved; code, escaped syntax, raw HTML and every format but CommonMark have none. Text below
@@ -23,12 +19,13 @@ commonmark.validateLink = () => true;
  * untrusted.
  *
  * @example
+ * import { bodyTargets } from '@posthouse/protocol/markdown';
  * bodyTargets({ content_type: 'text/markdown', text: '[a](ni:///sha-256;…)' });
  * // [{ kind: 'link', uri: 'ni:///sha-256;…' }]
  */
 export function bodyTargets(body: MessageBody): MarkdownTarget[] {
   if (bodyFormat(body.content_type) !== 'commonmark') return [];
-  return commonmark.parse(body.text, {}).flatMap((block) => (block.children ?? []).flatMap(target));
+  return parseMarkdown(body.text).flatMap((block) => (block.children ?? []).flatMap(target));
 }
 
 /** Returns the children of an image are its description; links in there lead nowhere. */
@@ -45,6 +42,7 @@ function target(token: Token): MarkdownTarget[] {
  * @param attachments the effective attachments of the same message or post
  * @throws ProtocolError `bad_request`
  * @example
+ * import { checkBodyReferences } from '@posthouse/protocol/markdown';
  * checkBodyReferences(body, attachments);
  */
 export function checkBodyReferences(body: MessageBody, attachments: readonly unknown[]): void {
@@ -55,17 +53,4 @@ export function checkBodyReferences(body: MessageBody, attachments: readonly unk
     const { status } = resolve(uri);
     if (status !== 'resolved') throw badRequest('body.text', `attachment reference: ${status}`);
   }
-}
-
-/**
- * Classifies a target: a web address, one of the message's own attachments, or blocked. Scripts and
- * every other scheme are blocked, and `ni:` is never passed to the system.
- *
- * @example
- * targetKind('https://example.com/'); // 'web'
- * targetKind('javascript:alert(1)'); // 'blocked'
- */
-export function targetKind(uri: string): 'web' | 'attachment' | 'blocked' {
-  if (isHashReference(uri)) return 'attachment';
-  return /^(?:https?:\/\/|mailto:)[^\s\u0000-\u001f]+$/i.test(uri) ? 'web' : 'blocked';
 }

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import {
-  bodyTargets,
-  checkBodyReferences,
   encodeBase64url,
   hashReferenceUri,
   isHashReference,
   resolveHashReference,
   targetKind,
 } from '../../src/index.ts';
+import { bodyTargets, checkBodyReferences } from '../../src/markdown/index.ts';
 import { parseHashReference } from '../../src/messages/hash-reference.ts';
 import { codeOf, fill } from '../contacts/accounts.ts';
 
