@@ -139,10 +139,13 @@ describe.each(names)('@posthouse/%s as published', (name) => {
     expect(run(`import-${name}.js`)).toEqual({ status: 0, stdout: '', stderr: '' });
   });
 
-  test('every command prints its help', () => {
-    for (const command of Object.keys(manifestOf(name).bin ?? {})) {
-      const { status, stdout } = run(pathOf(name, command), '--help');
-      expect([status, stdout]).toEqual([0, expect.stringContaining('Usage:')]);
+  test('every command prints its help, and the version of its package', () => {
+    const { bin = {}, version } = manifestOf(name);
+    for (const command of Object.keys(bin)) {
+      const help = run(pathOf(name, command), '--help');
+      expect([help.status, help.stdout]).toEqual([0, expect.stringContaining('Usage:')]);
+      const printed = { status: 0, stdout: `${version}\n`, stderr: '' };
+      expect(run(pathOf(name, command), '--version')).toEqual(printed);
     }
   });
 

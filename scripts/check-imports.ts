@@ -50,7 +50,10 @@ export function findUpwardImports(file: string, text: string): string[] {
   if (floor === undefined) return [`${own} stands on no floor: add it to scripts/check-imports.ts`];
   if (file === 'context.ts') return [];
   return [...text.matchAll(importPattern)].flatMap(([, path = '']) => {
-    const target = roomOf(normalize(join(dirname(file), path)));
+    const imported = normalize(join(dirname(file), path));
+    // The package's version: data, not code.
+    if (imported === '../package.json') return [];
+    const target = roomOf(imported);
     const below = floorOf(target);
     const goesDown = target === own || (below !== undefined && below < floor);
     return goesDown ? [] : [`${file} imports ${target}, which is not on a lower floor`];

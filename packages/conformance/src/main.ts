@@ -2,6 +2,7 @@
 /** `posthouse-conformance`: runs the checks against any relay, by URL. */
 import { readFile } from 'node:fs/promises';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import manifest from '../package.json' with { type: 'json' };
 import { checks } from './checks/index.ts';
 import { TestContext } from './fixtures/test-context.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
@@ -29,6 +30,7 @@ interface Options {
 
 const command = new Command('posthouse-conformance')
   .description('Checks a relay of the protocol from outside, over HTTPS and WSS.')
+  .version(manifest.version, '--version', 'print the version')
   .option('--relay <url>', 'HTTPS base address of the relay')
   .option('--registry <file>', 'static registry file that names the relay')
   .option('--ca <file>', 'certificate authority of the relay, in PEM')

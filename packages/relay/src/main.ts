@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
+import manifest from '../package.json' with { type: 'json' };
 
 /** A verb: its name, what it is for, and the file that completes it. */
 type Verb = readonly [
@@ -55,6 +56,7 @@ const verbs: readonly Verb[] = [
 
 const program = new Command('posthouse')
   .description('A relay of a network in which people own their accounts.')
+  .version(manifest.version, '--version', 'print the version')
   // Flags after a command's name belong to that command.
   .enablePositionalOptions();
 const given = process.argv.slice(2);

@@ -1,5 +1,6 @@
 /** The command `courier`, as a function: arguments in, exit status out. */
 import { type Command, CommanderError } from 'commander';
+import manifest from '../../package.json' with { type: 'json' };
 import type { CliEnvironment } from './client-session.ts';
 import { newCommand } from './command-signature.ts';
 import { exitCodes } from './exit.ts';
@@ -107,7 +108,7 @@ ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, mean
  */
 async function courier(args: readonly string[], environment: CliEnvironment): Promise<Command> {
   const root = newCommand('courier', 'Messages between accounts that belong to their owners.');
-  root.addHelpText('after', help);
+  root.version(manifest.version, '--version', 'print the version').addHelpText('after', help);
   for (const [signature, description, load] of verbs) {
     const command = newCommand(signature, description);
     if (args.includes(command.name())) (await load())(command, environment);
