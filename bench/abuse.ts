@@ -14,21 +14,19 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { grantedMessage, loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
 import type { AttackTarget } from './abuse/attack.ts';
 import { type AttackedRelay, NotHere, oneProcess } from './abuse/relays.ts';
 import { attacks } from './abuse/rows.ts';
+import { count, number, readOptions, words } from './options.ts';
 
-const { values } = parseArgs({
-  options: {
-    rows: { type: 'string', default: Object.keys(attacks).join(',') },
-    calls: { type: 'string', default: '1000' },
-    seconds: { type: 'string', default: '15' },
-    runs: { type: 'string', default: '3' },
-  },
+const values = readOptions('npm run bench:abuse', {
+  rows: words(Object.keys(attacks)),
+  calls: count(1_000),
+  seconds: number(15),
+  runs: count(3),
 });
-const calls = Number(values.calls);
+const { calls } = values;
 const settleSeconds = 15;
 
 interface Latency {
@@ -185,13 +183,13 @@ async function measureRow(name: string): Promise<void> {
   const known = { https: base, ca: target.ca ?? '', token, page, kit, folder };
   await measure(victim, 0);
   const results: Result[] = [];
-  for (let run = 0; run < Number(values.runs); run += 1) {
+  for (let run = 0; run < values.runs; run += 1) {
     const quiet = await withShare(pids, () => measure(victim, 0));
     const before = sum(pids, memory);
     using peak = new Peak(pids);
     const under = await during(name, known, async () => {
       await using _fault = await befall?.();
-      return await withShare(pids, () => measure(victim, Number(values.seconds)));
+      return await withShare(pids, () => measure(victim, values.seconds));
     });
     await setTimeout(settleSeconds * 1_000);
     const after = sum(pids, memory);
@@ -241,7 +239,7 @@ function percent(share: number): string {
 }
 
 pin(process.pid, 0);
-for (const name of values.rows.split(',')) {
+for (const name of values.rows) {
   console.log(`\n${attacks[name]?.title ?? name}`);
   try {
     await measureRow(name);

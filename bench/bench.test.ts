@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { loadTarget, type PlainSocket, TestContext } from '@posthouse/conformance';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type MeasuredServer, startFloor, startRelay } from './measured-process.ts';
+import { count, counts, flag, number, parseOptions, text, word, words } from './options.ts';
 import { type Frame, Population } from './population.ts';
 import { selfTimes } from './profile.ts';
 import type { Result } from './report.ts';
@@ -59,6 +60,8 @@ function stored({ database: path }: MeasuredServer): Record<string, unknown[]> {
   };
 }
 
+const command = new URL('bench.ts', import.meta.url).pathname;
+
 describe('npm run bench', () => {
   test.each([false, true])(
     '04 §12: the floor answers, notifies and stores as the relay does, sender boxes: %s',
@@ -85,10 +88,23 @@ describe('npm run bench', () => {
     },
   );
 
+  test('ends with its usage, without a stack, for a wrong option', () => {
+    const run = [command, '--pairs', 'x'];
+    const { status, stdout, stderr } = spawnSync(process.execPath, run, { encoding: 'utf8' });
+    expect({ status, stdout, lines: stderr.split('\n') }).toEqual({
+      status: 2,
+      stdout: '',
+      lines: [
+        '--pairs x: expected N',
+        expect.stringMatching(/^usage: npm run bench -- \[--only /),
+        '',
+      ],
+    });
+  });
+
   test('a run of a few messages makes every column of its tables', () => {
     const file = join(folder, 'result.json');
     const options = ['--only', 'send,latency', '--connections', '2', '--pairs', '1'];
-    const command = new URL('bench.ts', import.meta.url).pathname;
     const run = ['--seconds', '0.01', '--json', file];
     const output = execFileSync(process.execPath, [command, ...options, ...run], {
       encoding: 'utf8',
@@ -112,6 +128,55 @@ describe('npm run bench', () => {
       }
     }
     expect(output).toContain(textOf(sent));
+  });
+});
+
+describe('options', () => {
+  const options = {
+    pairs: count(2),
+    seconds: number(1),
+    sizes: counts([1, 20]),
+    skip: word(['nothing', 'build']),
+    only: words(['send', 'memory']),
+    json: text('FILE'),
+    large: flag,
+  };
+
+  test('each has its value, or what is usual', () => {
+    expect(parseOptions(options, [])).toEqual({
+      pairs: 2,
+      seconds: 1,
+      sizes: [1, 20],
+      skip: 'nothing',
+      only: ['send', 'memory'],
+      json: undefined,
+      large: false,
+    });
+    const given = '--pairs 1 --seconds 0.5 --sizes 3 --skip build --only memory --json a --large';
+    expect(parseOptions(options, given.split(' '))).toEqual({
+      pairs: 1,
+      seconds: 0.5,
+      sizes: [3],
+      skip: 'build',
+      only: ['memory'],
+      json: 'a',
+      large: true,
+    });
+  });
+
+  test.each([
+    [['--pairs', '0'], '--pairs 0: expected N'],
+    [['--pairs', '1.5'], '--pairs 1.5: expected N'],
+    [['--seconds', ''], '--seconds : expected N'],
+    [['--seconds=-1'], '--seconds -1: expected N'],
+    [['--sizes', '1,x'], '--sizes 1,x: expected N,N'],
+    [['--skip', 'start'], '--skip start: expected nothing|build'],
+    [['--only', 'send,parse'], '--only send,parse: expected send,memory'],
+    [['--json', ''], '--json : expected FILE'],
+    [['--paris', '1'], "Unknown option '--paris'"],
+    [['1'], 'Unexpected argument'],
+  ])('%j are refused', (args, why) => {
+    expect(() => parseOptions(options, args)).toThrow(why);
   });
 });
 

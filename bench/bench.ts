@@ -6,7 +6,6 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { build, installBuilt } from './built.ts';
 import { LoadGenerator } from './load-generator.ts';
 import { commitOf, describeMachine, machineLine, rawCosts } from './machine.ts';
@@ -17,6 +16,7 @@ import {
   startFloor,
   startRelay,
 } from './measured-process.ts';
+import { count, counts, flag, number, readOptions, text, word, words } from './options.ts';
 import { profileTables } from './profile.ts';
 import { writeChart, writeJson, writePage } from './report.ts';
 import { callers, callTable } from './sections/calls.ts';
@@ -28,30 +28,22 @@ import { statementTable, storageSettings, storageTable } from './sections/storag
 import { storedTables } from './sections/stored.ts';
 import { type Section, sections, type Table, textOf } from './table.ts';
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', default: sections.join(',') },
-    pairs: { type: 'string', default: '2' },
-    seconds: { type: 'string', default: '1' },
-    connections: { type: 'string', default: '1,20,100,500' },
-    'sender-boxes': { type: 'boolean', default: false },
-    against: { type: 'string' },
-    large: { type: 'boolean', default: false },
-    skip: { type: 'string' },
-    profile: { type: 'boolean', default: false },
-    json: { type: 'string' },
-    svg: { type: 'string' },
-    write: { type: 'boolean', default: false },
-  },
+const values = readOptions('npm run bench', {
+  only: words(sections),
+  pairs: count(2),
+  seconds: number(1),
+  connections: counts([1, 20, 100, 500]),
+  'sender-boxes': flag,
+  against: text('DIR'),
+  large: flag,
+  skip: word(['nothing', 'build']),
+  profile: flag,
+  json: text('FILE'),
+  svg: text('FILE'),
+  write: flag,
 });
-for (const name of values.only.split(',')) {
-  if ((sections as readonly string[]).includes(name)) continue;
-  throw new Error(`--only: ${name} is none of ${sections.join(', ')}`);
-}
-const pairs = Number(values.pairs);
-const seconds = Number(values.seconds);
-const connectionCounts = values.connections.split(',').map(Number);
-const asked = (section: Section) => !values.profile && values.only.split(',').includes(section);
+const { pairs, seconds, connections: connectionCounts } = values;
+const asked = (section: Section) => !values.profile && values.only.some((each) => each === section);
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const tables: Table[] = [];

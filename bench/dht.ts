@@ -8,7 +8,6 @@
  *
  * Simulated messages take 5 to 80 ms, a few of them fifty times as long.
  */
-import { parseArgs } from 'node:util';
 import { utf8 } from '@posthouse/protocol';
 import { kadTypes } from '@posthouse/protocol/federation';
 import { nodePrimitives as primitives } from '@posthouse/protocol/node';
@@ -18,18 +17,17 @@ import type { Found } from '../packages/relay/test/federation/dht-simulation/dht
 import { DhtWorld, shuffled } from '../packages/relay/test/federation/dht-simulation/dht-world.ts';
 import { measureRepublication } from './dht-republication.ts';
 import { TcpRelay } from './dht-tcp.ts';
+import { count, counts, number, readOptions } from './options.ts';
 
-const { values } = parseArgs({
-  options: {
-    sizes: { type: 'string', default: '50,200,1000' },
-    lookups: { type: 'string', default: '60' },
-    tcp: { type: 'string', default: '100' },
-    accounts: { type: 'string', default: '200' },
-    republish: { type: 'string', default: '10000' },
-    seconds: { type: 'string', default: '60' },
-  },
+const values = readOptions('npm run bench:dht', {
+  sizes: counts([50, 200, 1_000]),
+  lookups: count(60),
+  tcp: number(100),
+  accounts: number(200),
+  republish: number(10_000),
+  seconds: number(60),
 });
-const lookups = Number(values.lookups);
+const { lookups } = values;
 
 /** A state of the network in which lookups are measured. */
 type State = 'well' | 'fifth gone' | 'fifth lying' | 'restarts';
@@ -41,13 +39,13 @@ const routes = 12;
 const restartedShare = 0.3;
 
 await measureSimulated();
-await measureTcp(Number(values.tcp));
+await measureTcp(values.tcp);
 computeRepublication();
-await measureRepublication(Number(values.republish), Number(values.seconds));
+await measureRepublication(values.republish, values.seconds);
 
 async function measureSimulated(): Promise<void> {
   const table: Record<string, object> = {};
-  for (const size of values.sizes.split(',').map(Number)) {
+  for (const size of values.sizes) {
     for (const state of states) table[`${size} relays, ${state}`] = await simulated(size, state);
   }
   console.log('lookups in simulated time: median (95th of 100)');
@@ -113,7 +111,7 @@ async function measureTcp(count: number): Promise<void> {
   await using stack = new AsyncDisposableStack();
   for (const relay of relays) stack.use(relay);
   const signal = new AbortController().signal;
-  const accounts = Number(values.accounts);
+  const { accounts } = values;
   const record = (index: number) => {
     const key = primitives.sha256(utf8(`account ${index}`));
     return { key, value: utf8(JSON.stringify({ index, filled: 'x'.repeat(500) })) };

@@ -14,7 +14,6 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
 import {
   encodeBase64url,
@@ -26,23 +25,19 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
 import { TestPostgres } from '../packages/relay/test/support/postgres.ts';
 import { type FollowersOrder, type FollowersReport, machineTime } from './followers.ts';
+import { count, counts, number, readOptions, word } from './options.ts';
 import { writeConfig } from './support.ts';
 
-const { values } = parseArgs({
-  options: {
-    followers: { type: 'string', default: '1000,5000' },
-    rounds: { type: 'string', default: '30' },
-    silent: { type: 'string', default: '0.1' },
-    engine: { type: 'string', default: 'sqlite' },
-  },
+const values = readOptions('npm run bench:fanout', {
+  followers: counts([1_000, 5_000]),
+  rounds: count(30),
+  silent: number(0.1),
+  engine: word(['sqlite', 'postgres']),
 });
-const sizes = values.followers
-  .split(',')
-  .map(Number)
-  .toSorted((a, b) => a - b);
-const rounds = Number(values.rounds);
+const sizes = values.followers.toSorted((a, b) => a - b);
+const { rounds } = values;
 /** Share of the followers that never read. */
-const silent = Number(values.silent);
+const { silent } = values;
 
 /** Followers of one process. */
 const perProcess = 1_250;

@@ -13,25 +13,21 @@ import { once } from 'node:events';
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import { createGroupSecret } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { TestGroup } from '../packages/relay/test/fixtures/group.ts';
 import { Person } from '../packages/relay/test/fixtures/person.ts';
 import { admitAll, applyAll, fillTimeline, makeMembers } from './large-groups.ts';
 import { type Cost, MeasuredRelay } from './measured-relay.ts';
+import { count, counts, readOptions, word } from './options.ts';
 
-const { values } = parseArgs({
-  options: {
-    members: { type: 'string', default: '10,1000,10000' },
-    events: { type: 'string', default: '1000,100000' },
-    engine: { type: 'string', default: 'sqlite' },
-    rounds: { type: 'string', default: '15' },
-  },
+const values = readOptions('npm run bench:groups', {
+  members: counts([10, 1_000, 10_000]),
+  events: counts([1_000, 100_000]),
+  engine: word(['sqlite', 'postgres']),
+  rounds: count(15),
 });
-const memberCounts = values.members.split(',').map(Number);
-const eventCounts = values.events.split(',').map(Number);
-const rounds = Number(values.rounds);
+const { members: memberCounts, events: eventCounts, rounds } = values;
 
 /** Accounts in one call of a batch method. */
 const batchSize = 500;
@@ -217,7 +213,7 @@ async function tableScans(relay: MeasuredRelay, statements: Iterable<string>): P
   return scans;
 }
 
-await using relay = await MeasuredRelay.open(values.engine as 'sqlite' | 'postgres');
+await using relay = await MeasuredRelay.open(values.engine);
 const folder = mkdtempSync(join(tmpdir(), 'posthouse-pages-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const ann = await Person.register(relay, 'ann');

@@ -7,7 +7,6 @@
  * A call is one stream: a request frame, an answer frame of the same size. js-libp2p uses its own
  * Noise, with the descriptor added to the payload; its identify is not used.
  */
-import { parseArgs } from 'node:util';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { PeerConnection, PeerHost } from '@posthouse/peer';
@@ -19,18 +18,16 @@ import {
   identityOf,
 } from '../packages/peer/test/support/hosts.ts';
 import { echoFrame, setDescriptor, startJsNode } from '../packages/peer/test/support/js-libp2p.ts';
+import { count, readOptions } from './options.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
 
-const { values } = parseArgs({
-  options: {
-    calls: { type: 'string', default: '2000' },
-    connections: { type: 'string', default: '100' },
-  },
+const values = readOptions('npm run bench:wire', {
+  calls: count(2_000),
+  connections: count(100),
 });
-const calls = Number(values.calls);
-const connections = Number(values.connections);
+const { calls, connections } = values;
 
 /** Microseconds of CPU of this process since a start. */
 function cpuSince(start: NodeJS.CpuUsage): number {

@@ -9,7 +9,6 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
 import {
   grantedMessage,
   loadTarget,
@@ -20,19 +19,17 @@ import {
 } from '@posthouse/conformance';
 import { RelayProcess } from '../packages/relay/test/cluster/relay-process.ts';
 import { BenchPeer } from './bench-peer.ts';
+import { count, number, readOptions } from './options.ts';
 import { writeConfig } from './support.ts';
 
-const { values } = parseArgs({
-  options: {
-    pairs: { type: 'string', default: '16' },
-    messages: { type: 'string', default: '40' },
-    rounds: { type: 'string', default: '2' },
-    peers: { type: 'string', default: '100' },
-    starts: { type: 'string', default: '3' },
-  },
+const values = readOptions('npm run bench:network', {
+  pairs: count(16),
+  messages: count(40),
+  rounds: count(2),
+  peers: number(100),
+  starts: number(3),
 });
-const pairs = Number(values.pairs);
-const messages = Number(values.messages);
+const { pairs, messages } = values;
 
 /** Limits of peers that a machine of its own would not meet. */
 const limits = {
@@ -134,7 +131,7 @@ async function measureDelivery(a: Started, b: Started): Promise<void> {
   await deliver(senders, here);
   await deliver(senders, there);
   const rates = { local: [] as number[], across: [] as number[] };
-  for (let round = 0; round < Number(values.rounds); round += 1) {
+  for (let round = 0; round < values.rounds; round += 1) {
     rates.local.push(await deliver(senders, here));
     rates.across.push(await deliver(senders, there));
   }
@@ -145,7 +142,7 @@ async function measureDelivery(a: Started, b: Started): Promise<void> {
 }
 
 async function measurePeers({ process, target }: Started): Promise<void> {
-  const count = Number(values.peers);
+  const count = values.peers;
   const { descriptor } = parts.use(await TestContext.open(target, 'wss'));
   const options = { network: target.network, descriptor, registry };
   const peers = Array.from({ length: count }, () => parts.use(new BenchPeer(options)));
@@ -167,7 +164,7 @@ async function measurePeers({ process, target }: Started): Promise<void> {
 async function measureStart(): Promise<void> {
   const measured = { on: [] as number[], off: [] as number[] };
   const times = { on: [] as number[], off: [] as number[] };
-  for (let index = 0; index < Number(values.starts); index += 1) {
+  for (let index = 0; index < values.starts; index += 1) {
     for (const kind of ['on', 'off'] as const) {
       const data = join(folder, `${kind}${index}`);
       mkdirSync(data);

@@ -6,20 +6,18 @@
  *
  * Each caller verifies one signature after another, as a connection with window 1 does.
  */
-import { parseArgs } from 'node:util';
 import type { SignatureCheck } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { CryptoWorker } from '../packages/relay/src/crypto/crypto-worker.ts';
 import { LibsodiumEngine } from '../packages/relay/src/crypto/libsodium.ts';
 import { SignatureVerifier } from '../packages/relay/src/crypto/verifier.ts';
 import { nextTurn } from '../packages/relay/src/event-loop.ts';
+import { count, counts, readOptions } from './options.ts';
 
-const { values } = parseArgs({
-  options: {
-    callers: { type: 'string', default: '1,20,100' },
-    checks: { type: 'string', default: '5000' },
-    pairs: { type: 'string', default: '3' },
-  },
+const values = readOptions('npm run bench:verify', {
+  callers: counts([1, 20, 100]),
+  checks: count(5_000),
+  pairs: count(3),
 });
 
 /** About the length of what the sender of a short message signs. */
@@ -36,7 +34,7 @@ const checks = Array.from({ length: 256 }, (): SignatureCheck => {
 const microseconds = ({ user, system }: NodeJS.CpuUsage) => user + system;
 
 async function measure(title: string, verifier: SignatureVerifier, callers: number): Promise<void> {
-  const count = Number(values.checks);
+  const count = values.checks;
   const began = performance.now();
   const main = process.threadCpuUsage();
   const all = process.cpuUsage();
@@ -67,8 +65,8 @@ const verifiers = {
   OpenSSL: new SignatureVerifier(),
   libsodium: new SignatureVerifier(undefined, libsodium),
 };
-for (const callers of values.callers.split(',').map(Number)) {
-  for (let pair = 0; pair < Number(values.pairs); pair += 1) {
+for (const callers of values.callers) {
+  for (let pair = 0; pair < values.pairs; pair += 1) {
     for (const [title, verifier] of Object.entries(verifiers)) {
       await measure(title, verifier, callers);
     }
