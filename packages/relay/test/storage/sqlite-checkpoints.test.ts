@@ -4,7 +4,8 @@ import { statSync } from 'node:fs';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { Worker } from 'node:worker_threads';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { silentObserver } from '../support/silent-observer.ts';
@@ -87,21 +88,43 @@ test('when nothing more is written, all of the log is copied', async () => {
   await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });
 });
 
-test('a reader that stays lets the log grow; when it ends, the log starts anew', async () => {
-  {
+describe('a reader that stays', () => {
+  /** Has the log grow under a reader; returns how often the thread was asked to copy meanwhile. */
+  async function writeUnderReader(rounds: number): Promise<number> {
+    const post = vi.spyOn(Worker.prototype, 'postMessage');
     using reader = new DatabaseSync(database);
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM things').get();
-    for (let round = 0; round < 6; round += 1) await write(10);
-    expect(logBytes()).toBeGreaterThan(40 * mebibyte);
+    for (let round = 0; round < rounds; round += 1) await write(10);
+    const copies = post.mock.calls.length;
+    post.mockRestore();
+    return copies;
   }
-  await vi.waitFor(
-    async () => {
-      await write(2);
-      expect(frames().log).toBeLessThan(4_096);
-    },
-    { timeout: 30_000 },
-  );
+
+  test('lets the log grow, and is no reason to copy more often than every 16 MiB', async () => {
+    const copies = await writeUnderReader(8);
+    expect(logBytes()).toBeGreaterThan(60 * mebibyte);
+    expect(copies).toBeGreaterThan(1);
+    // For each 16 MiB, what is there, and the rest that was written meanwhile.
+    expect(copies).toBeLessThanOrEqual((2 * logBytes()) / (16 * mebibyte));
+  });
+
+  test('when it has ended, the log starts anew and is bounded as before', async () => {
+    await writeUnderReader(6);
+    await vi.waitFor(
+      async () => {
+        await write(2);
+        expect(frames().log).toBeLessThan(4_096);
+      },
+      { timeout: 30_000 },
+    );
+    let most = 0;
+    for (let round = 0; round < 6; round += 1) {
+      await write(10);
+      most = Math.max(most, frames().log);
+    }
+    expect(most * 4_096).toBeLessThan(32 * mebibyte + batch);
+  });
 });
 
 test('while the thread opens and closes the database, locks on it exclude other processes', async () => {
@@ -121,9 +144,8 @@ test('while the thread opens and closes the database, locks on it exclude other 
 });
 
 test('if the thread dies, this is told, and SQLite copies the log in its commits', async () => {
-  const { Worker } = await import('node:worker_threads');
   const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (
-    this: InstanceType<typeof Worker>,
+    this: Worker,
   ) {
     void this.terminate();
   });
@@ -132,6 +154,28 @@ test('if the thread dies, this is told, and SQLite copies the log in its commits
   post.mockRestore();
   await write(24);
   expect(frames().log).toBeLessThan(4_096);
+});
+
+test.each<[string, (thread: Worker) => void]>([
+  ['is ending by itself', (thread) => void thread.terminate()],
+  ['fails', (thread) => void thread.emit('error', new Error('out of memory'))],
+])('closing waits for a thread that %s at that moment', async (_, fail) => {
+  await write(24);
+  await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });
+  const threads: Worker[] = [];
+  const post = vi.spyOn(Worker.prototype, 'postMessage').mockImplementation(function (
+    this: Worker,
+    message,
+  ) {
+    threads.push(this);
+    fail(this);
+    post.mockRestore();
+    this.postMessage(message);
+  });
+  await storage[Symbol.asyncDispose]();
+  // A thread that has ended has no number.
+  expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
+  expect(stopped).toEqual([]);
 });
 
 test('if the system permits no thread, this is told, and SQLite copies the log in its commits', async () => {

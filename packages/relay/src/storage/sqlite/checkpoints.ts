@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import type { SqliteConnection } from './connection.ts';
 
@@ -39,6 +38,8 @@ export class Checkpoints implements AsyncDisposable {
   readonly #died: (error: unknown) => void;
   readonly #holdReads: HoldReads;
   #thread: Worker | undefined;
+  /** Resolves when the thread, if there was one, has ended and has no connection any more. */
+  #exited: Promise<void> | undefined;
   /** Whether it copies nothing any more: it was closed, or its thread died. */
   #hasEnded = false;
   /** The copy that is under way. */
@@ -94,10 +95,9 @@ export class Checkpoints implements AsyncDisposable {
     clearTimeout(this.#idle);
     this.#hasEnded = true;
     await this.#copying;
-    if (this.#thread === undefined) return;
-    const exit = once(this.#thread, 'exit');
-    this.#thread.postMessage('close');
-    await exit;
+    this.#thread?.postMessage('close');
+    // Also if it ends with an error now, or ended before.
+    await this.#exited;
   }
 
   /** Copies what is in the log now, while the writer goes on. */
@@ -148,7 +148,12 @@ export class Checkpoints implements AsyncDisposable {
       });
       thread.on('message', (frames: LogFrames | undefined) => this.#copied?.(frames));
       thread.once('error', (error) => this.#stopped(error));
-      thread.once('exit', (code) => this.#stopped(new Error(`the thread ended with ${code}`)));
+      this.#exited = new Promise((resolve) => {
+        thread.once('exit', (code) => {
+          this.#stopped(new Error(`the thread ended with ${code}`));
+          resolve();
+        });
+      });
       return thread;
     } catch (error) {
       this.#stopped(error);

@@ -1,6 +1,5 @@
-import { closeSync, fdatasyncSync, openSync } from 'node:fs';
 import { SqliteConnection } from './connection.ts';
-import { failureKind } from './failures.ts';
+import { settleLog } from './settle-log.ts';
 
 /**
  * Milliseconds for which the thread waits for the lock of a process that is closing the database: only
@@ -45,27 +44,5 @@ export function openWriter(path: string, flushes: keyof typeof synchronous): Sql
   } catch (error) {
     connection.close();
     throw error;
-  }
-}
-
-/**
- * Makes durable what a process that was killed has left in the log: it may have ended before the
- * flush, or because the flush failed. In that case the system may take for written what is not, so
- * the log is also copied into the database, whose flush is of bytes written now.
- */
-function settleLog(connection: SqliteConnection, path: string): void {
-  const { log } = connection.get('PRAGMA wal_checkpoint(NOOP)', []) as { readonly log: number };
-  if (log <= 0) return;
-  const file = openSync(`${path}-wal`, 'r+');
-  try {
-    fdatasyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  try {
-    connection.get('PRAGMA wal_checkpoint(PASSIVE)', []);
-  } catch (error) {
-    // The log holds everything; on a full disk the relay still serves reads.
-    if (failureKind(error) === 'refused') throw error;
   }
 }
