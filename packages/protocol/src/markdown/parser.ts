@@ -21,3 +21,15 @@ commonmark.validateLink = () => true;
 export function parseMarkdown(source: string): Token[] {
   return commonmark.parse(source, {});
 }
+
+/**
+ * Decodes escapes and character references of Markdown, as in the text after a code fence, which
+ * tokens have as it was written.
+ *
+ * @example
+ * import { decodeMarkdownText } from '@posthouse/protocol/markdown';
+ * decodeMarkdownText('c\\+\\+'); // 'c++'
+ */
+export function decodeMarkdownText(text: string): string {
+  return commonmark.utils.unescapeAll(text);
+}
