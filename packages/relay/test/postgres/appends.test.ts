@@ -110,6 +110,25 @@ async function held(aggregate: string, through = storage) {
   };
 }
 
+/** Appends of this kind wait in their batch, after they have written, until `release` is called. */
+function heldInBatch() {
+  const begun = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const kind: typeof things = {
+    ...things,
+    batch: {
+      bytes: () => 1,
+      async write(tx, inputs) {
+        const outputs = await write(tx, inputs);
+        begun.resolve();
+        await released.promise;
+        return outputs;
+      },
+    },
+  };
+  return { kind, begun: begun.promise, release: () => released.resolve() };
+}
+
 describe('0027: appends that wait are one transaction', () => {
   test('of one turn, up to 128; each gets its own output', async () => {
     const places = await Promise.all(several(128, 'a'));
@@ -136,24 +155,11 @@ describe('0027: appends that wait are one transaction', () => {
 
   test('those that arrive while a batch is under way are the next batch', async () => {
     batches.length = 0;
-    const inFirst = Promise.withResolvers<void>();
-    const slow: typeof things = {
-      ...things,
-      batch: {
-        bytes: () => 1,
-        async write(tx, inputs) {
-          const outputs = await write(tx, inputs);
-          inFirst.resolve();
-          await Promise.all(later);
-          return outputs;
-        },
-      },
-    };
-    const later: Promise<void>[] = [];
-    const first = storage.append(slow, { name: 'first', of: 'a' });
-    later.push(inFirst.promise);
-    await inFirst.promise;
+    const { kind, begun, release } = heldInBatch();
+    const first = storage.append(kind, { name: 'first', of: 'a' });
+    await begun;
     const rest = several(5);
+    release();
     expect(await first).toBe(1);
     expect(await Promise.all(rest)).toEqual([1, 1, 1, 1, 1]);
     expect(batches).toEqual([1, 5]);
@@ -265,45 +271,20 @@ describe('0027: the locks of a batch', () => {
 
   test('batches of two processes share the locks of an aggregate', async () => {
     await using other = await open(url);
-    const inBatch = Promise.withResolvers<void>();
-    const goOn = Promise.withResolvers<void>();
-    const slow: typeof things = {
-      ...things,
-      batch: {
-        bytes: () => 1,
-        async write(tx) {
-          await tx.all('SELECT 1 AS one');
-          inBatch.resolve();
-          await goOn.promise;
-          return [1];
-        },
-      },
-    };
-    const first = storage.append(slow, { name: 'slow', of: 'a' });
-    await inBatch.promise;
-    expect(await add('a', 'a', other)).toBe(1);
-    goOn.resolve();
-    await first;
+    const { kind, begun, release } = heldInBatch();
+    const first = storage.append(kind, { name: 'first', of: 'a' });
+    await begun;
+    const empty: typeof things = { ...things, batch: { bytes: () => 1, write: async () => [7] } };
+    expect(await other.append(empty, { name: 'second', of: 'a' })).toBe(7);
+    release();
+    expect(await first).toBe(1);
   });
 
   test('a write of the aggregate waits for the batch, in this process and in others', async () => {
     await using other = await open(url);
-    const inBatch = Promise.withResolvers<void>();
-    const goOn = Promise.withResolvers<void>();
-    const slow: typeof things = {
-      ...things,
-      batch: {
-        bytes: () => 1,
-        async write(tx, inputs) {
-          const outputs = await write(tx, inputs);
-          inBatch.resolve();
-          await goOn.promise;
-          return outputs;
-        },
-      },
-    };
-    const append = storage.append(slow, { name: 'a', of: 'a' });
-    await inBatch.promise;
+    const { kind, begun, release } = heldInBatch();
+    const append = storage.append(kind, { name: 'a', of: 'a' });
+    await begun;
     const read = (through: PostgresStorage) =>
       through.write('account:a', (tx) => tx.all('SELECT name FROM things'));
     const reads = Promise.all([read(storage), read(other)]);
@@ -312,7 +293,7 @@ describe('0027: the locks of a batch', () => {
       `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`,
       (rows) => rows.length === 2,
     );
-    goOn.resolve();
+    release();
     await append;
     expect(await reads).toEqual([[{ name: 'a' }], [{ name: 'a' }]]);
   });

@@ -1,4 +1,5 @@
 import { nextTurn } from '../../event-loop.ts';
+import { Queue } from '../../queue.ts';
 import type { AggregateKey, AppendKind, BatchWriter } from '../types.ts';
 import { ConnectionsBusy, failureKind } from './errors.ts';
 import { lockNumber, tryLocksSql } from './sql.ts';
@@ -10,7 +11,7 @@ const batchBytes = 262_144;
 const maxBlocked = 32;
 /** Limit of batches that an input is in; then it is declined. */
 const maxTries = 32;
-/** Milliseconds before the next batch if every input waits for a lock. */
+/** Milliseconds before the next batch if every input of the last one waits for a lock. */
 const lockPause = 5;
 
 /** One input, of whatever kind. */
@@ -46,9 +47,9 @@ type RunBatch = (
  */
 export class AppendQueue {
   readonly #run: RunBatch;
-  readonly #fresh: Waiting[] = [];
+  readonly #fresh = new Queue<Waiting>();
   /** Inputs that were in a batch while a write of their aggregates ran. */
-  readonly #blocked: Waiting[] = [];
+  readonly #blocked = new Queue<Waiting>();
   #arrived = Promise.withResolvers<void>();
   #isRunning = false;
 
@@ -82,12 +83,14 @@ export class AppendQueue {
 
   async #drain(): Promise<void> {
     this.#isRunning = true;
-    while (this.#fresh.length + this.#blocked.length > 0) {
+    while (this.#fresh.size + this.#blocked.size > 0) {
       // Every append of this turn of the event loop joins the batch.
       await nextTurn();
       const batch = this.#take();
-      if (batch.length > 0) await this.#settle(batch);
-      if (this.#fresh.length === 0 && this.#blocked.length > 0) await this.#pause();
+      const others = this.#blocked.size;
+      await this.#settle(batch);
+      const isStuck = batch.length > 0 && this.#blocked.size === others + batch.length;
+      if (isStuck && this.#fresh.size === 0) await this.#pause();
     }
     this.#isRunning = false;
   }
@@ -104,9 +107,9 @@ export class AppendQueue {
   #take(): Waiting[] {
     const batch: Waiting[] = [];
     let bytes = 0;
-    const takeFrom = (queue: Waiting[], limit: number) => {
+    const takeFrom = (queue: Queue<Waiting>, limit: number) => {
       while (batch.length < limit) {
-        const [next] = queue;
+        const next = queue.first;
         if (next === undefined || (batch.length > 0 && bytes + next.bytes > batchBytes)) return;
         queue.shift();
         // Earlier batches may have waited up to their own timeouts.
@@ -127,6 +130,7 @@ export class AppendQueue {
    * them, the others must not suffer: each half runs for itself.
    */
   async #settle(batch: readonly Waiting[]): Promise<void> {
+    if (batch.length === 0) return;
     const run = new BatchRun(batch);
     try {
       await this.#run([...new Set(batch.flatMap(({ keys }) => keys))], (tx) => run.write(tx));
@@ -141,9 +145,9 @@ export class AppendQueue {
       return;
     }
     for (const waiting of batch) {
-      if (!run.blocked.has(waiting)) waiting.resolve(run.outputs.get(waiting));
-      else if (waiting.tries >= maxTries) waiting.resolve(undefined);
-      else this.#blocked.push(waiting);
+      const isBlocked = run.blocked.has(waiting);
+      if (isBlocked && waiting.tries < maxTries) this.#blocked.push(waiting);
+      else waiting.resolve(run.outputs.get(waiting));
     }
   }
 }
@@ -166,8 +170,7 @@ class BatchRun {
   }
 
   async write(tx: BatchWriter): Promise<void> {
-    await this.#lock(tx);
-    const free = this.#batch.filter((waiting) => !this.blocked.has(waiting));
+    const free = await this.#lock(tx);
     // Always in the same order, so that the batches of two processes do not deadlock.
     const kinds = [...Map.groupBy(free, ({ kind }) => kind)].sort(([a], [b]) =>
       a.name < b.name ? -1 : 1,
@@ -185,15 +188,22 @@ class BatchRun {
     return error === this.#failure && failureKind(error) === 'refused';
   }
 
-  /** Statements that begin after this one see all that other writes of the aggregates committed. */
-  async #lock(tx: BatchWriter): Promise<void> {
+  /**
+   * Locks the aggregates as far as they are free: statements that begin after this one see all that
+   * other writes of them committed.
+   *
+   * @returns the inputs whose locks were free
+   */
+  async #lock(tx: BatchWriter): Promise<Waiting[]> {
     const locks = [...new Set(this.#batch.flatMap((waiting) => waiting.locks))];
     const rows = await tx.all<{ taken: number }>(tryLocksSql, locks);
     const taken = new Set(locks.filter((_, index) => rows[index]?.taken === 1));
-    for (const waiting of this.#batch) {
+    return this.#batch.filter((waiting) => {
       waiting.tries += 1;
-      if (!waiting.locks.every((lock) => taken.has(lock))) this.blocked.add(waiting);
-    }
+      const isFree = waiting.locks.every((lock) => taken.has(lock));
+      if (!isFree) this.blocked.add(waiting);
+      return isFree;
+    });
   }
 
   async #writeKind(
