@@ -65,14 +65,23 @@ export async function addHints(
   account: string,
   { now, deviceIds }: { readonly now: number; readonly deviceIds?: readonly string[] },
 ): Promise<void> {
-  const set = 'UPDATE status_watchers SET hint_at = ?, failures = 0, changes = changes + 1';
   if (deviceIds === undefined) {
-    await tx.run(`${set} WHERE account = ?`, now, account);
+    await tx.run(
+      `UPDATE status_watchers SET hint_at = ?, failures = 0, changes = changes + 1
+        WHERE account = ?`,
+      now,
+      account,
+    );
     return;
   }
   for (const chunk of chunks(deviceIds)) {
-    const those = `account = ? AND device_id IN (${placeholders(chunk)})`;
-    await tx.run(`${set} WHERE ${those}`, now, account, ...chunk);
+    await tx.run(
+      `UPDATE status_watchers SET hint_at = ?, failures = 0, changes = changes + 1
+        WHERE account = ? AND device_id IN (${placeholders(chunk)})`,
+      now,
+      account,
+      ...chunk,
+    );
   }
 }
 

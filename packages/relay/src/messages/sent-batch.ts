@@ -93,8 +93,8 @@ async function insertResults(
         FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::text[])
           AS m (sender, message_id, recipient, request, accepted_at, keep_until, received)
         WHERE NOT EXISTS (SELECT FROM changed c WHERE c.account IN (m.sender, m.recipient))
-          AND NOT EXISTS (SELECT FROM received_results r
-            WHERE r.sender = m.sender AND r.message_id = m.message_id)
+          AND (SELECT r.keep_until FROM received_results r
+            WHERE r.sender = m.sender AND r.message_id = m.message_id) IS NULL
         ORDER BY m.sender, m.message_id
       ON CONFLICT (sender, message_id) DO NOTHING
       RETURNING sender, message_id`,

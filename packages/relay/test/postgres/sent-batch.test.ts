@@ -1,77 +1,33 @@
-/**
- * Messages stored in batches on PostgreSQL (decision record 0027). What the single form stores on
- * SQLite, message by message, is what a batch must store.
- */
+/** Messages stored in batches on PostgreSQL (decision record 0027). */
 import fc from 'fast-check';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accounts } from '../../src/accounts/index.ts';
 import { digest } from '../../src/digest.ts';
 import type { AccountFacts } from '../../src/known-accounts.ts';
 import { sentMessages } from '../../src/messages/append-sent.ts';
 import { messages } from '../../src/messages/index.ts';
 import type { SentMessage } from '../../src/messages/sent-message.ts';
-import { migrate } from '../../src/storage/migrations.ts';
-import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
-import { openSqlite } from '../../src/storage/sqlite/storage.ts';
-import type { Row, Storage } from '../../src/storage/types.ts';
 import { seed } from '../support/chance.ts';
-import { temporaryFolder } from '../support/folder.ts';
-import { TestPostgres } from '../support/postgres.ts';
 import { ask, open } from '../support/postgres-engine.ts';
+import { EnginePair } from './engine-pair.ts';
 
 const names = ['ann', 'ben', 'cat', 'dan'] as const;
 type Name = (typeof names)[number];
 
-const tables = [
-  ...['message_certificates', 'message_envelopes', 'sent_results', 'timeline_boxes'],
-  ...['timeline_heads', 'timeline_records', 'received_results'],
-];
-
-let server: TestPostgres;
-let url: string;
-let storage: PostgresStorage;
-const single = new AsyncDisposableStack();
-let sqlite: Storage;
-
-const migrations = [...accounts.migrations, ...messages.migrations];
-
-beforeAll(async () => {
-  server = await TestPostgres.start({ durable: false });
-  url = await server.createDatabase();
-  await using first = await open(url);
-  const folder = single.use(temporaryFolder());
-  sqlite = single.use(openSqlite(folder.path));
-  for (const storage of [first, sqlite]) await migrate(storage, migrations, 0);
+const engines = new EnginePair(sentMessages, {
+  modules: [accounts, messages],
+  async fill(tx) {
+    for (const name of names) {
+      await tx.run(
+        `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, conflict,
+          route, held_until) VALUES (?, 3, 'c', 'here', 1000, 0, 'r', 900)`,
+        name,
+      );
+      await tx.run(`INSERT INTO device_states VALUES (?, 5, 's')`, name);
+    }
+    await tx.run(`INSERT INTO profiles VALUES ('ben', 7, 1, 'p', 'c')`);
+  },
 });
-afterAll(async () => {
-  await single[Symbol.asyncDispose]();
-  await server[Symbol.asyncDispose]();
-});
-
-beforeEach(async () => {
-  storage = await open(url);
-  await empty();
-  return () => storage[Symbol.asyncDispose]();
-});
-
-async function empty(): Promise<void> {
-  for (const engine of [storage, sqlite]) {
-    await engine.write('relay', async (tx) => {
-      for (const table of [...tables, 'account_routes', 'device_states', 'profiles']) {
-        await tx.run(`DELETE FROM ${table}`);
-      }
-      for (const name of names) {
-        await tx.run(
-          `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, conflict,
-            route, held_until) VALUES (?, 3, 'c', 'here', 1000, 0, 'r', 900)`,
-          name,
-        );
-        await tx.run(`INSERT INTO device_states VALUES (?, 5, 's')`, name);
-      }
-      await tx.run(`INSERT INTO profiles VALUES ('ben', 7, 1, 'p', 'c')`);
-    });
-  }
-}
 
 const factsOf = (account: Name): AccountFacts => ({
   account,
@@ -124,19 +80,6 @@ function message(sent: Sent, isCurrent: SentMessage['isCurrent'] = () => true): 
   };
 }
 
-const appendAll = (to: Storage, all: readonly SentMessage[]) =>
-  Promise.all(all.map((one) => to.append(sentMessages, one)));
-
-async function rows(of: Storage): Promise<Record<string, Row[]>> {
-  const found: Record<string, Row[]> = {};
-  for (const table of tables) {
-    const all = await of.read((tx) => tx.all(`SELECT * FROM ${table}`));
-    const sorted = all.map((row) => Object.entries(row).toSorted().flat().join(' ')).toSorted();
-    found[table] = sorted as unknown as Row[];
-  }
-  return found;
-}
-
 const name = fc.constantFrom(...names);
 const sent = fc.record({
   ...{ from: name, to: name },
@@ -154,12 +97,9 @@ describe('04 §12, §15, 0027: messages in batches', () => {
       fc.asyncProperty(
         fc.array(fc.array(sent, { maxLength: 40 }), { maxLength: 4 }),
         async (all) => {
-          await empty();
-          for (const batch of all) {
-            const made = batch.map((one) => message(one));
-            expect(await appendAll(storage, made)).toEqual(await appendAll(sqlite, made));
-          }
-          expect(await rows(storage)).toEqual(await rows(sqlite));
+          await engines.reset();
+          for (const batch of all) await engines.appendAlike(batch.map((one) => message(one)));
+          await engines.expectSameRows();
         },
       ),
       { seed, numRuns: 40, endOnFailure: true },
@@ -167,7 +107,7 @@ describe('04 §12, §15, 0027: messages in batches', () => {
   });
 
   test('of several processes: each is stored once, sequences have no gap', async () => {
-    await using other = await open(url);
+    await using other = await open(engines.url);
     const all = Array.from({ length: 600 }, (_, index) =>
       message({
         from: names[index % 4] as Name,
@@ -177,11 +117,13 @@ describe('04 §12, §15, 0027: messages in batches', () => {
       }),
     );
     const outputs = await Promise.all(
-      all.map((one, index) => (index % 2 === 0 ? storage : other).append(sentMessages, one)),
+      all.map((one, index) =>
+        (index % 2 === 0 ? engines.postgres : other).append(sentMessages, one),
+      ),
     );
     const accepted = outputs.filter((output) => output !== undefined);
     const [counts] = await ask(
-      url,
+      engines.url,
       `SELECT (SELECT count(*) FROM sent_results) AS results,
         (SELECT count(*) FROM message_envelopes) AS envelopes,
         (SELECT sum(head + 1) FROM timeline_heads) AS heads,
@@ -216,26 +158,26 @@ describe('0027: what another process has changed', () => {
     ['public discovery is off', 'UPDATE profiles SET public_discovery = 0'],
     ['the profile is gone', 'DELETE FROM profiles'],
   ])('%s: messages that rely on it are declined, others are not', async (_, sql) => {
-    await using other = await open(url);
+    await using other = await open(engines.url);
     await other.write('account:ben', (tx) => tx.run(`${sql} WHERE account = 'ben'`));
-    const outputs = await appendAll(storage, [
+    const outputs = await engines.append([
       message({ from: 'ann', to: 'cat', id: 1 }),
       message({ from: 'ann', to: 'ben', id: 2 }),
       message({ from: 'ben', to: 'ann', id: 3 }),
       message({ from: 'cat', to: 'ann', id: 4 }),
     ]);
     expect(outputs).toEqual([[0], undefined, undefined, [0]]);
-    expect((await rows(storage)).sent_results).toHaveLength(2);
+    expect((await engines.rows()).sent_results).toHaveLength(2);
   });
 
   test('a profile without public discovery is as none', async () => {
-    await ask(url, `INSERT INTO profiles VALUES ('cat', 7, 0, 'p', 'c')`);
-    expect(await appendAll(storage, [message({ from: 'ann', to: 'cat', id: 1 })])).toEqual([[0]]);
+    await ask(engines.url, `INSERT INTO profiles VALUES ('cat', 7, 0, 'p', 'c')`);
+    expect(await engines.append([message({ from: 'ann', to: 'cat', id: 1 })])).toEqual([[0]]);
   });
 
   test('a message that `message.deliver` stored is declined', async () => {
-    await ask(url, `INSERT INTO received_results VALUES ('ann', 'm1', 'r', 'c', 1, 2)`);
-    const outputs = await appendAll(storage, [
+    await ask(engines.url, `INSERT INTO received_results VALUES ('ann', 'm1', 'r', 'c', 1, 2)`);
+    const outputs = await engines.append([
       message({ from: 'ann', to: 'ben', id: 1 }),
       message({ from: 'ann', to: 'ben', id: 2 }),
     ]);
@@ -243,7 +185,7 @@ describe('0027: what another process has changed', () => {
   });
 
   test('facts that this process has forgotten are declined', async () => {
-    const outputs = await appendAll(storage, [
+    const outputs = await engines.append([
       message({ from: 'ann', to: 'ben', id: 1 }, ({ account }) => account !== 'ben'),
       message({ from: 'ann', to: 'cat', id: 2 }, ({ account }) => account !== 'ben'),
     ]);
@@ -252,8 +194,11 @@ describe('0027: what another process has changed', () => {
 });
 
 test('04 §17.1: a timeline without a sequence left declines its messages and no others', async () => {
-  await ask(url, `INSERT INTO timeline_heads VALUES ('ben', ${Number.MAX_SAFE_INTEGER - 1})`);
-  const outputs = await appendAll(storage, [
+  await ask(
+    engines.url,
+    `INSERT INTO timeline_heads VALUES ('ben', ${Number.MAX_SAFE_INTEGER - 1})`,
+  );
+  const outputs = await engines.append([
     message({ from: 'ann', to: 'ben', id: 1 }),
     message({ from: 'ann', to: 'cat', id: 2 }),
     message({ from: 'ann', to: 'ben', id: 3 }),
@@ -264,12 +209,20 @@ test('04 §17.1: a timeline without a sequence left declines its messages and no
 
 test('0027: a batch has seven statements and the commit mark, whatever its size', async () => {
   const sent: string[] = [];
-  await using counted = await open(url, { faults: { beforeStatement: (sql) => sent.push(sql) } });
+  await using counted = await open(engines.url, {
+    faults: { beforeStatement: (sql) => sent.push(sql) },
+  });
   sent.length = 0;
-  await appendAll(
-    counted,
-    Array.from({ length: 128 }, (_, id) => message({ from: 'ann', to: 'ben', id, own: 1 })),
+  const some = Array.from({ length: 128 }, (_, id) =>
+    message({ from: 'ann', to: 'ben', id, own: 1 }),
   );
+  await engines.append(some, counted);
   // Locks, results, heads, envelopes, certificates, records, boxes; the mark is not counted.
   expect(sent).toHaveLength(7);
+});
+
+test('0027: the statements of a batch use indexes, of 1 input and of 128', async () => {
+  await engines.expectPlansWithIndexes((id) =>
+    message({ from: 'ann', to: names[id % 4] as Name, id, own: 1 }),
+  );
 });
