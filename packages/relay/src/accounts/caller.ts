@@ -2,7 +2,7 @@ import { type DeviceCertificate, deviceSignatures, ProtocolError } from '@postho
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import type { DeviceSession, Session } from '../sessions/session.ts';
-import type { Reader, SyncWriter } from '../storage/types.ts';
+import type { BatchWriter, Reader, SyncWriter } from '../storage/types.ts';
 import { parseCertificate, requireCallingDevice, type Signer } from './devices.ts';
 
 /** The calling device with the certificate it has now. */
@@ -47,6 +47,35 @@ export function isStillCaller(tx: SyncWriter, caller: Caller, now: number): bool
     ...[account, deviceId, now],
   );
   return rows.length === 1 && rows[0]?.certificate_id === caller.signer.certificateId;
+}
+
+/** Tells in a batch of appends of which callers, by position, {@link isStillCaller} holds. */
+export async function findStillCallers(
+  tx: BatchWriter,
+  calls: readonly { readonly caller: Caller; readonly now: number }[],
+): Promise<ReadonlySet<number>> {
+  const rows = await tx.all<{ position: number; certificate_id: string }>(
+    `SELECT c.position, d.certificate_id
+      FROM unnest(?::text[], ?::text[], ?::bigint[]) WITH ORDINALITY
+        AS c (account, device_id, now, position)
+      CROSS JOIN LATERAL (
+        SELECT certificate_id FROM devices
+          WHERE account = c.account AND device_id = c.device_id AND not_before <= c.now
+            AND expires_at > c.now
+        UNION ALL SELECT certificate_id FROM remote_devices
+          WHERE account = c.account AND device_id = c.device_id AND status = 'active' AND stale = 0
+            AND expires_at > c.now
+      ) AS d`,
+    calls.map(({ caller }) => caller.account),
+    calls.map(({ caller }) => caller.deviceId),
+    calls.map(({ now }) => now),
+  );
+  const found = Map.groupBy(rows, ({ position }) => position - 1);
+  const isStill = ({ caller }: { readonly caller: Caller }, position: number) => {
+    const ids = found.get(position) ?? [];
+    return ids.length === 1 && ids[0]?.certificate_id === caller.signer.certificateId;
+  };
+  return new Set(calls.flatMap((call, position) => (isStill(call, position) ? [position] : [])));
 }
 
 /**

@@ -29,6 +29,7 @@ export {
 export { confirmRemoteDevice } from './ask-device.ts';
 export {
   type Caller,
+  findStillCallers,
   isStillCaller,
   requireCaller,
   requireOwnAccount,

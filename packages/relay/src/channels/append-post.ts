@@ -1,24 +1,12 @@
 /** An accepted post as one small write (06 §8.7). */
 import { mayWriteChannel } from '@posthouse/protocol';
-import { type Caller, isStillCaller } from '../accounts/index.ts';
+import { isStillCaller } from '../accounts/index.ts';
 import type { AppendKind } from '../storage/types.ts';
-import { findPublishing, moveHead, type PostKey } from './channel-store.ts';
+import { findPublishing, moveHead } from './channel-store.ts';
 import { eventStatement, keepCertificate } from './event-store.ts';
+import { postBatch } from './post-batch.ts';
 import { insertPost } from './post-store.ts';
-
-/** A post that was verified, to be accepted as long as its account may write. */
-export interface VerifiedPost {
-  readonly channelId: string;
-  readonly key: PostKey;
-  readonly caller: Caller;
-  /** Canonical JSON. */
-  readonly text: string;
-  /** Digest of the text. */
-  readonly digest: string;
-  /** When it is accepted, and until when it is stored; Unix seconds. */
-  readonly now: number;
-  readonly keepUntil: number;
-}
+import type { VerifiedPost } from './verified-post.ts';
 
 /** Declines a repeat, and a post that has to be refused. Its output is the sequence. */
 export const channelPosts: AppendKind<VerifiedPost, number> = {
@@ -44,5 +32,5 @@ export const channelPosts: AppendKind<VerifiedPost, number> = {
     tx.run(...moveHead(channelId, { head: sequence, neededUntil }));
     return sequence;
   },
-  batch: undefined,
+  batch: postBatch,
 };

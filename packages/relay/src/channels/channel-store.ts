@@ -1,7 +1,7 @@
 /** All SQL of a channel's own row: owner, moderators, status, revision and head. */
 import { ProtocolError } from '@posthouse/protocol';
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Statement, SyncWriter, Writer } from '../storage/types.ts';
+import type { BatchWriter, Reader, Row, Statement, SyncWriter, Writer } from '../storage/types.ts';
 
 /** A channel as stored. */
 export interface StoredChannel {
@@ -43,6 +43,20 @@ function channelOf(channelId: string, row: ChannelRow): StoredChannel {
   const { creator, moderators, status, revision, head, needed_until: neededUntil } = row;
   const parsed = JSON.parse(moderators) as string[];
   return { channelId, creator, moderators: parsed, status, revision, head, neededUntil };
+}
+
+/** Locks the channels that are open until the end of a batch's transaction, in order; by ID. */
+export async function lockChannels(
+  tx: BatchWriter,
+  channelIds: readonly string[],
+): Promise<ReadonlyMap<string, StoredChannel>> {
+  const rows = await tx.all<ChannelRow & { channel_id: string }>(
+    `SELECT c.channel_id, ${columns} FROM channels c
+      WHERE c.channel_id = ANY (?::text[]) AND c.status = 'active'
+      ORDER BY c.channel_id FOR UPDATE`,
+    channelIds,
+  );
+  return new Map(rows.map((row) => [row.channel_id, channelOf(row.channel_id, row)]));
 }
 
 /** @throws ProtocolError `not_found` */

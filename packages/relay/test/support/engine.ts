@@ -170,7 +170,7 @@ export async function rowsOf(storage: Storage, table: string): Promise<Row[]> {
 
 /** What of a statement's plan reads a whole table or sorts. */
 export async function scansAndSorts(storage: Storage, sql: string): Promise<string[]> {
-  const blanks = [...sql.matchAll(/\?/g)].map(() => 0);
+  const blanks = [...sql.matchAll(/\?(::\w+\[\])?/g)].map(([, list]) => (list ? '{}' : 0));
   return await storage.read(async (tx) => {
     if (engine === 'sqlite') {
       const plan = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...blanks);

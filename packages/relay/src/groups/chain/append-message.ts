@@ -1,35 +1,12 @@
 /** An accepted group message as one small write (05 §13.28). */
-import { type Caller, isStillCaller } from '../../accounts/index.ts';
+import { isStillCaller } from '../../accounts/index.ts';
 import type { AppendKind, Row, Statement, SyncWriter } from '../../storage/types.ts';
-import {
-  insertMessage,
-  insertSent,
-  keepCertificate,
-  type SentKey,
-  wholeHour,
-} from './event-store.ts';
-import { type StoredGroup, setSequence } from './group-store.ts';
+import { insertMessage, insertSent, keepCertificate, wholeHour } from './event-store.ts';
+import { setSequence } from './group-store.ts';
 import { keepEpoch } from './key-store.ts';
+import { messageBatch } from './message-batch.ts';
+import { type AppendedGroup, messageKey, type NewGroupMessage } from './new-message.ts';
 import { hasStaleAccess } from './stale-access.ts';
-
-/** A message that was verified, to be accepted as long as its sender may send. */
-export interface NewGroupMessage {
-  readonly groupId: string;
-  readonly key: SentKey;
-  readonly caller: Caller;
-  /** The epoch that the message names. */
-  readonly epoch: number;
-  /** Canonical JSON of the envelope. */
-  readonly text: string;
-  /** Digest of the text. */
-  readonly digest: string;
-  /** When it is accepted, and until when it is stored; Unix seconds. */
-  readonly now: number;
-  readonly keepUntil: number;
-}
-
-/** The group after the message. */
-type AppendedGroup = Pick<StoredGroup, 'group_id' | 'sequence' | 'access_ended'>;
 
 /** Declines a repeat, and a message that has to be refused. */
 export const groupMessages: AppendKind<NewGroupMessage, AppendedGroup> = {
@@ -49,13 +26,8 @@ export const groupMessages: AppendKind<NewGroupMessage, AppendedGroup> = {
     write(tx, message, { ...group, sequence });
     return { group_id: groupId, sequence, access_ended: group.access_ended };
   },
-  batch: undefined,
+  batch: messageBatch,
 };
-
-/** A message ID of an account has one result, whatever group the message is for. */
-export function messageKey({ account, messageId }: SentKey): string {
-  return `group-message:${account}:${messageId}`;
-}
 
 /** A group that its member may send to, with what is stored already for messages like this one. */
 interface OpenGroup extends Row {

@@ -9,7 +9,7 @@ import {
 } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Notice } from '../../dispatch/notice.ts';
-import type { Reader, Row, SyncWriter, Writer } from '../../storage/types.ts';
+import type { BatchWriter, Reader, Row, SyncWriter, Writer } from '../../storage/types.ts';
 import { closeInterval, openDevices, readIntervals, readOpenDevices } from './access-store.ts';
 import { beginEpoch } from './apply-event.ts';
 import { insertEvent } from './event-store.ts';
@@ -39,6 +39,23 @@ export function hasStaleAccess(tx: SyncWriter, groupId: string): boolean {
   return (
     openOf(marked, tx.all<DeviceKey & Row>(...openDevices(groupId, accountsOf(marked)))).length > 0
   );
+}
+
+/** Tells in a batch of appends for which groups {@link readStaleAccess} would find any. */
+export async function findStaleGroups(
+  tx: BatchWriter,
+  groupIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await tx.all<{ group_id: string }>(
+    `SELECT i.group_id FROM (
+        SELECT account, device_id FROM inactive_devices ORDER BY account, device_id LIMIT ?
+      ) AS d
+      JOIN group_intervals i ON i.account = d.account AND i.device_id = d.device_id
+      WHERE i.message_to IS NULL AND i.group_id = ANY (?::text[])`,
+    batchSize,
+    groupIds,
+  );
+  return new Set(rows.map(({ group_id }) => group_id));
 }
 
 function accountsOf(devices: readonly DeviceKey[]): string[] {

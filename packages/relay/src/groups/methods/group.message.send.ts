@@ -13,7 +13,7 @@ import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { RelayLimits } from '../../limits.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
 import { admitToWrite } from '../chain/admission.ts';
-import { groupMessages, messageKey } from '../chain/append-message.ts';
+import { groupMessages } from '../chain/append-message.ts';
 import {
   insertMessage,
   insertSent,
@@ -25,6 +25,7 @@ import { setSequence } from '../chain/group-store.ts';
 import { type GroupCall, writeInGroup } from '../chain/group-transactions.ts';
 import { keepEpoch } from '../chain/key-store.ts';
 import type { LoadedGroup } from '../chain/load-group.ts';
+import { messageKey } from '../chain/new-message.ts';
 import { timelineNotice } from '../chain/notices.ts';
 import { requireMember } from '../chain/require-member.ts';
 
