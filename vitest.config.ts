@@ -87,16 +87,39 @@ const long = {
   ],
 };
 
+/** What both run: `npm test` makes some of the runs, `npm run test:long` the others (`test/support/chance.ts`). */
+const shared = {
+  once: [],
+  sqlite: [
+    'packages/conformance/test/kit.test.ts',
+    'packages/relay/test/{channels,groups}/{model,races}.test.ts',
+    'packages/relay/test/channels/retention-model.test.ts',
+  ],
+  away: [],
+  postgres: [
+    'packages/relay/test/{channels,groups}/races.test.ts',
+    'packages/relay/test/nats/{channel,group}-races.test.ts',
+  ],
+};
+
 interface Files {
   readonly include: string[];
   readonly exclude: string[];
 }
 
 /** Returns the files of a project in a mode; without a mode, which is vitest's `test`, all of them. */
-function filesOf(project: keyof typeof long, { include, exclude }: Files, mode: string): Files {
-  if (mode === 'long') return { include: long[project], exclude };
-  if (mode === 'fast') return { include, exclude: [...exclude, ...slow] };
-  return { include, exclude: mode === 'usual' ? [...exclude, ...long[project]] : exclude };
+function filesOf(project: keyof typeof long, { include, exclude }: Files, mode: string) {
+  const env = (share: string) => ({ TEST_SHARE: share });
+  switch (mode) {
+    case 'long':
+      return { include: [...long[project], ...shared[project]], exclude, env: env('rest') };
+    case 'usual':
+      return { include, exclude: [...exclude, ...long[project]], env: env('part') };
+    case 'fast':
+      return { include, exclude: [...exclude, ...slow], env: env('part') };
+    default:
+      return { include, exclude, env: env('all') };
+  }
 }
 
 const once = {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { seed } from '../support/chance.ts';
+import { seed, share } from '../support/chance.ts';
 import { engine } from '../support/engine.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
 import { cases } from './model/cases.ts';
@@ -9,7 +9,8 @@ import { limits, Scene } from './model/scene.ts';
 
 /** `TEST_RUNS` sets another number, and prints the outcomes of the steps. */
 const runs = process.env.TEST_RUNS;
-const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : 40));
+const usual = share === 'part' ? 12 : 40;
+const numRuns = Number(runs ?? (engine === 'postgres' ? 15 : usual));
 
 const tally = new Map<string, { accepted: number; refused: number }>();
 

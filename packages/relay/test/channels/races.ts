@@ -21,9 +21,11 @@ import {
   type RelayProcesses,
   type Rows,
 } from '../fixtures/races.ts';
+import { share } from '../support/chance.ts';
 import { network } from '../support/in-process-relay.ts';
 
-const rounds = 6;
+/** How often a race is run: `npm run test:long` has more. */
+const rounds = share === 'part' ? 3 : 6;
 
 export function describeRaces(open: () => Promise<RelayProcesses>): void {
   let place: RelayProcesses;

@@ -6,10 +6,11 @@ import { TestGroup } from '../fixtures/group.ts';
 import { readChain } from '../fixtures/group-reader.ts';
 import type { Person } from '../fixtures/person.ts';
 import { Races, type RacingCall, type RelayProcesses, type Rows } from '../fixtures/races.ts';
+import { share } from '../support/chance.ts';
 import { network } from '../support/in-process-relay.ts';
 
-/** How often a race is run. */
-export const rounds = 6;
+/** How often a race is run: `npm run test:long` has more. */
+export const rounds = share === 'part' ? 3 : 6;
 
 const tables = [
   'groups',

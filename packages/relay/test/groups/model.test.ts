@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { seed } from '../support/chance.ts';
+import { seed, share } from '../support/chance.ts';
 import { engine } from '../support/engine.ts';
 import { InProcessRelay } from '../support/in-process-relay.ts';
 import { cases } from './model/cases.ts';
@@ -10,7 +10,8 @@ import { limits } from './model/stage.ts';
 
 /** More of them, and what became of their steps, with `TEST_RUNS`. */
 const runs = process.env.TEST_RUNS;
-const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : 80));
+const usual = share === 'part' ? 20 : 80;
+const numRuns = Number(runs ?? (engine === 'postgres' ? 25 : usual));
 
 const tally = new Map<string, { accepted: number; refused: number }>();
 

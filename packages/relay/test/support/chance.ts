@@ -3,6 +3,12 @@
 /** The same for every run unless `TEST_SEED` says otherwise: see `vitest.config.ts`. */
 export const seed = Number(process.env.TEST_SEED);
 
+/**
+ * Which of its runs a test makes that can make more: `npm test` a `part`, `npm run test:long` the
+ * `rest`; a file that is run by itself makes `all`.
+ */
+export const share = (process.env.TEST_SHARE ?? 'all') as 'part' | 'rest' | 'all';
+
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
 export function chanceOf(start: number): () => number {
   let state = start;
