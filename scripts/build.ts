@@ -158,7 +158,10 @@ async function bundle({ folder, manifest }: Package): Promise<void> {
   const { bin: commands, optionalDependencies = {} } = manifest;
   if (commands === undefined) return;
   const external = Object.keys(optionalDependencies);
-  await bundleCommands({ folder, commands, workers: findWorkers(folder), external });
+  await bundleCommands({
+    ...{ folder, out: join(folder, 'dist'), external },
+    ...{ commands, workers: findWorkers(folder) },
+  });
   for (const name of Object.keys(commands)) {
     chmodSync(join(folder, 'dist', bundleFolder, `${name}.js`), 0o755);
   }

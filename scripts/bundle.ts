@@ -34,8 +34,10 @@ const banner =
   "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url);";
 
 export interface BundleOptions {
-  /** Folder of the package; its bundle goes to `dist/bin`. */
+  /** Folder of the package. */
   readonly folder: string;
+  /** Folder that gets the folder of the bundle, and the licences. */
+  readonly out: string;
   /** Source of each command, by its name. */
   readonly commands: Readonly<Record<string, string>>;
   /** Sources that the package starts as threads. */
@@ -51,20 +53,21 @@ export interface BundleOptions {
  */
 export async function bundleCommands({
   folder,
+  out,
   commands,
   workers,
   external,
 }: BundleOptions): Promise<void> {
-  const out = join(folder, 'dist', bundleFolder);
   const threads = workers.map((path) => [basename(path, '.ts'), path] as const);
   const entries = [...Object.entries(commands), ...threads];
   if (new Set(entries.map(([name]) => name)).size < entries.length) {
     throw new Error(`two commands or threads have one name: ${entries.join(' ')}`);
   }
-  mkdirSync(out);
+  const outdir = join(out, bundleFolder);
+  mkdirSync(outdir);
   const { metafile } = await build({
     entryPoints: Object.fromEntries(entries.map(([name, path]) => [name, join(folder, path)])),
-    outdir: out,
+    outdir,
     chunkNames: 'part-[hash]',
     bundle: true,
     splitting: true,
@@ -85,10 +88,7 @@ export async function bundleCommands({
     absWorkingDir: folder,
     logLevel: 'warning',
   });
-  writeFileSync(
-    join(folder, 'dist', 'THIRD-PARTY-LICENSES'),
-    noticesOf(libraries(folder, metafile)),
-  );
+  writeFileSync(join(out, 'THIRD-PARTY-LICENSES'), noticesOf(libraries(folder, metafile)));
 }
 
 /** The folders of the packages in `node_modules` that a bundle contains. */

@@ -4,6 +4,7 @@ import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { DatabaseAddress } from '../../src/storage/move/move.ts';
 import { parseAddress } from '../../src/storage/move/move.ts';
+import { posthouseCommand } from '../support/bundled-command.ts';
 import {
   change,
   Databases,
@@ -22,8 +23,6 @@ beforeAll(async () => {
 });
 afterAll(() => databases[Symbol.asyncDispose]());
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
-
 interface Ended {
   readonly code: number | null;
   readonly output: string;
@@ -35,7 +34,7 @@ async function posthouse(
   args: readonly string[],
   kill: (errors: string) => boolean = () => false,
 ): Promise<Ended> {
-  const child = spawn(process.execPath, [main, 'move', ...args]);
+  const child = spawn(process.execPath, [posthouseCommand, 'move', ...args]);
   let [output, errors, killed] = ['', '', false];
   child.stdout.on('data', (data) => {
     output += data;

@@ -1,5 +1,6 @@
 /** The command `posthouse` as a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { posthouseCommand } from './bundled-command.ts';
 
 /** A command with its output so far. */
 export interface Command {
@@ -26,8 +27,6 @@ export function bareEnvironment(): NodeJS.ProcessEnv {
   return { PATH, ...(NODE_COMPILE_CACHE !== undefined && { NODE_COMPILE_CACHE }) };
 }
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
-
 /** Starts the command, or another program of Node. */
 export function posthouse(
   args: readonly string[],
@@ -36,7 +35,7 @@ export function posthouse(
     standardError = 'pipe',
     input = '',
     keepInputOpen = false,
-    program = main,
+    program = posthouseCommand,
   }: {
     readonly standardError?: 'pipe' | number;
     readonly input?: string;
