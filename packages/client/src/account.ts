@@ -1,6 +1,7 @@
 import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';
+import { Attachments } from './api/attachments.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
 import { Devices } from './api/devices.ts';
@@ -64,6 +65,7 @@ export class Account {
   readonly messages: Messages;
   readonly groups: Groups;
   readonly channels: Channels;
+  readonly attachments: Attachments;
   readonly #core: AccountCore;
 
   constructor(core: AccountCore) {
@@ -78,6 +80,7 @@ export class Account {
     this.messages = new Messages(core);
     this.groups = new Groups(core);
     this.channels = new Channels(core);
+    this.attachments = new Attachments(core);
   }
 
   /**

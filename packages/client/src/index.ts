@@ -9,6 +9,7 @@ export type { DeviceInfo } from './accounts/devices.ts';
 export type { MoveProgress } from './accounts/move-home.ts';
 export type { MoveStep } from './accounts/move-rows.ts';
 export type { MovePreview, RelayPreview } from './accounts/preview-move.ts';
+export type { Attachments, DownloadRequest, SealRequest } from './api/attachments.ts';
 export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
 export type { Devices } from './api/devices.ts';
@@ -18,6 +19,9 @@ export type { Home, MoveHomeOptions, UnfinishedMove } from './api/home.ts';
 export type { Draft, MessageKey, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
+export { type DownloadOptions, downloadContent } from './attachments/download.ts';
+export { type PreviewKind, previewKind } from './attachments/preview-kind.ts';
+export { type SealOptions, sealAttachment, type Uploader } from './attachments/seal-attachment.ts';
 export type { ChannelSpan, FollowState } from './channels/channel-rows.ts';
 export type { ChannelFacts, NewChannelFacts } from './channels/descriptors/change-channel.ts';
 export type { ChannelAddress, FollowFrom } from './channels/follow-channel.ts';
@@ -67,7 +71,6 @@ export type {
   GroupRejectedRow,
 } from './groups/timeline/group-entries.ts';
 export type { SentToGroup } from './groups/timeline/send-group-message.ts';
-export { type DownloadOptions, downloadContent } from './messages/download.ts';
 export type { Message } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export {

@@ -12,7 +12,7 @@ import {
   type RelayClock,
   type Session,
 } from './session.ts';
-import type { Transport } from './transport.ts';
+import type { HttpRequest, HttpResponse, Transport } from './transport.ts';
 import { type Notification, WebSocketWire } from './websocket-wire.ts';
 import type { Wire } from './wire.ts';
 
@@ -28,6 +28,11 @@ export interface AuthenticatedConnectionOptions {
   /** Timeout of one exchange, in milliseconds. */
   readonly timeout: number;
   readonly listener: (notification: Notification) => void;
+}
+
+/** A request to a relay outside of the protocol's methods; it is made over HTTPS. */
+export interface SessionRequest extends Omit<HttpRequest, 'url' | 'signal'> {
+  readonly path: string;
 }
 
 /** Milliseconds to wait after a failed renewal. */
@@ -101,6 +106,22 @@ export class AuthenticatedConnection {
     return await withDeadline(signal, this.#options.timeout, (bounded) =>
       this.wire.exchange(method, params, { token, signal: bounded }),
     );
+  }
+
+  /** Makes a request that is none of the protocol's methods, with the session. */
+  async request(
+    { path, headers, ...request }: SessionRequest,
+    signal: AbortSignal,
+  ): Promise<HttpResponse> {
+    await this.#renewWhenDue(signal);
+    const { network, transport } = this.#options;
+    const token = this.#session?.token;
+    return await transport.request({
+      ...request,
+      url: `${this.wire.address.replace(/\/$/, '')}${path}`,
+      headers: { ...headers, ...(token !== undefined && { [network.sessionHeader]: token }) },
+      signal,
+    });
   }
 
   close(): void {

@@ -119,7 +119,7 @@ export class NodeTransport implements Transport, Disposable {
   }
 }
 
-function lengthOf(body: string | undefined): Record<string, number> {
+function lengthOf(body: HttpRequest['body']): Record<string, number> {
   return body === undefined ? {} : { 'content-length': Buffer.byteLength(body) };
 }
 

@@ -8,7 +8,7 @@ import {
 import type { Random } from '@posthouse/protocol/crypto';
 import type { Clock } from '../environment.ts';
 import { ClientError, isRefusal, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import { AuthenticatedConnection } from './authenticated-connection.ts';
+import { AuthenticatedConnection, type SessionRequest } from './authenticated-connection.ts';
 import {
   defaultRetry,
   isTemporary,
@@ -21,7 +21,7 @@ import { checkResult } from './check-response.ts';
 import { untilAborted } from './deadline.ts';
 import type { Discovery, VerifiedRelay } from './discovery.ts';
 import { type Identity, RelayClock } from './session.ts';
-import type { Transport } from './transport.ts';
+import type { HttpResponse, Transport } from './transport.ts';
 import type { Notification } from './websocket-wire.ts';
 
 export interface ConnectionParts {
@@ -109,6 +109,21 @@ export class RelayConnection implements AsyncDisposable {
         await this.#parts.clock.sleep(wait, signal);
       }
     }
+  }
+
+  /**
+   * Makes a request that is none of the protocol's methods, with the session, at the address of an
+   * HTTPS connection. A session that ended is opened again, once.
+   *
+   * @param request.path after the relay's base address, with a slash first
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour from opening the connection
+   */
+  async request(request: SessionRequest, signal: AbortSignal): Promise<HttpResponse> {
+    const connection = await this.authenticated(signal);
+    const response = await connection.request(request, signal);
+    if (response.status !== 401) return response;
+    this.#drop(connection);
+    return await (await this.authenticated(signal)).request(request, signal);
   }
 
   /** Returns the current connection, or opens one. @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */

@@ -9,10 +9,15 @@ export interface HttpRequest {
   readonly verb: HttpVerb;
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
   /** A longer response body is refused while it is received. */
   readonly maxBytes: number;
+  /**
+   * What happens to a redirect: `refuse` by default. With `report`, its status and `location` are the
+   * answer; a browser, which shows neither to a page, follows it, if it can only lead to HTTPS.
+   */
+  readonly redirects?: 'refuse' | 'report';
 }
 
 /** The answer to an {@link HttpRequest}. */

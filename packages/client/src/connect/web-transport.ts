@@ -1,5 +1,5 @@
 import { limits } from '@posthouse/protocol';
-import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import { ClientError, isClientError, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
 
 /**
@@ -20,28 +20,72 @@ export const webTransport: Transport = {
 
 async function fetchOnce(request: HttpRequest): Promise<HttpResponse> {
   try {
-    const response = await fetch(request.url, {
-      method: request.verb,
-      headers: { ...request.headers },
-      ...(request.body === undefined ? {} : { body: request.body }),
-      signal: request.signal,
-      redirect: 'error',
-      credentials: 'omit',
-      cache: 'no-store',
-    });
-    return {
-      status: response.status,
-      contentType: response.headers.get('content-type') ?? undefined,
-      body: await readBody(response, request.maxBytes),
-    };
+    const response = await fetchWith(request, request.redirects === 'report' ? 'manual' : 'error');
+    if (response.type === 'opaqueredirect') return await answerOf(await followed(request), request);
+    return await answerOf(response, request);
   } catch (cause) {
     request.signal.throwIfAborted();
-    if (cause instanceof RelayMisbehaviour) throw cause;
-    throw new RelayUnreachable(`no answer from ${new URL(request.url).origin}`, {
-      outcomeUnknown: true,
-      cause,
-    });
+    if (isClientError(cause)) throw cause;
+    throw new RelayUnreachable(
+      `no answer from ${new URL(request.url).origin}${pageHint(request)}`,
+      {
+        outcomeUnknown: true,
+        cause,
+      },
+    );
   }
+}
+
+function fetchWith(
+  request: HttpRequest,
+  redirect: 'error' | 'follow' | 'manual',
+): Promise<Response> {
+  return fetch(request.url, {
+    method: request.verb,
+    headers: { ...request.headers },
+    ...(request.body === undefined ? {} : { body: request.body }),
+    signal: request.signal,
+    redirect,
+    credentials: 'omit',
+    cache: 'no-store',
+    referrerPolicy: 'no-referrer',
+  });
+}
+
+/**
+ * Follows redirects of which the browser hides the target. A page of an HTTPS origin makes no request
+ * without HTTPS, also after a redirect; for any other page this cannot be known before (04 §9.1).
+ */
+async function followed(request: HttpRequest): Promise<Response> {
+  if (!pageOrigin().startsWith('https:')) {
+    throw new ClientError(
+      'verification_failed',
+      'a redirect, of which this page cannot tell that it leads to HTTPS: serve the app over HTTPS',
+    );
+  }
+  return await fetchWith(request, 'follow');
+}
+
+async function answerOf(response: Response, { maxBytes }: HttpRequest): Promise<HttpResponse> {
+  return {
+    status: response.status,
+    contentType: response.headers.get('content-type') ?? undefined,
+    location: response.headers.get('location') ?? undefined,
+    body: await readBody(response, maxBytes),
+  };
+}
+
+/** The origin of the page or worker; empty where there is none. */
+function pageOrigin(): string {
+  const { origin } = globalThis as { readonly origin?: unknown };
+  return typeof origin === 'string' ? origin : '';
+}
+
+/** A browser does not say whether a host is down or keeps pages out. */
+function pageHint({ url }: HttpRequest): string {
+  const origin = pageOrigin();
+  if (origin === '' || origin === new URL(url).origin) return '';
+  return `: it is not reachable, or it does not let pages of ${origin} read it (CORS)`;
 }
 
 async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {

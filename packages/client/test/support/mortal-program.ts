@@ -66,7 +66,7 @@ export class MortalProgram {
   async #request(transport: Transport, request: HttpRequest): Promise<HttpResponse> {
     this.#pass();
     const isRoute = new URL(request.url).pathname.endsWith('/account/route/publish');
-    if (isRoute) this.sentRoutes.push(request.body ?? '');
+    if (isRoute) this.sentRoutes.push(String(request.body ?? ''));
     const response = await transport.request(request);
     this.#pass();
     return response;

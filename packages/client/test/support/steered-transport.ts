@@ -34,7 +34,7 @@ export class SteeredTransport implements Transport {
   async request(request: HttpRequest): Promise<HttpResponse> {
     const { pathname } = new URL(request.url);
     const method = pathname.replace(/^.*\/svc\/v1\//, '').replaceAll('/', '.');
-    this.made.push({ method, url: request.url, body: request.body ?? '' });
+    this.made.push({ method, url: request.url, body: String(request.body ?? '') });
     const send = () => this.#transport.request(request);
     return (await this.rules.get(method)?.(send)) ?? (await send());
   }

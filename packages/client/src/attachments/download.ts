@@ -21,7 +21,8 @@ export interface DownloadOptions {
   readonly maxBytes?: number;
 }
 
-const defaultMaxBytes = 67_108_864;
+/** Bytes of content that is sealed or downloaded at most, unless a call says otherwise. */
+export const defaultMaxBytes = 67_108_864;
 const maxRedirects = 5;
 /** Bytes of the authentication tag at the end of encrypted content. */
 const tagBytes = 16;
@@ -93,18 +94,23 @@ async function fetchHttps(
       verb: 'GET',
       url,
       headers: {},
+      redirects: 'report',
       signal,
       maxBytes: size + tagBytes,
     });
     if (status === 200) return body;
     if (status < 300 || status > 399 || location === undefined) {
       throw new RelayUnreachable(
-        `the content host answered with status ${status}: try again later`,
+        status === 404 || status === 410
+          ? 'the content is no longer at its host: ask the sender to send it again'
+          : `the content host answered with status ${status}: try again later`,
         { outcomeUnknown: false },
       );
     }
-    url = new URL(location, url).href;
-    if (!url.startsWith('https:')) {
+    // Resolved to an absolute address first, so that no other scheme is ever requested.
+    const target = URL.canParse(location, url) ? new URL(location, url) : undefined;
+    url = target?.href ?? '';
+    if (target?.protocol !== 'https:') {
       throw new ClientError(
         'verification_failed',
         'redirected to an address that is not HTTPS: ask the sender for another reference',

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { type ContentReference, sealContent, utf8 } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { downloadContent } from '../src/index.ts';
-import { NodeTransport } from '../src/node.ts';
-import { network, RelayWithClients } from './support/relay-with-clients.ts';
+import { downloadContent } from '../../src/index.ts';
+import { NodeTransport } from '../../src/node.ts';
+import { network, RelayWithClients } from '../support/relay-with-clients.ts';
 
 const plaintext = utf8('the picture');
 const served = new Map<string, (response: ServerResponse) => void>();
@@ -68,6 +68,21 @@ test('a redirect to anything else is not', async () => {
   const location = reference.uri.replace('https:', 'http:');
   served.set('/down', (response) => response.writeHead(302, { location }).end());
   await expect(download(reference)).rejects.toMatchObject({ code: 'verification_failed' });
+});
+
+test.each(['data:text/plain,x', 'javascript:x', 'file:///etc/passwd', '//['])(
+  '04 §9.1: a redirect to %s is not followed',
+  async (location) => {
+    const reference = offer('/other');
+    served.set('/other', (response) => response.writeHead(302, { location }).end());
+    await expect(download(reference)).rejects.toMatchObject({ code: 'verification_failed' });
+  },
+);
+
+test('the error for content that was deleted says so', async () => {
+  const reference = offer('/gone');
+  served.set('/gone', (response) => response.writeHead(404).end());
+  await expect(download(reference)).rejects.toThrow(/no longer at its host/);
 });
 
 test('redirects end somewhere', async () => {

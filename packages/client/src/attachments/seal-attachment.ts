@@ -1,0 +1,108 @@
+/** Encrypts attachments and has them stored where recipients can download them (04 §9, §10). */
+import {
+  type ContentReference,
+  checkContentReference,
+  type Network,
+  ProtocolError,
+  parseMediaType,
+  sealContent,
+} from '@posthouse/protocol';
+import type { Random } from '@posthouse/protocol/crypto';
+import { webRandom } from '../environment.ts';
+import { ClientError, isClientError, RelayUnreachable } from '../errors.ts';
+import { defaultMaxBytes } from './download.ts';
+
+/**
+ * Stores bytes at a host of the app's choice. The bytes are encrypted; the host learns their length
+ * and, later, the address and time of each download.
+ *
+ * @example
+ * import type { Uploader } from '@posthouse/client';
+ * const uploader: Uploader = {
+ *   async put(bytes, { signal }) {
+ *     const uri = `https://files.example.com/${crypto.randomUUID()}`;
+ *     const { ok } = await fetch(uri, { method: 'PUT', body: bytes, signal });
+ *     if (!ok) throw new Error('not stored');
+ *     return uri;
+ *   },
+ * };
+ */
+export interface Uploader {
+  /** Stores bytes and returns the HTTPS address at which anybody can download them, unchanged. */
+  put(bytes: Uint8Array<ArrayBuffer>, options: { readonly signal: AbortSignal }): Promise<string>;
+}
+
+/** Options of {@link sealAttachment}. */
+export interface SealOptions {
+  /** Media type of the plaintext; recipients preview by it. */
+  readonly contentType: string;
+  readonly uploader: Uploader;
+  readonly signal: AbortSignal;
+  /** Larger plaintext is refused before it is encrypted; 64 MiB by default. */
+  readonly maxBytes?: number;
+  /** A cryptographically secure source; Web Crypto by default. */
+  readonly random?: Random;
+}
+
+/**
+ * Encrypts content with a key of its own, uploads it, and returns the reference to send. All who can
+ * read the message that carries the reference can read the content (04 §9.1).
+ *
+ * @throws ClientError `invalid_input` for a malformed media type, content over the limit, or an
+ *   uploader that returns no HTTPS address; `relay_unreachable` if the upload failed; what else the
+ *   uploader throws as a ClientError
+ * @example
+ * import { sealAttachment, type Uploader } from '@posthouse/client';
+ * declare const uploader: Uploader;
+ * const signal = AbortSignal.timeout(60_000);
+ * const picture = new Uint8Array([1, 2, 3]);
+ * const reference = await sealAttachment(network, picture, {
+ *   contentType: 'image/png',
+ *   ...{ uploader, signal },
+ * });
+ * await account.messages.send(account.id, { text: 'a picture', attachments: [reference] });
+ */
+export async function sealAttachment(
+  network: Network,
+  plaintext: Uint8Array,
+  { contentType, uploader, signal, maxBytes = defaultMaxBytes, random = webRandom }: SealOptions,
+): Promise<ContentReference> {
+  if (parseMediaType(contentType) === undefined) {
+    throw new ClientError('invalid_input', `${contentType}: use a media type such as image/png`);
+  }
+  if (plaintext.length > maxBytes) {
+    throw new ClientError(
+      'invalid_input',
+      `content over ${maxBytes} bytes: send a smaller file, or raise \`maxBytes\``,
+    );
+  }
+  signal.throwIfAborted();
+  const { body, reference } = sealContent(network, { plaintext, contentType, random });
+  const uri = await upload(uploader, new Uint8Array(body), signal);
+  const sealed = { uri, ...reference };
+  try {
+    checkContentReference(sealed);
+  } catch (cause) {
+    if (!(cause instanceof ProtocolError)) throw cause;
+    throw new ClientError(
+      'invalid_input',
+      'the uploader returned no HTTPS address: correct the uploader',
+      { cause },
+    );
+  }
+  return sealed;
+}
+
+async function upload(
+  uploader: Uploader,
+  bytes: Uint8Array<ArrayBuffer>,
+  signal: AbortSignal,
+): Promise<string> {
+  try {
+    return await uploader.put(bytes, { signal });
+  } catch (cause) {
+    signal.throwIfAborted();
+    if (isClientError(cause)) throw cause;
+    throw new RelayUnreachable('the upload failed: try again', { outcomeUnknown: true, cause });
+  }
+}
