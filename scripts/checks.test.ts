@@ -162,3 +162,14 @@ test('a bound that is a constant of the code has one row with its value and file
     'not in the code: callsPerTurn 65 dispatch/call-turns.ts',
   ]);
 });
+
+test('each number of the write path of SQLite has a row', () => {
+  const page = readFileSync(join(import.meta.dirname, '../docs/limits.md'), 'utf8');
+  const without = page.replaceAll(/^.*`storage\/sqlite\/.*\n/gm, '');
+  expect(checkFixed(without)).toEqual(
+    expect.arrayContaining([
+      'no row: batchMilliseconds is 20 in storage/sqlite/writer.ts',
+      'no row: heldAt is 8,192 in storage/sqlite/checkpoints.ts',
+    ]),
+  );
+});

@@ -10,7 +10,7 @@ export interface LogFrames {
 /** Frames of 4 KiB after which the log is copied: 16 MiB. */
 const copiedAt = 4_096;
 /** Frames above which the writer waits for a copy that is under way: 32 MiB. */
-const limit = 8_192;
+const heldAt = 8_192;
 /** Frames that are copied when the relay has nothing else to do, and after how many milliseconds. */
 const copiedIdle = 1_000;
 const idleMilliseconds = 500;
@@ -71,11 +71,11 @@ export class Checkpoints implements AsyncDisposable {
 
   /** Resolves when a batch may begin. */
   async beforeBatch(): Promise<void> {
-    if (this.#copying !== undefined && this.#latest.log >= limit) await this.#copying;
+    if (this.#copying !== undefined && this.#latest.log >= heldAt) await this.#copying;
     if (!this.#hasRest || this.#copying !== undefined) return;
     this.#hasRest = false;
     const copy = () => this.#copy();
-    await (this.#latest.log < limit ? copy() : this.#holdReads(copy));
+    await (this.#latest.log < heldAt ? copy() : this.#holdReads(copy));
     // If a reader keeps the log from starting anew, there is no use in another copy soon.
     this.#nextAt = nextAfter(this.#latest.log);
   }
@@ -108,7 +108,7 @@ export class Checkpoints implements AsyncDisposable {
     const isComplete = copied !== undefined && copied.checkpointed >= copied.log;
     if (!isComplete) this.#nextAt = nextAfter(log);
     const hasRest = log > (copied?.checkpointed ?? 0);
-    this.#hasRest = hasRest && (isComplete ? log >= copiedAt : log >= limit);
+    this.#hasRest = hasRest && (isComplete ? log >= copiedAt : log >= heldAt);
     // If the writer does not come.
     if (hasRest && !this.#hasEnded) this.#copyWhenIdle();
   }
@@ -173,5 +173,5 @@ export class Checkpoints implements AsyncDisposable {
 
 /** Returns at how many frames the next copy begins, after one that did not let the log start anew. */
 function nextAfter(log: number): number {
-  return log < limit ? Math.min(log + copiedAt, limit) : log + copiedAt;
+  return log < heldAt ? Math.min(log + copiedAt, heldAt) : log + copiedAt;
 }
