@@ -1,5 +1,6 @@
 /** Relays that are broken on purpose: each must be found. */
 import { messages } from '../../src/messages/index.ts';
+import { WalFlush } from '../../src/storage/sqlite/wal-flush.ts';
 import type { Storage, Writer } from '../../src/storage/types.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import type { RelayDefect } from './relay/relay-defect.ts';
@@ -25,7 +26,19 @@ export const defects: readonly Defect[] = [
     name: 'no-flush',
     what: 'commits are not flushed',
     relays: 1,
-    rewrite: (sql) => sql.replace('PRAGMA synchronous=FULL', 'PRAGMA synchronous=OFF'),
+    skipsFlushes: true,
+  },
+  {
+    name: 'early-flush',
+    what: 'a write is answered after its commit, before its flush',
+    relays: 1,
+    install: answerUnflushed,
+  },
+  {
+    name: 'lost-frames',
+    what: 'what a failed flush has lost of the log is not written again at the next start',
+    relays: 1,
+    ignoresRewrites: true,
   },
   {
     name: 'hidden-fault',
@@ -154,6 +167,17 @@ function answerEarly(storage: Storage): Storage {
       append.call(storage, { ...kind, apply } as never, input).catch(reject);
     });
   return storage;
+}
+
+function answerUnflushed(): Disposable {
+  const { prototype } = WalFlush;
+  const { reached } = prototype;
+  prototype.reached = () => undefined;
+  return {
+    [Symbol.dispose]: () => {
+      prototype.reached = reached;
+    },
+  };
 }
 
 function shortenPages(): Disposable {

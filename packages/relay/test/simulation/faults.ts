@@ -3,7 +3,7 @@ import type { Journal } from './journal.ts';
 import type { Chance } from './machine/chance.ts';
 import type { DiskFault } from './machine/disk.ts';
 import type { SimulatedNetwork } from './machine/network.ts';
-import type { Scheduler } from './machine/scheduler.ts';
+import type { Scheduler, SimulatedProcess } from './machine/scheduler.ts';
 import type { SimulatedRelay } from './relay/simulated-relay.ts';
 
 /** Longest milliseconds of each. */
@@ -34,10 +34,13 @@ export interface FaultParts {
 export class Faults {
   readonly #parts: FaultParts;
   readonly #steps = new Map<SimulatedRelay, number>();
+  /** What faults happen to does not run them. */
+  readonly #process: SimulatedProcess;
   #isOver = false;
 
   constructor(parts: FaultParts) {
     this.#parts = parts;
+    this.#process = parts.scheduler.process;
   }
 
   /** Makes faults until {@link heal}. */
@@ -65,7 +68,8 @@ export class Faults {
     const relay = chance.pick(relays);
     const act = chance.weighted<() => void>([
       [3, () => this.#stop(relay, 'is killed', () => relay.kill())],
-      [3, () => this.#stop(relay, 'loses power', () => relay.cutPower())],
+      [2, () => this.#stop(relay, 'loses power', () => relay.cutPower())],
+      [2, () => this.#cutDuringFlush(relay)],
       [3, () => this.#failDisk(relay)],
       [2, () => cutClients(relay, chance.pick([0.3, 1]))],
       [2, () => this.#lose()],
@@ -77,11 +81,34 @@ export class Faults {
     act();
   }
 
-  #stop(relay: SimulatedRelay, what: string, end: () => void): void {
+  /** Starts a relay again that has ended because of its disk; at times, the power is cut meanwhile. */
+  died(relay: SimulatedRelay): void {
     const { chance, scheduler, journal } = this.#parts;
+    journal.record(`${relay.name} ends: its disk could not flush`);
+    scheduler.within(this.#process, () => {
+      if (chance.is(0.2)) relay.cutPower();
+      this.#startAgain(relay);
+    });
+  }
+
+  #cutDuringFlush(relay: SimulatedRelay): void {
+    const { chance, scheduler } = this.#parts;
+    const cut = () => this.#stop(relay, 'loses power', () => relay.cutPower());
+    relay.disk.onFlush = (longest) => {
+      relay.disk.onFlush = undefined;
+      scheduler.within(this.#process, () => scheduler.after(chance.number() * longest, cut));
+    };
+  }
+
+  #stop(relay: SimulatedRelay, what: string, end: () => void): void {
     if (relay.process === undefined) return;
-    journal.record(`${relay.name} ${what}`);
+    this.#parts.journal.record(`${relay.name} ${what}`);
     end();
+    this.#startAgain(relay);
+  }
+
+  #startAgain(relay: SimulatedRelay): void {
+    const { chance, scheduler, journal } = this.#parts;
     relay.disk.fault = undefined;
     scheduler.after(chance.number() * longest.stop, () => {
       relay.start().then(

@@ -22,4 +22,8 @@ export const keptSeeds: readonly KeptSeed[] = [
     ...{ seed: 5548, relays: 2, minutes: 0.6 },
     found: 'the harness took a removal for known at relays that had not heard of it',
   },
+  {
+    ...{ seed: 20_110, relays: 2, minutes: 1.8 },
+    found: 'the harness gave up a call in which three steps of the clocks ended the session',
+  },
 ];

@@ -8,7 +8,10 @@ import { memoryFolder } from '../support/folder.ts';
 import { live } from './acts/life.ts';
 import { type Defect, defects } from './defects.ts';
 import { replaceBuiltins } from './machine/builtins.ts';
-import { replaceDatabases } from './machine/disk.ts';
+import { replaceDatabases } from './machine/databases.ts';
+import { replaceFiles } from './machine/files.ts';
+import { replaceThreads } from './machine/threads.ts';
+import { checkpointProgram } from './relay/checkpoint-program.ts';
 import { cacheSignatureChecks } from './relay/signature-cache.ts';
 import { start, World } from './world.ts';
 
@@ -106,6 +109,8 @@ async function prepare(): Promise<Prepared> {
   await storage[Symbol.asyncDispose]();
   replaceBuiltins();
   replaceDatabases();
+  replaceFiles();
+  replaceThreads({ 'checkpoint-thread.ts': checkpointProgram });
   cacheSignatureChecks();
   process.on('unhandledRejection', (error) => {
     console.log('unhandled', error);

@@ -24,7 +24,7 @@ test('seeds that once broke a rule break none', async () => {
 });
 
 test('a relay that is broken on purpose is found', async () => {
-  const names = ['no-flush', 'removed-device'];
+  const names = ['no-flush', 'early-flush', 'removed-device'];
   const asked = names.flatMap((name) => ['--defect', name]);
   const output = await simulate('--defects', '--seeds', '3', ...asked);
   for (const name of names) expect(output).toMatch(new RegExp(`^${name} .*: seed \\d`, 'm'));

@@ -85,8 +85,11 @@ export class World implements Disposable {
       const disk = new SimulatedDisk(files, template, chanceFor(`disk ${index}`));
       disk.rewrite = defect.rewrite ?? disk.rewrite;
       disk.hidesFaults = defect.hidesFaults ?? false;
+      disk.skipsFlushes = defect.skipsFlushes ?? false;
+      disk.ignoresRewrites = defect.ignoresRewrites ?? false;
       const chance = chanceFor(`relay ${index}`);
-      const parts = { scheduler, network, chance, disk, start, relays, defect, failed };
+      const died = (relay: SimulatedRelay) => this.faults.died(relay);
+      const parts = { scheduler, network, chance, disk, start, relays, defect, failed, died };
       relays.push(new SimulatedRelay(index, parts));
     }
     this.relays = relays;

@@ -108,6 +108,7 @@ export class Agent {
     const { scheduler, chance, journal } = this.#parts;
     const began = scheduler.milliseconds;
     let mayBeDone = false;
+    /** In a row: a call that lasts may see several steps of the clock, each of which ends sessions. */
     let unauthorized = 0;
     for (;;) {
       try {
@@ -118,9 +119,9 @@ export class Agent {
         const code = error instanceof ProtocolError ? error.code : (error as Error).message;
         journal.record(`${this.name} ${method} ${code}`);
         if (code === 'internal_error') journal.broken(`${method} is answered internal_error`);
+        unauthorized = code === 'unauthorized' ? unauthorized + 1 : 0;
         if (error instanceof NoAnswer) mayBeDone ||= !error.isUnsent;
-        else if (code === 'unauthorized' && unauthorized < 2) {
-          unauthorized += 1;
+        else if (code === 'unauthorized' && unauthorized <= 2) {
           this.#tokens.delete(relay);
           this.close();
         } else if (!isTemporary(error)) {

@@ -19,7 +19,7 @@ export interface Simulation {
 let running: Simulation | undefined;
 
 /** The simulation of this process. */
-function simulation(): Simulation {
+export function simulation(): Simulation {
   if (running === undefined) throw new Error('no simulation runs');
   return running;
 }

@@ -1,26 +1,41 @@
 /** A disk under SQLite: what was flushed survives a power cut, and it can be full or fail. */
-import {
+import fs, {
   copyFileSync,
   existsSync,
   mkdirSync,
   readFileSync,
   rmSync,
-  statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import type { Chance } from './chance.ts';
+import { DurableLog } from './durable-log.ts';
 
 /** The result codes of SQLite that a fault answers with. */
 const faultCodes = { locked: 5, full: 13, failing: 10, unflushable: 10 } as const;
 export type DiskFault = keyof typeof faultCodes;
 
-/** `PRAGMA synchronous` of a connection that flushes at each commit. */
-const fullSync = 2;
+/** Milliseconds that a flush takes at most; of some, a disk makes much more. */
+const longestFlush = { most: 10, stalled: 500 } as const;
+const stalledShare = 0.02;
 
 const disks = new Map<string, SimulatedDisk>();
+
+export function diskOfFolder(folder: string): SimulatedDisk | undefined {
+  return disks.get(folder);
+}
+
+/** The disk of an open file. */
+export function diskOfFile(file: number): SimulatedDisk | undefined {
+  for (const disk of disks.values()) if (disk.has(file)) return disk;
+  return undefined;
+}
+
+/** Taken before a simulation replaces them. */
+const { closeSync } = fs;
+const { prepare } = DatabaseSync.prototype;
 
 export interface DiskFiles {
   /** An empty folder. */
@@ -42,15 +57,23 @@ export class SimulatedDisk {
   rewrite: (sql: string) => string = (sql) => sql;
   /** Whether a failing commit undoes everything and tells nothing: broken on purpose. */
   hidesFaults = false;
-  readonly #files: DiskFiles;
+  /** Whether a flush does nothing, and whether what is written again stays lost: broken on purpose. */
+  skipsFlushes = false;
+  ignoresRewrites = false;
+  /** Called when a flush begins, with the milliseconds that it takes at most. */
+  onFlush: ((longest: number) => void) | undefined;
+  readonly #parts: DiskFiles;
   readonly #chance: Chance;
   readonly #open = new Set<DatabaseSync>();
   #reader: DatabaseSync | undefined;
   readonly #statements = new Map<string, StatementSync>();
   #starts = 0;
   #folder = '';
-  /** Bytes of the log that a power cut leaves. */
-  #flushed = 0;
+  readonly #durable = new DurableLog();
+  /** Whether a flush has failed of which the process was not told. */
+  #hasUntoldFailure = false;
+  /** Files that the process has open, by their descriptors. */
+  readonly #files = new Map<number, string>();
   /** Small files as they were when the machine was started. */
   #earlier = new Map<string, Buffer>();
 
@@ -59,7 +82,7 @@ export class SimulatedDisk {
    * @param template files that every machine begins with
    */
   constructor(files: DiskFiles, template: string, chance: Chance) {
-    this.#files = files;
+    this.#parts = files;
     this.#chance = chance;
     this.#mount(template);
   }
@@ -71,7 +94,7 @@ export class SimulatedDisk {
 
   /** Path of the database's log. */
   get #log(): string {
-    return join(this.#folder, `${this.#files.database}-wal`);
+    return join(this.#folder, `${this.#parts.database}-wal`);
   }
 
   /** A process is killed: its connections are gone, everything that it wrote is there. */
@@ -86,7 +109,7 @@ export class SimulatedDisk {
 
   /** Reads what is committed, as of now. */
   query<T>(sql: string, ...values: (string | number)[]): T[] {
-    this.#reader ??= new DatabaseSync(join(this.#folder, this.#files.database), { readOnly: true });
+    this.#reader ??= new DatabaseSync(join(this.#folder, this.#parts.database), { readOnly: true });
     const statement = this.#statements.get(sql) ?? prepare.call(this.#reader, sql);
     this.#statements.set(sql, statement);
     return statement.all(...values) as T[];
@@ -96,7 +119,7 @@ export class SimulatedDisk {
   [Symbol.dispose](): void {
     this.#close();
     disks.delete(this.#folder);
-    rmSync(this.#files.root, { recursive: true, force: true });
+    rmSync(this.#parts.root, { recursive: true, force: true });
   }
 
   /** Called for each database of the folder. */
@@ -108,51 +131,100 @@ export class SimulatedDisk {
     this.#open.delete(database);
   }
 
+  /** Whether its process has this file open. */
+  has(file: number): boolean {
+    return this.#files.has(file);
+  }
+
+  fileOpened(file: number, path: string): void {
+    this.#files.set(file, path);
+  }
+
+  fileClosed(file: number): void {
+    this.#files.delete(file);
+  }
+
+  /** Called after each write to a file, with its end. */
+  fileWritten(file: number, end: number): void {
+    if (this.#files.get(file) === this.#log && !this.ignoresRewrites) this.#durable.rewritten(end);
+  }
+
+  fileFlushed(file: number): void {
+    if (this.#files.get(file) === this.#log) this.#durable.flushed(this.#durable.mark());
+  }
+
   /** Called after each commit of a database. */
-  committed(synchronous: number): void {
-    if (synchronous < fullSync) return;
-    this.#flushed = sizeOf(this.#log);
+  committed({ frames, hasFlushed }: Commit): void {
+    this.#durable.committed(frames);
+    if (hasFlushed) this.#durable.flushed(this.#durable.mark());
+  }
+
+  /** Called after each copy of the log into the database: SQLite flushes the log before. */
+  copied(): void {
+    this.#durable.flushed(this.#durable.mark());
+  }
+
+  /**
+   * Flushes the log, which takes a while: what is committed meanwhile is not on disk then.
+   *
+   * @param pause waits so many milliseconds
+   * @throws Error if the disk cannot: the process cannot know what is on disk then
+   */
+  async flush(pause: (milliseconds: number) => Promise<void>): Promise<void> {
+    const mark = this.#durable.mark();
+    const longest = longestFlush[this.#chance.is(stalledShare) ? 'stalled' : 'most'];
+    this.onFlush?.(longest);
+    await pause(this.#chance.number() * longest);
+    if (this.#hasUntoldFailure || this.fault === 'unflushable') {
+      this.#durable.failed();
+      throw new Error('simulated: the log cannot be flushed');
+    }
+    if (!this.skipsFlushes) this.#durable.flushed(mark);
   }
 
   /** @throws what SQLite would, while a fault is set */
   checkFault(sql: string): void {
     const { fault } = this;
     if (fault === undefined || !faulty[fault].test(sql)) return;
+    if (fault === 'unflushable') {
+      this.#durable.failed();
+      this.#hasUntoldFailure = true;
+    }
     throw Object.assign(new Error(`simulated: ${fault}`), { errcode: faultCodes[fault] });
   }
 
   #restart(isPowerCut: boolean): void {
     const before = this.#folder;
-    const flushed = this.#flushed;
     disks.delete(before);
     const earlier = this.#earlier;
     // Before the connections are closed: that would write their log into the database.
     this.#mount(before);
     if (isPowerCut) {
-      const log = this.#log;
-      if (sizeOf(log) > flushed) truncateSync(log, flushed);
+      const left = this.#durable.cut();
+      if (existsSync(this.#log)) truncateSync(this.#log, left);
       // Never flushed: they may have any of their earlier contents.
       for (const [name, content] of earlier) {
         if (this.#chance.is(0.5)) writeFileSync(join(this.#folder, name), content);
       }
     }
-    this.#flushed = sizeOf(this.#log);
+    this.#hasUntoldFailure = false;
     this.#close();
     rmSync(before, { recursive: true, force: true });
   }
 
   #mount(source: string): void {
     this.#starts += 1;
-    this.#folder = join(this.#files.root, String(this.#starts));
+    this.#folder = join(this.#parts.root, String(this.#starts));
     mkdirSync(this.#folder);
     this.#earlier = new Map();
-    const { database, unflushed } = this.#files;
+    const { database, unflushed } = this.#parts;
     for (const name of [database, `${database}-wal`, ...unflushed]) {
       const path = join(source, name);
       if (!existsSync(path)) continue;
       copyFileSync(path, join(this.#folder, name));
       if (unflushed.includes(name)) this.#earlier.set(name, readFileSync(path));
     }
+    this.#durable.moved(this.#log);
     disks.set(this.#folder, this);
   }
 
@@ -164,76 +236,24 @@ export class SimulatedDisk {
       if (database.isOpen) database.close();
     }
     this.#open.clear();
+    for (const file of this.#files.keys()) closeSync(file);
+    this.#files.clear();
   }
+}
+
+/** What a disk needs to know of a commit. */
+export interface Commit {
+  /** Frames of the log that are in use. */
+  readonly frames: number;
+  /** Whether COMMIT has flushed the log. */
+  readonly hasFlushed: boolean;
 }
 
 /** The statements that fail for each fault. */
 const faulty: Readonly<Record<DiskFault, RegExp>> = {
   locked: /^\s*BEGIN IMMEDIATE/,
-  full: /^\s*(INSERT|UPDATE|COMMIT)/,
-  failing: /^\s*(INSERT|UPDATE|DELETE|COMMIT)/,
-  unflushable: /^COMMIT/,
+  full: /^\s*(INSERT|UPDATE|COMMIT|PRAGMA wal_checkpoint\(PASSIVE)/,
+  failing: /^\s*(INSERT|UPDATE|DELETE|COMMIT|PRAGMA wal_checkpoint\(PASSIVE)/,
+  // The flush of a commit is not SQLite's.
+  unflushable: /^PRAGMA wal_checkpoint\(PASSIVE/,
 };
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-}
-
-/** The methods of databases as they are. */
-const { prepare, exec, close } = DatabaseSync.prototype;
-
-const diskOfDatabase = new WeakMap<DatabaseSync, SimulatedDisk>();
-
-/** The disk of a database's folder. */
-function diskOf(database: DatabaseSync): SimulatedDisk | undefined {
-  const known = diskOfDatabase.get(database);
-  if (known !== undefined) return known;
-  const path = database.isOpen ? database.location() : null;
-  const disk = path === null ? undefined : disks.get(dirname(path));
-  if (disk === undefined) return undefined;
-  diskOfDatabase.set(database, disk);
-  disk.opened(database);
-  return disk;
-}
-
-/** A database of a disk tells it what was committed, and fails as the disk does. */
-function prepareOnDisk(this: DatabaseSync, sql: string): StatementSync {
-  const disk = diskOf(this);
-  const statement = prepare.call(this, disk?.rewrite(sql) ?? sql);
-  if (disk === undefined) return statement;
-  const use = <T>(query: () => T): T => {
-    if (disk.hidesFaults && disk.fault !== undefined && sql === 'COMMIT') {
-      exec.call(this, 'ROLLBACK');
-      return undefined as T;
-    }
-    disk.checkFault(sql);
-    const result = query();
-    if (sql === 'COMMIT') disk.committed(synchronousOf(this));
-    return result;
-  };
-  const onDisk: Pick<StatementSync, 'all' | 'get' | 'run'> = {
-    all: (...values: never[]) => use(() => statement.all(...values)),
-    get: (...values: never[]) => use(() => statement.get(...values)),
-    run: (...values: never[]) => use(() => statement.run(...values)),
-  };
-  return onDisk as StatementSync;
-}
-
-function synchronousOf(database: DatabaseSync): number {
-  const row = prepare.call(database, 'PRAGMA synchronous').get();
-  return (row as { synchronous: number }).synchronous;
-}
-
-/** Puts simulated disks under every database of their folders. */
-export function replaceDatabases(): void {
-  Object.assign(DatabaseSync.prototype, {
-    prepare: prepareOnDisk,
-    exec(this: DatabaseSync, sql: string) {
-      exec.call(this, diskOf(this)?.rewrite(sql) ?? sql);
-    },
-    close(this: DatabaseSync) {
-      diskOf(this)?.closed(this);
-      close.call(this);
-    },
-  });
-}

@@ -9,6 +9,10 @@ export interface RelayDefect {
   rewrite?(sql: string): string;
   /** Whether a commit that fails is taken for a successful one. */
   readonly hidesFaults?: boolean;
+  /** Whether a flush does nothing. */
+  readonly skipsFlushes?: boolean;
+  /** Whether bytes that a failed flush has lost stay lost when they are written again. */
+  readonly ignoresRewrites?: boolean;
   storage?(storage: Storage): Storage;
   /** Share of notices that are lost. */
   readonly dropsNotices?: number;

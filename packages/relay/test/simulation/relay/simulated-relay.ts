@@ -14,7 +14,8 @@ import { FairScheduler } from '../../../src/notifications/fair-scheduler.ts';
 import { GroupListeners } from '../../../src/notifications/group-listeners.ts';
 import { Hub } from '../../../src/notifications/hub.ts';
 import { MemoryBus } from '../../../src/notifications/memory-bus.ts';
-import { openSqlite } from '../../../src/storage/sqlite/storage.ts';
+import { openSqlite, type SqliteStorage } from '../../../src/storage/sqlite/storage.ts';
+import type { StorageFaults } from '../../../src/storage/types.ts';
 import { ByteAccounts } from '../../../src/transport/byte-accounts.ts';
 import { WebSocketConnection } from '../../../src/transport/websocket-connection.ts';
 import {
@@ -24,6 +25,7 @@ import {
   relayKeys,
   withoutRateLimits,
 } from '../../support/modules.ts';
+import { silentObserver } from '../../support/silent-observer.ts';
 import type { Chance } from '../machine/chance.ts';
 import type { SimulatedDisk } from '../machine/disk.ts';
 import type { ConnectionEnd, SimulatedNetwork } from '../machine/network.ts';
@@ -45,8 +47,10 @@ export interface SimulatedRelayParts {
   readonly relays: readonly SimulatedRelay[];
   /** What is wrong with the relay on purpose. */
   readonly defect: RelayDefect;
-  /** Called with what a listener of the bus throws. */
+  /** Called with what a listener of the bus throws, and if storage finds that it lost something. */
   readonly failed: (error: unknown) => void;
+  /** Called when the process has ended because the disk could not flush. */
+  readonly died: (relay: SimulatedRelay) => void;
 }
 
 /** A call over HTTP, without its headers. */
@@ -194,7 +198,7 @@ export class SimulatedRelay implements PeerNode {
   async #open(): Promise<Running> {
     const { scheduler, chance, defect, failed } = this.#parts;
     const breakage = new Breakage(defect, chance);
-    const storage = breakage.storage(openSqlite(this.disk.folder));
+    const storage = breakage.storage(this.#openStorage());
     const limits = withoutRateLimits;
     const clock = breakage.clock(this.clock);
     const bus = breakage.bus(new MemoryBus(failed));
@@ -221,6 +225,23 @@ export class SimulatedRelay implements PeerNode {
     const sockets = new Set<WebSocketConnection>();
     this.#schedulePings(context, sockets);
     return { ...parts, hub, bytes: new ByteAccounts(context), sockets };
+  }
+
+  /** As a relay opens it; the flushes are the disk's. */
+  #openStorage(): SqliteStorage {
+    const { scheduler, failed, died } = this.#parts;
+    const pause = (milliseconds: number) => scheduler.pause(milliseconds);
+    const faults: StorageFaults = { flush: () => this.disk.flush(pause) };
+    return openSqlite(this.disk.folder, faults, {
+      ...silentObserver,
+      wentBack: (count) => failed(new Error(`the database lacks ${count} transactions`)),
+      damaged: (problem) => failed(new Error(problem)),
+      checkpointsStopped: failed,
+      unflushed: () => {
+        this.kill();
+        died(this);
+      },
+    });
   }
 
   #schedulePings(context: RelayContext, sockets: ReadonlySet<WebSocketConnection>): void {
