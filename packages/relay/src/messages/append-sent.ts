@@ -1,17 +1,10 @@
 /** A sent message between accounts at home here, as one small write (04 section 12). */
 import type { AppendKind, SyncWriter } from '../storage/types.ts';
-import { requireSequence } from './append.ts';
+import { appendNow } from './append.ts';
 import { readReceived } from './received-store.ts';
 import { sentBatch } from './sent-batch.ts';
 import type { SentMessage, SentSequences } from './sent-message.ts';
-import {
-  assignSequence,
-  insertRecord,
-  insertResult,
-  type NewRecord,
-  storeCertificate,
-  storeEnvelope,
-} from './store.ts';
+import { insertResult, type NewRecord, storeCertificate, storeEnvelope } from './store.ts';
 
 /**
  * Declines a message of which any method has a result, and one whose facts have changed.
@@ -40,13 +33,10 @@ function append(
   { envelope, certificate, keepUntil, result: { acceptedAt } }: SentMessage,
   { account, boxes }: Pick<NewRecord, 'account' | 'boxes'>,
 ): number {
-  const sequence = requireSequence(tx.get(...assignSequence(account)));
-  const record = {
-    ...{ account, sequence, acceptedAt, keepUntil, boxes },
+  return appendNow(tx, {
+    ...{ account, acceptedAt, keepUntil, boxes },
     envelopeId: envelope.id,
     certificateId: certificate.id,
     bytes: envelope.bytes,
-  };
-  for (const statement of insertRecord(record)) tx.run(...statement);
-  return sequence;
+  });
 }

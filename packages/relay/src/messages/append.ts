@@ -1,11 +1,12 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { type Access, readCurrentDeviceIds, requireAccess } from '../accounts/index.ts';
 import type { Notice } from '../dispatch/notice.ts';
-import type { Row, Writer } from '../storage/types.ts';
+import type { Row, SyncWriter, Writer } from '../storage/types.ts';
 import { certificateDeadline, visibleBoxes } from './rules.ts';
 import {
   assignSequence,
   insertRecord,
+  type NewRecord,
   type StoredCertificate,
   type StoredEnvelope,
   storeCertificate,
@@ -70,11 +71,18 @@ export async function appendRecord(
   return { kind: 'timeline', account, head: sequence, deviceIds: [...current] };
 }
 
+/** Appends a record and returns its sequence; as {@link appendRecord}, without its checks. */
+export function appendNow(tx: SyncWriter, record: Omit<NewRecord, 'sequence'>): number {
+  const sequence = requireSequence(tx.get(...assignSequence(record.account)));
+  for (const statement of insertRecord({ ...record, sequence })) tx.run(...statement);
+  return sequence;
+}
+
 /**
  * Returns the sequence that {@link assignSequence} assigned.
  * @throws ProtocolError `state_conflict` if none was left
  */
-export function requireSequence(row: Row | undefined): number {
+function requireSequence(row: Row | undefined): number {
   if (row !== undefined) return row.head as number;
   throw new ProtocolError('state_conflict', 'the timeline has no sequence left');
 }

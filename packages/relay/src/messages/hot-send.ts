@@ -8,7 +8,8 @@ import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { AccountFacts, KnownDevice } from '../known-accounts.ts';
 import { sentMessages } from './append-sent.ts';
-import { verifyEnvelope } from './message-parts.ts';
+import { type MessageParts, verifyEnvelope } from './message-parts.ts';
+import { noteAccepted, wasAccepted } from './recent-messages.ts';
 import { certificateDeadline, recordDeadline, resultDeadline, visibleBoxes } from './rules.ts';
 import type { CheckedSendRequest } from './send-request.ts';
 import type { SentMessage } from './sent-message.ts';
@@ -40,12 +41,15 @@ export async function sendHot(
   context: RelayContext,
   request: CheckedSendRequest,
 ): Promise<AcceptedMessage | undefined> {
+  const { from: sender, message_id: messageId } = request.envelope;
+  if (wasAccepted(context, { sender, messageId })) return undefined;
   const parties = await findParties(context, request);
   if (parties === undefined || !(await isPermitted(context, request, parties))) return undefined;
   const message = messageOf(context, request, parties);
   if (message === undefined) return undefined;
   const sequences = await context.storage.append(sentMessages, message);
   if (sequences === undefined) return undefined;
+  noteAccepted(context, message.key);
   const { certificateKeepUntil: until, result } = message;
   if (until !== undefined) storedUntil.set(parties.signer, until);
   const notices = message.records.map(({ account }, index): Notice => {
@@ -77,20 +81,37 @@ async function isPermitted(
   request: CheckedSendRequest,
   { sender, recipient, signer }: Parties,
 ): Promise<boolean> {
-  const { envelope, authorization, credential: text, now } = request;
+  return await unlessRefused(async () => {
+    await verifyEnvelope(context, request, { certificate: signer, now: request.now });
+    return sender === recipient || (await isAuthorized(context, request, recipient));
+  });
+}
+
+/** Returns false for a refusal: one that comes before it may apply. */
+export async function unlessRefused(check: () => Promise<boolean>): Promise<boolean> {
   try {
-    await verifyEnvelope(context, request, { certificate: signer, now });
-    if (sender === recipient) return true;
-    if (authorization === undefined || text === undefined) return recipient.isPublic;
-    const use = { target: envelope.to, requester: envelope.from, now };
-    checkAuthorizationUse(context.network, authorization, use);
-    const devices = currentDevices(recipient, now);
-    return isSigned(await verifySigned(context, { authorization, text, devices }));
+    return await check();
   } catch (error) {
-    // A refusal that comes before this one may apply.
     if (error instanceof ProtocolError) return false;
     throw error;
   }
+}
+
+/** Whether the recipient of a message permits it, by what is remembered of it. */
+export async function isAuthorized(
+  context: RelayContext,
+  {
+    envelope: { from: requester, to: target },
+    authorization,
+    credential: text,
+    now,
+  }: MessageParts & { readonly now: number },
+  recipient: AccountFacts,
+): Promise<boolean> {
+  if (authorization === undefined || text === undefined) return recipient.isPublic;
+  checkAuthorizationUse(context.network, authorization, { target, requester, now });
+  const devices = currentDevices(recipient, now);
+  return isSigned(await verifySigned(context, { authorization, text, devices }));
 }
 
 const isSigned = (access: Access) => access.kind === 'signed' && access.devices.length > 0;
@@ -140,7 +161,10 @@ function sorted(one: AccountFacts, other: AccountFacts): readonly AccountFacts[]
 }
 
 /** Returns the devices whose certificate covers `now`, in the order of their IDs. */
-function currentDevices({ devices }: AccountFacts, now: number): ReadonlyMap<string, KnownDevice> {
+export function currentDevices(
+  { devices }: AccountFacts,
+  now: number,
+): ReadonlyMap<string, KnownDevice> {
   for (const device of devices.values()) {
     if (!isValid(device, now)) {
       return new Map([...devices].filter(([, other]) => isValid(other, now)));

@@ -1,11 +1,5 @@
 /** The receiving side of `message.deliver` (07 §C8, 04 section 13). */
-import {
-  type DeliverRequest,
-  type DeviceCertificate,
-  deviceCertificateSignatures,
-  readDeliverRequest,
-} from '@posthouse/protocol';
-import { canonicalJson } from '@posthouse/protocol/json';
+import { type DeliverRequest, deviceCertificateSignatures } from '@posthouse/protocol';
 import {
   type Access,
   homeOf,
@@ -14,31 +8,15 @@ import {
   verifyAuthorization,
 } from '../accounts/index.ts';
 import type { Home, RelayContext } from '../context.ts';
-import { digest } from '../digest.ts';
-import type { Notice } from '../dispatch/notice.ts';
 import type { PeerRelay } from '../dispatch/relay-handler.ts';
 import type { Writer } from '../storage/types.ts';
-import { appendRecord, type StoredMessage, storeMessage } from './append.ts';
-import { type MessageParts, messageParts, verifyEnvelope } from './message-parts.ts';
+import { appendRecord, storeMessage } from './append.ts';
+import { receiveHot } from './hot-receive.ts';
+import { verifyEnvelope } from './message-parts.ts';
+import { checkReceipt, type Receipt, type Reception } from './receipt.ts';
 import { insertReceived, readPriorResults } from './received-store.ts';
+import { noteAccepted } from './recent-messages.ts';
 import { checkRepeat, recordDeadline, resultDeadline } from './rules.ts';
-import type { MessageKey } from './store.ts';
-
-/** A `message.deliver` that passed every check that needs no storage. */
-interface Receipt extends MessageParts {
-  readonly key: MessageKey;
-  readonly certificate: DeviceCertificate;
-  readonly certificateText: string;
-  /** Time of the request, Unix seconds. */
-  readonly now: number;
-}
-
-/** Time of the acceptance, and what it changed. */
-export interface Reception {
-  /** Unix seconds. */
-  readonly acceptedAt: number;
-  readonly notices: readonly Notice[];
-}
 
 /**
  * Accepts a message of another relay for an account at home here, once. The order is that of 07
@@ -54,8 +32,20 @@ export async function receiveDelivery(
   params: DeliverRequest,
   peer: PeerRelay,
 ): Promise<Reception> {
-  const { identity, storage } = context;
   const receipt = checkReceipt(context, params);
+  const hot = await receiveHot(context, receipt);
+  const reception = hot ?? (await acceptDelivery(context, receipt, peer));
+  noteAccepted(context, receipt.key);
+  return reception;
+}
+
+/** Accepts a message in the general way; {@link receiveDelivery} says how. */
+async function acceptDelivery(
+  context: RelayContext,
+  receipt: Receipt,
+  peer: PeerRelay,
+): Promise<Reception> {
+  const { identity, storage } = context;
   const { from, to } = receipt.envelope;
   const { isKnown, home } = await storage.read(async (tx) => {
     const prior = await readPriorResults(tx, receipt.key);
@@ -72,17 +62,6 @@ export async function receiveDelivery(
   );
 }
 
-function checkReceipt({ clock, limits, network }: RelayContext, params: DeliverRequest): Receipt {
-  const parts = messageParts(params, readDeliverRequest(network, params), limits);
-  const { from: sender, message_id: messageId } = parts.envelope;
-  const certificate = params.signer_certificate;
-  return {
-    ...parts,
-    ...{ key: { sender, messageId }, now: clock.now() },
-    ...{ certificate, certificateText: canonicalJson(certificate) },
-  };
-}
-
 /** Checks a new message as far as possible outside of the transaction. */
 async function checkNew(
   context: RelayContext,
@@ -90,13 +69,13 @@ async function checkNew(
   { peer, home }: { readonly peer: PeerRelay; readonly home: Home },
 ): Promise<Access> {
   const { network, verifier } = context;
-  const { authorization, certificate, certificateText, envelope, now } = receipt;
+  const { authorization, certificate, envelope, message, now } = receipt;
   const { from: requester, to: target } = envelope;
   if (home.kind !== 'local') {
     requireHome(await locate(context, target, { now, asker: `relay ${peer.relayId}` }));
   }
   const signatures = () => deviceCertificateSignatures(network, certificate);
-  await verifier.verifyOnce(certificateText, signatures, 'certificate');
+  await verifier.verifyOnce(message.certificate.text, signatures, 'certificate');
   await verifyEnvelope(context, receipt, { certificate, now });
   return await verifyAuthorization(context, authorization, { target, requester, now });
 }
@@ -107,13 +86,13 @@ async function accept(
   tx: Writer,
   { receipt, access }: { readonly receipt: Receipt; readonly access: Access | undefined },
 ): Promise<Reception> {
-  const { content, digest: request, envelope, key, now, storedEnvelope } = receipt;
+  const { content, digest: request, envelope, key, message, now } = receipt;
   const prior = await readPriorResults(tx, key);
   const repeat = checkRepeat(prior.received, request);
   if (repeat !== undefined) return { acceptedAt: repeat.acceptedAt, notices: [] };
   const record = async (acceptedAt: number) => {
     const keepUntil = resultDeadline(envelope.created_at, acceptedAt, limits);
-    await insertReceived(tx, key, { request, content, acceptedAt, keepUntil });
+    await tx.run(...insertReceived(key, { request, content, acceptedAt, keepUntil }));
   };
   const earlier = prior.contents.get(content);
   if (earlier !== undefined) {
@@ -125,12 +104,6 @@ async function accept(
   const { to: account } = envelope;
   requireHome(await homeOf(tx, account, identity.relayId, now));
   const times = { acceptedAt: now, keepUntil: recordDeadline(now, limits) };
-  const { certificateText: text } = receipt;
-  const deviceId = envelope.from_device_id;
-  const message: StoredMessage = {
-    envelope: storedEnvelope,
-    certificate: { id: digest(text), deviceId, text },
-  };
   await storeMessage(tx, message, times.keepUntil);
   const boxes = receipt.recipientBoxes;
   const notice = await appendRecord(tx, message, { account, boxes, access, ...times });

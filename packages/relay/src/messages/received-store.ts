@@ -1,5 +1,5 @@
 /** SQL of what this relay received: by `message.deliver`, or at once by `message.send`. */
-import type { Reader, Row, Statement, Writer } from '../storage/types.ts';
+import type { Reader, Row, Statement } from '../storage/types.ts';
 import type { MessageKey, StoredResult } from './store.ts';
 
 /** The stored acceptance of a `message.deliver` (07 §C8). */
@@ -41,10 +41,14 @@ export const priorResultsSql = `SELECT 'send' AS method, request, accepted_at, s
   SELECT 'deliver', request, accepted_at, 'target_accepted', NULL, NULL, content
   FROM received_results WHERE sender = ? AND message_id = ?`;
 
+/** Finds the results of both methods under a message's key. */
+export function priorResultsOf({ sender, messageId }: MessageKey): Statement {
+  return [priorResultsSql, sender, messageId, sender, messageId];
+}
+
 /** Reads the results of both methods under a message's key. */
 export async function readPriorResults(tx: Reader, key: MessageKey): Promise<PriorResults> {
-  const { sender, messageId } = key;
-  const rows = await tx.all<PriorRow>(priorResultsSql, sender, messageId, sender, messageId);
+  const rows = await tx.all<PriorRow>(...priorResultsOf(key));
   const sent = rows.find(({ method }) => method === 'send');
   const received = rows.find(({ method }) => method === 'deliver');
   const contents = rows.flatMap(({ content, accepted_at: at }) =>
@@ -77,12 +81,11 @@ export function readReceived({ sender, messageId }: MessageKey): Statement {
 }
 
 /** Stores the acceptance of a `message.deliver`, to answer repeats until `keepUntil`. */
-export async function insertReceived(
-  tx: Writer,
+export function insertReceived(
   key: MessageKey,
   result: ReceivedResult & { readonly keepUntil: number },
-): Promise<void> {
-  await tx.run(
+): Statement {
+  return [
     `INSERT INTO received_results (sender, message_id, request, content, accepted_at, keep_until)
       VALUES (?, ?, ?, ?, ?, ?)`,
     key.sender,
@@ -91,5 +94,5 @@ export async function insertReceived(
     result.content,
     result.acceptedAt,
     result.keepUntil,
-  );
+  ];
 }

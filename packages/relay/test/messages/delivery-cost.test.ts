@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { engine } from '../support/engine.ts';
 import type { InProcessRelay } from '../support/in-process-relay.ts';
 import { wiredRelays } from '../support/wired-relays.ts';
 
@@ -6,6 +7,12 @@ const wired = wiredRelays(2);
 const [source, target] = wired.relays as [InProcessRelay, InProcessRelay];
 const ann = source.person('ann');
 const ben = target.person('ben');
+
+/** SQLite receives by one append, by what is remembered of the recipient. */
+const ofReceived = (messages: number) =>
+  engine === 'sqlite'
+    ? { statements: 7 * messages, writes: 0 }
+    : { statements: 12 * messages, writes: messages };
 
 async function send(): Promise<void> {
   const message = ann.message(ben, { authorization: ben.grant(ann), senders: ['phone'] });
@@ -46,7 +53,7 @@ test('statements and transactions of a delivered message stay few at both relays
   expect(run).toBeGreaterThanOrEqual(3 * messages);
   expect(run).toBeLessThanOrEqual(4 * messages);
   expect(writes).toBeLessThanOrEqual(messages / 4);
-  expect(received).toEqual({ statements: 12 * messages, writes: messages });
+  expect(received).toEqual(ofReceived(messages));
   expect(await source.rows('deliveries')).toEqual([]);
   expect(await target.rows('timeline_records')).toHaveLength(messages + 2);
 });

@@ -287,7 +287,9 @@ class Story {
     const acceptedAt = this.#twins.clock.now();
     const result = { request: 'r', content, acceptedAt, keepUntil: 2_000_000_000 };
     await this.#twins.onBoth(({ context }) =>
-      context.storage.write(`account:${key.sender}`, (tx) => insertReceived(tx, key, result)),
+      context.storage.write(`account:${key.sender}`, (tx) =>
+        tx.run(...insertReceived(key, result)),
+      ),
     );
   }
 

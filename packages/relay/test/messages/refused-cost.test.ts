@@ -9,7 +9,9 @@ const ann = relay.person('ann');
 const ben = relay.person('ben', ['phone', 'laptop', 'tablet']);
 let verified = 0;
 
-beforeEach(() => {
+beforeEach(() => countVerified());
+
+function countVerified(): void {
   verified = 0;
   const { verifier } = relay.context;
   const { verify, verifyOnce } = verifier;
@@ -25,7 +27,7 @@ beforeEach(() => {
     };
     return verifyOnce(text, counted, ...rest);
   };
-});
+}
 
 const codeOf = (message: SendParams) =>
   relay.codeOf('message.send', message, { session: ann.session() });
@@ -74,12 +76,18 @@ test.each<[string, string, number, () => SendParams]>([
   expect(verified).toBe(signatures);
 });
 
-test('02 §18: a repeat costs the signature of its envelope', async () => {
+test('02 §18: a repeat costs no signature; after a restart, those of the message', async () => {
   const message = ann.message(ben, { authorization: ben.grant(ann) });
   expect(await codeOf(message)).toBe('ok');
   verified = 0;
   expect(await codeOf(message)).toBe('ok');
-  expect(verified).toBe(1);
+  const conflict = { ...message, recipient_boxes: ann.message(ben).recipient_boxes };
+  expect(await codeOf(conflict)).toBe('state_conflict');
+  expect(verified).toBe(0);
+  await relay.restart();
+  countVerified();
+  expect(await codeOf(message)).toBe('ok');
+  expect(verified).toBe(2);
 });
 
 test.each([

@@ -50,7 +50,7 @@ export const defects: readonly Defect[] = [
     name: 'no-undo',
     what: 'a refused write is not undone',
     relays: 1,
-    rewrite: (sql) => (sql === 'ROLLBACK TO work' ? 'SELECT 1' : sql),
+    rewrite: (sql) => (sql === 'ROLLBACK' ? 'COMMIT' : sql),
   },
   {
     name: 'lost-hint',

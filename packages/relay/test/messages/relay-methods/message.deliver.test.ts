@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   accountSigner,
   cosignRoute,
@@ -419,11 +420,51 @@ describe('07 §C8: idempotency', () => {
       for (let index = 0; index < 202; index += 1) {
         const key = { sender: ann.account, messageId: `m${index}` };
         const result = { request: 'r', content: 'c', acceptedAt: 0 };
-        await insertReceived(tx, key, { ...result, keepUntil: keepUntil + (index === 0 ? 1 : 0) });
+        const until = keepUntil + (index === 0 ? 1 : 0);
+        await tx.run(...insertReceived(key, { ...result, keepUntil: until }));
       }
     });
     expect(await target.runJob('messages.retention')).toBe(keepUntil + 1);
     expect(await target.rows('received_results')).toHaveLength(1);
+  });
+
+  test('its short way answers, notifies and stores as the general one does', async () => {
+    const params = toBen();
+    await deliver(toBen());
+    const before = await target.dump();
+    target.takeNotices();
+    const way = async () => {
+      const answer = await deliver(params);
+      return { answer, notices: target.takeNotices(), stored: await target.dump() };
+    };
+    const short = await way();
+    await target.restart();
+    await target.context.storage.write('test', async (tx) => {
+      for (const [table, rows] of Object.entries(before)) {
+        const columns = Object.keys(rows[0] ?? {});
+        if (isDeepStrictEqual(rows, short.stored[table])) continue;
+        await tx.run(`DELETE FROM ${table}`);
+        for (const row of rows as Record<string, string>[]) {
+          const values = columns.map((name) => row[name] as string);
+          const places = values.map(() => '?').join(', ');
+          await tx.run(`INSERT INTO ${table} (${columns}) VALUES (${places})`, ...values);
+        }
+      }
+    });
+    expect(await target.dump()).toEqual(before);
+    // Nothing is remembered.
+    target.context.knownAccounts.find = async () => undefined;
+    expect(await way()).toEqual(short);
+  });
+
+  test('02 §18: a repeat costs no signature', async () => {
+    const params = toBen();
+    const first = await deliver(params);
+    const { verifier } = target.context;
+    verifier.verify = () => Promise.reject(new Error('a signature'));
+    verifier.verifyOnce = () => Promise.reject(new Error('a signature'));
+    expect(await deliver(params)).toEqual(first);
+    expect(await codeOf({ ...params, note: 1 })).toBe('state_conflict');
   });
 
   test('if storage fails at any write, nothing is stored, and the repeat succeeds', async () => {
