@@ -1,36 +1,25 @@
 import { gcm } from '@noble/ciphers/aes.js';
 import { ed25519, x25519 } from '@noble/curves/ed25519.js';
-import { p256 } from '@noble/curves/nist.js';
 import { hkdf } from '@noble/hashes/hkdf.js';
 import { hmac } from '@noble/hashes/hmac.js';
-import { ripemd160 } from '@noble/hashes/legacy.js';
 import { sha256, sha512 } from '@noble/hashes/sha2.js';
 import { concatBytes, equalBytes } from '../encoding/bytes.ts';
 import { isAcceptableEd25519Key, isAcceptableEd25519Signature } from './ed25519-keys.ts';
+import { nobleP256, nobleRipemd160 } from './noble-only.ts';
 import type { Primitives } from './primitives.ts';
 
 /** {@link Primitives} on `@noble/*`: for browsers, and the second opinion in tests. */
 export const noblePrimitives: Primitives = {
+  // A spread would make bundlers keep all of this: it could have effects.
+  ripemd160: nobleRipemd160,
+  p256: nobleP256,
   sha256: (data) => sha256(data),
-  ripemd160: (data) => ripemd160(data),
   hkdfSha256: ({ secret, salt, info, length }) => hkdf(sha256, secret, salt, info, length),
   hmacSha256: (key, data) => hmac(sha256, key, data),
   ed25519: {
     publicKey: (seed) => ed25519.getPublicKey(seed),
     sign: (seed, message) => ed25519.sign(message, seed),
     verify: verifyEd25519,
-  },
-  p256: {
-    publicKey: (key) => p256.getPublicKey(key, true),
-    sign: (key, message) => p256.sign(message, key, { lowS: false }),
-    verify(publicKey, message, signature) {
-      if (publicKey.length !== 33 || signature.length !== 64) return false;
-      try {
-        return p256.verify(signature, message, publicKey, { lowS: false });
-      } catch {
-        return false;
-      }
-    },
   },
   x25519: {
     publicKey: (key) => x25519.getPublicKey(key),

@@ -4,7 +4,7 @@
  */
 import { createHmac, hash, type KeyObject, randomBytes, sign, verify } from 'node:crypto';
 import { isAcceptableEd25519Key, isAcceptableEd25519Signature } from '../crypto/ed25519-keys.ts';
-import { noblePrimitives } from '../crypto/noble.ts';
+import { nobleP256, nobleRipemd160 } from '../crypto/noble-only.ts';
 import type { Primitives, Random, SignatureCheck } from '../crypto/primitives.ts';
 import { importPrivate, importPublic, rawPublicKey } from './raw-keys.ts';
 import { nodeSealing } from './sealing.ts';
@@ -81,7 +81,7 @@ export const nodePrimitives: Primitives = {
   // One call: a hash object has memory of its own, and collecting it costs more than a short hash.
   sha256: (data) => hash('sha256', data, 'buffer'),
   // OpenSSL 3 keeps RIPEMD-160 in its legacy provider, which is not always there.
-  ripemd160: noblePrimitives.ripemd160,
+  ripemd160: nobleRipemd160,
   hmacSha256: (key, data) => createHmac('sha256', key).update(data).digest(),
   ed25519: {
     publicKey: (seed) => rawPublicKey(importPrivate('ed25519', seed)),
@@ -89,8 +89,8 @@ export const nodePrimitives: Primitives = {
     verify: (key, message, signature) => verifyWith('ed25519', key, message, signature),
   },
   p256: {
-    publicKey: noblePrimitives.p256.publicKey,
-    sign: noblePrimitives.p256.sign,
+    publicKey: nobleP256.publicKey,
+    sign: nobleP256.sign,
     verify: (key, message, signature) => verifyWith('p256', key, message, signature),
   },
 };
