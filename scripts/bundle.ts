@@ -13,6 +13,13 @@ export const bundleFolder = 'bin';
 /** Optional packages that libraries look for and we do not install. */
 const absent = ['pg-native', 'utf-8-validate'];
 
+/** What Fastify loads for routes with schemas and for tests, and the relay has neither. */
+const unused = [
+  '@fastify/ajv-compiler',
+  '@fastify/fast-json-stringify-compiler',
+  'light-my-request',
+];
+
 /**
  * `import` of `node:http` reads each member of the module, and one of them loads Node's own client for
  * `fetch`: 60 ms and 4 MiB that no command needs. `require` does not read them.
@@ -74,7 +81,7 @@ export async function bundleCommands({
     platform: 'node',
     format: 'esm',
     target: 'node24',
-    external: [...external, ...absent],
+    external: [...external, ...absent, ...unused],
     plugins: [httpWithoutFetch],
     banner: { js: banner },
     // Names of functions stay as they are: a stack can be read without the map, which Node reads

@@ -42,6 +42,13 @@ export interface Http {
   terminate(): void;
 }
 
+/** Routes have no schemas, dispatch checks all: Fastify loads the compilers that nothing replaces. */
+const noCompilers = { buildValidator: noCompiler, buildSerializer: noCompiler };
+
+function noCompiler(): never {
+  throw new Error('routes have no schemas');
+}
+
 /**
  * Creates the HTTP side of the client API (02 §2): one route per method, verb and base path, all from
  * the catalogue. Does not listen yet.
@@ -55,6 +62,7 @@ export function createHttp(parts: HttpParts): Http {
       waiting.use(acceptConnections(parts, server));
       return server;
     },
+    schemaController: { compilersFactory: noCompilers },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
