@@ -1,21 +1,17 @@
 /** Writes and appends that share a transaction of SQLite. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  openSqlite,
-  openSqliteAlongside,
-  type SqliteStorage,
-} from '../../src/storage/sqlite/storage.ts';
-import type { AppendKind, StorageFaults, SyncWriter, Writer } from '../../src/storage/types.ts';
-import { temporaryFolder } from '../support/folder.ts';
+import { openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
+import type { AppendKind, SyncWriter, Writer } from '../../src/storage/types.ts';
+import { appendThing, insertThing, sqliteThings } from '../support/sqlite-things.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-let storage: SqliteStorage;
-let faults: StorageFaults;
 /** What happened, in order. */
 let events: string[];
+const sqlite = sqliteThings();
+beforeEach(() => {
+  events = [];
+});
+afterEach(() => void vi.restoreAllMocks());
 
-const insertSql = 'INSERT INTO things (name) VALUES (?)';
-const insert = (name: string) => (tx: Writer) => tx.run(insertSql, name);
 const kindOf = (apply: (tx: SyncWriter, name: string) => number | undefined) =>
   ({ name: 'thing', aggregates: () => [], apply, batch: undefined }) satisfies AppendKind<
     string,
@@ -23,51 +19,36 @@ const kindOf = (apply: (tx: SyncWriter, name: string) => number | undefined) =>
   >;
 const thing = kindOf((tx, name) => {
   events.push(name);
-  return tx.run(insertSql, name);
+  return appendThing(tx, name);
 });
-const names = async () =>
-  (await storage.read((tx) => tx.all<{ name: string }>('SELECT name FROM things'))).map(
-    ({ name }) => name,
-  );
 const fail = (): never => {
   throw new Error('second thoughts');
 };
 
-beforeEach(async () => {
-  folder = temporaryFolder();
-  faults = {};
-  events = [];
-  storage = openSqlite(folder.path, faults);
-  await storage.write('relay', (tx) => tx.run('CREATE TABLE things (name TEXT PRIMARY KEY)'));
-});
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await storage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
-
 describe('appends (decision 0007)', () => {
   test('share one commit with writes, run in the order of arrival, and are answered after it', async () => {
-    faults.beforeCommit = () => events.push('commit');
+    sqlite.faults.beforeCommit = () => events.push('commit');
     const name = (each: string) => () => events.push(`${each} answered`);
     await Promise.all([
-      storage.append(thing, 'a').then(name('a')),
-      storage
+      sqlite.storage.append(thing, 'a').then(name('a')),
+      sqlite.storage
         .write('x', (tx) => {
           events.push('b');
-          return insert('b')(tx);
+          return insertThing('b')(tx);
         })
         .then(name('b')),
-      storage.append(thing, 'c').then(name('c')),
+      sqlite.storage.append(thing, 'c').then(name('c')),
     ]);
     expect(events.slice(0, 4)).toEqual(['a', 'b', 'c', 'commit']);
     expect(events).toHaveLength(7);
-    expect(await names()).toEqual(['a', 'b', 'c']);
+    expect(await sqlite.names()).toEqual(['a', 'b', 'c']);
   });
 
   test('many run in a turn, without a turn of their own each', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(0);
-    const many = Promise.all(Array.from({ length: 100 }, (_, n) => storage.append(thing, `${n}`)));
+    const many = Promise.all(
+      Array.from({ length: 100 }, (_, n) => sqlite.storage.append(thing, `${n}`)),
+    );
     const seen = new Set<number>();
     const look = () => {
       seen.add(events.length);
@@ -83,7 +64,7 @@ describe('appends (decision 0007)', () => {
     // Each statement takes 0.4 ms.
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
-    faults.beforeStatement = () => {
+    sqlite.faults.beforeStatement = () => {
       now += 0.4;
     };
     const seen = new Set<number>();
@@ -92,48 +73,50 @@ describe('appends (decision 0007)', () => {
       turn = setImmediate(look);
     };
     let turn = setImmediate(look);
-    await Promise.all(['1', '2', '3', '4', '5', '6'].map((name) => storage.append(thing, name)));
+    await Promise.all(
+      ['1', '2', '3', '4', '5', '6'].map((name) => sqlite.storage.append(thing, name)),
+    );
     clearImmediate(turn);
     expect(seen).toEqual(new Set([0, 3, 6]));
   });
 
   test('one that throws after a change leaves nothing, and is rejected alone', async () => {
     const broken = kindOf((tx, name) => {
-      tx.run(insertSql, name);
+      appendThing(tx, name);
       return fail();
     });
     const outcomes = await Promise.allSettled([
-      storage.append(thing, 'a'),
-      storage.append(broken, 'b'),
-      storage.append(thing, 'c'),
+      sqlite.storage.append(thing, 'a'),
+      sqlite.storage.append(broken, 'b'),
+      sqlite.storage.append(thing, 'c'),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await names()).toEqual(['a', 'c']);
+    expect(await sqlite.names()).toEqual(['a', 'c']);
   });
 
   test('one whose statement fails leaves nothing, whatever its kind makes of it', async () => {
     const careless = kindOf((tx, name) => {
-      tx.run(insertSql, name);
+      appendThing(tx, name);
       try {
-        tx.run(insertSql, name);
+        appendThing(tx, name);
       } catch {}
       return 1;
     });
-    const written = storage.append(careless, 'a');
+    const written = sqlite.storage.append(careless, 'a');
     await expect(written).rejects.toThrow('a write continued after a failed statement');
-    expect(await names()).toEqual([]);
+    expect(await sqlite.names()).toEqual([]);
   });
 
   test('after a command wrote, listeners hear of it before any append', async () => {
     const changed = () => void events.push('changed');
-    storage.watch({ begins() {}, ended() {}, changed });
-    await storage.append(thing, 'before');
+    sqlite.storage.watch({ begins() {}, ended() {}, changed });
+    await sqlite.storage.append(thing, 'before');
     {
-      await using command = openSqliteAlongside(folder.path);
-      await command.write('x', insert('command'));
+      await using command = openSqliteAlongside(sqlite.path);
+      await command.write('x', insertThing('command'));
     }
-    await storage.append(thing, 'after');
-    await storage.append(thing, 'again');
+    await sqlite.storage.append(thing, 'after');
+    await sqlite.storage.append(thing, 'again');
     expect(events).toEqual(['before', 'changed', 'after', 'again']);
   });
 });
@@ -143,7 +126,7 @@ describe('a write that fails (decision 0007)', () => {
   let runs: Record<string, number>;
   const counted = (name: string, work: (tx: Writer) => Promise<unknown>) => {
     runs[name] = 0;
-    return storage.write('x', (tx) => {
+    return sqlite.storage.write('x', (tx) => {
       runs[name] = (runs[name] ?? 0) + 1;
       return work(tx);
     });
@@ -154,33 +137,33 @@ describe('a write that fails (decision 0007)', () => {
 
   test('before its first change costs the others nothing', async () => {
     const writes = [
-      counted('a', insert('a')),
+      counted('a', insertThing('a')),
       counted('b', async (tx) => {
         await tx.get('SELECT name FROM things');
         return fail();
       }),
-      counted('c', insert('c')),
+      counted('c', insertThing('c')),
     ];
     const outcomes = await Promise.allSettled(writes);
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(runs).toEqual({ a: 1, b: 1, c: 1 });
-    expect(await names()).toEqual(['a', 'c']);
+    expect(await sqlite.names()).toEqual(['a', 'c']);
   });
 
   test('after a change has the writes before it done again, once however many fail', async () => {
     const failing = (name: string) => async (tx: Writer) => {
-      await insert(name)(tx);
+      await insertThing(name)(tx);
       return fail();
     };
     const writes = [
-      counted('a', insert('a')),
+      counted('a', insertThing('a')),
       counted('b', failing('b')),
-      counted('c', insert('c')),
+      counted('c', insertThing('c')),
       counted('d', failing('d')),
-      counted('e', insert('e')),
+      counted('e', insertThing('e')),
     ];
     let commits = 0;
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       commits += 1;
     };
     const outcomes = await Promise.allSettled(writes);
@@ -188,27 +171,27 @@ describe('a write that fails (decision 0007)', () => {
     expect(outcomes.map(({ status }) => status)).toEqual([done, failed, done, failed, done]);
     expect(runs).toEqual({ a: 2, b: 1, c: 1, d: 1, e: 1 });
     expect(commits).toBe(1);
-    expect(await names()).toEqual(['a', 'c', 'e']);
+    expect(await sqlite.names()).toEqual(['a', 'c', 'e']);
   });
 
   test('when it runs again is rejected alone', async () => {
     let attempts = 0;
     const writes = [
-      storage.write('x', insert('a')),
-      storage.write('x', async (tx) => {
-        await insert('b')(tx);
+      sqlite.storage.write('x', insertThing('a')),
+      sqlite.storage.write('x', async (tx) => {
+        await insertThing('b')(tx);
         attempts += 1;
         return attempts === 1 ? undefined : fail();
       }),
-      storage.write('x', async (tx) => {
-        await insert('c')(tx);
+      sqlite.storage.write('x', async (tx) => {
+        await insertThing('c')(tx);
         return fail();
       }),
-      storage.write('x', insert('d')),
+      sqlite.storage.write('x', insertThing('d')),
     ];
     const outcomes = await Promise.allSettled(writes);
     const [done, failed] = ['fulfilled', 'rejected'];
     expect(outcomes.map(({ status }) => status)).toEqual([done, failed, failed, done]);
-    expect(await names()).toEqual(['a', 'd']);
+    expect(await sqlite.names()).toEqual(['a', 'd']);
   });
 });

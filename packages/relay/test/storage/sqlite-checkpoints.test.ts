@@ -2,46 +2,37 @@
 import { spawnSync } from 'node:child_process';
 import { statSync } from 'node:fs';
 import { createRequire, syncBuiltinESMExports } from 'node:module';
-import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { openSqlite, type SqliteStorage } from '../../src/storage/sqlite/storage.ts';
-import { temporaryFolder } from '../support/folder.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { silentObserver } from '../support/silent-observer.ts';
+import { sqliteThings } from '../support/sqlite-things.ts';
 
 const mebibyte = 1_048_576;
 /** Bytes of the largest batch of these tests. */
 const batch = 4 * mebibyte;
 
-let folder: ReturnType<typeof temporaryFolder>;
-let database: string;
-let storage: SqliteStorage;
 let stopped: unknown[];
 
-beforeEach(async () => {
-  folder = temporaryFolder();
-  database = join(folder.path, 'relay.sqlite');
+beforeEach(() => {
   stopped = [];
-  const checkpointsStopped = (error: unknown) => void stopped.push(error);
-  storage = openSqlite(folder.path, {}, { ...silentObserver, checkpointsStopped });
-  await storage.write('x', (tx) => tx.run('CREATE TABLE things (text TEXT)'));
 });
-afterEach(async () => {
-  await storage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
+const checkpointsStopped = (error: unknown) => void stopped.push(error);
+const sqlite = sqliteThings({
+  columns: 'text TEXT',
+  observer: { ...silentObserver, checkpointsStopped },
 });
 
-const logBytes = () => statSync(`${database}-wal`).size;
+const logBytes = () => statSync(`${sqlite.database}-wal`).size;
 
 /** Writes so many MiB, and overwrites them the next time, so that the database stays small. */
 async function write(mebibytes: number): Promise<void> {
-  await storage.write('x', (tx) => tx.run('DELETE FROM things'));
+  await sqlite.storage.write('x', (tx) => tx.run('DELETE FROM things'));
   for (let written = 0; written < mebibytes; written += 2) {
     const text = 'x'.repeat(mebibyte);
     await Promise.all(
       [1, 2].map(() =>
-        storage.write('x', (tx) => tx.run('INSERT INTO things (text) VALUES (?)', text)),
+        sqlite.storage.write('x', (tx) => tx.run('INSERT INTO things (text) VALUES (?)', text)),
       ),
     );
   }
@@ -49,7 +40,7 @@ async function write(mebibytes: number): Promise<void> {
 
 /** Frames of the log, and how many of them are copied. */
 function frames(): { readonly log: number; readonly checkpointed: number } {
-  using connection = new DatabaseSync(database);
+  using connection = new DatabaseSync(sqlite.database);
   return connection.prepare('PRAGMA wal_checkpoint(NOOP)').get() as never;
 }
 
@@ -67,7 +58,7 @@ test('reads of several turns that overlap without a pause do not let it grow', a
   let isOver = false;
   const read = async () => {
     while (!isOver) {
-      await storage.read(async (tx) => {
+      await sqlite.storage.read(async (tx) => {
         for (let count = 0; count < 1_200; count += 1) await tx.get('SELECT 1 FROM things');
       });
     }
@@ -92,7 +83,7 @@ describe('a reader that stays', () => {
   /** Has the log grow under a reader; returns how often the thread was asked to copy meanwhile. */
   async function writeUnderReader(rounds: number): Promise<number> {
     const post = vi.spyOn(Worker.prototype, 'postMessage');
-    using reader = new DatabaseSync(database);
+    using reader = new DatabaseSync(sqlite.database);
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM things').get();
     for (let round = 0; round < rounds; round += 1) await write(10);
@@ -132,12 +123,12 @@ test('while the thread opens and closes the database, locks on it exclude other 
     const { DatabaseSync } = require('node:sqlite');
     new DatabaseSync(process.argv[1]).exec('BEGIN IMMEDIATE');
   `;
-  const lock = () => spawnSync(process.execPath, ['-e', begin, database]).stderr.toString();
+  const lock = () => spawnSync(process.execPath, ['-e', begin, sqlite.database]).stderr.toString();
   await write(24);
   await vi.waitFor(() => expect(frames().checkpointed).toBe(frames().log), { timeout: 30_000 });
   expect(lock()).toBe('');
   let error = '';
-  await storage.write('x', async () => {
+  await sqlite.storage.write('x', async () => {
     error = lock();
   });
   expect(error).toContain('database is locked');
@@ -172,7 +163,7 @@ test.each<[string, (thread: Worker) => void]>([
     post.mockRestore();
     this.postMessage(message);
   });
-  await storage[Symbol.asyncDispose]();
+  await sqlite.storage[Symbol.asyncDispose]();
   // A thread that has ended has no number.
   expect(threads.map(({ threadId }) => threadId)).toEqual([-1]);
   expect(stopped).toEqual([]);

@@ -5,29 +5,32 @@ import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import {
-  openSqlite,
-  openSqliteAlongside,
-  type SqliteStorage,
-} from '../../src/storage/sqlite/storage.ts';
-import type { AppendKind, StorageFaults, Writer } from '../../src/storage/types.ts';
+import { openSqlite, openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
+import type { AppendKind, Writer } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { silentObserver } from '../support/silent-observer.ts';
+import { appendThing, insertThing, sqliteThings, thingNames } from '../support/sqlite-things.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-let storage: SqliteStorage;
-let faults: StorageFaults;
 /** What happened, in order. */
 let events: string[];
 /** Ends the flush that is under way. */
 let endFlush: ((error?: Error) => void) | undefined;
 
-const insert = (name: string) => (tx: Writer) =>
-  tx.run('INSERT INTO things (name) VALUES (?)', name);
+beforeEach(() => {
+  events = [];
+});
+const unflushed = (error: unknown) => void events.push(`ends: ${(error as Error).message}`);
+const sqlite = sqliteThings({ observer: { ...silentObserver, unflushed } });
+// Before the storage is closed.
+afterEach(() => {
+  delete sqlite.faults.flush;
+  endFlush?.();
+});
+
 const thing: AppendKind<string, number> = {
   name: 'thing',
   aggregates: () => [],
-  apply: (tx, name) => tx.run('INSERT INTO things (name) VALUES (?)', name),
+  apply: appendThing,
   batch: undefined,
 };
 const named = (name: string, promise: Promise<unknown>) =>
@@ -35,9 +38,8 @@ const named = (name: string, promise: Promise<unknown>) =>
     () => void events.push(name),
     () => void events.push(`${name} failed`),
   );
-const write = (name: string) => named(name, storage.write('x', insert(name)));
-const append = (name: string) => named(name, storage.append(thing, name));
-const readAll = () => storage.read((tx) => tx.all('SELECT name FROM things'));
+const write = (name: string) => named(name, sqlite.storage.write('x', insertThing(name)));
+const append = (name: string) => named(name, sqlite.storage.append(thing, name));
 const turns = async (count = 20): Promise<void> => {
   if (count === 0) return;
   await new Promise((resolve) => setImmediate(resolve));
@@ -45,27 +47,12 @@ const turns = async (count = 20): Promise<void> => {
 };
 /** Holds every flush from now on. */
 const holdFlushes = () => {
-  faults.flush = (flush) =>
+  sqlite.faults.flush = (flush) =>
     new Promise((resolve, reject) => {
       events.push('flush');
       endFlush = (error) => (error === undefined ? flush().then(resolve, reject) : reject(error));
     });
 };
-
-beforeEach(async () => {
-  folder = temporaryFolder();
-  faults = {};
-  events = [];
-  const unflushed = (error: unknown) => void events.push(`ends: ${(error as Error).message}`);
-  storage = openSqlite(folder.path, faults, { ...silentObserver, unflushed });
-  await storage.write('relay', (tx) => tx.run('CREATE TABLE things (name TEXT PRIMARY KEY)'));
-});
-afterEach(async () => {
-  delete faults.flush;
-  endFlush?.();
-  await storage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
 
 describe('a commit', () => {
   test('is answered when its flush has ended', async () => {
@@ -100,7 +87,7 @@ describe('a commit', () => {
     await turns();
     // More than a batch takes: it commits although a flush is under way.
     let commits = 0;
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       commits += 1;
     };
     const many = Array.from({ length: 300 }, (_, n) => append(`n${n}`));
@@ -109,7 +96,7 @@ describe('a commit', () => {
     await first;
     await turns();
     expect(events).toEqual(['flush', 'flush', 'first']);
-    delete faults.flush;
+    delete sqlite.faults.flush;
     endFlush?.();
     await Promise.all(many);
   });
@@ -120,7 +107,7 @@ describe('a commit', () => {
     const refuse = () =>
       named(
         'refused',
-        storage.write('x', async (tx) => {
+        sqlite.storage.write('x', async (tx) => {
           await tx.get('SELECT name FROM things');
           throw new Error('it is there');
         }),
@@ -139,17 +126,17 @@ describe('a commit', () => {
 
   test('on a disk that hangs: a bounded number commits, the others wait', async () => {
     let commits = 0;
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       commits += 1;
     };
     holdFlushes();
     const many = Array.from({ length: 4_000 }, (_, n) => append(`n${n}`));
     await turns(4_000);
     expect(commits).toBe(8);
-    delete faults.flush;
+    delete sqlite.faults.flush;
     endFlush?.();
     await Promise.all(many);
-    expect(await readAll()).toHaveLength(4_000);
+    expect(await sqlite.names()).toHaveLength(4_000);
   });
 });
 
@@ -158,10 +145,10 @@ describe('a read', () => {
     holdFlushes();
     const first = write('first');
     await turns();
-    const read = named('read', readAll());
+    const read = named('read', sqlite.names());
     const failing = named(
       'rejected',
-      storage.read(() => Promise.reject(new Error('it is there'))),
+      sqlite.storage.read(() => Promise.reject(new Error('it is there'))),
     );
     await turns();
     expect(events).toEqual(['flush']);
@@ -173,7 +160,7 @@ describe('a read', () => {
   test('of what is on disk waits for nothing', async () => {
     await write('first');
     holdFlushes();
-    await named('read', readAll());
+    await named('read', sqlite.names());
     expect(events).toEqual(['first', 'read']);
   });
 });
@@ -181,7 +168,6 @@ describe('a read', () => {
 describe('a flush that fails', () => {
   test('does not do so because no file can be opened any more', async () => {
     using other = temporaryFolder();
-    const unflushed = (error: unknown) => void events.push(`ends: ${(error as Error).message}`);
     const fresh = openSqlite(other.path, {}, { ...silentObserver, unflushed });
     const log = join(other.path, 'relay.sqlite-wal');
     renameSync(log, `${log}-gone`);
@@ -199,7 +185,7 @@ describe('a flush that fails', () => {
     void write('first');
     await turns();
     void write('second');
-    void named('read', readAll());
+    void named('read', sqlite.names());
     await turns();
     endFlush?.(new Error('input/output error'));
     await turns(100);
@@ -226,8 +212,7 @@ describe('a flush that fails', () => {
     expect(log).toMatch(/"level":60.*the disk does not store what is written: check it/);
     expect(lines.length).toBeGreaterThan(2);
     await using again = openSqlite(data.path, {}, silentObserver);
-    const rows = await again.read((tx) => tx.all<{ name: string }>('SELECT name FROM things'));
-    expect(rows.map(({ name }) => name)).toEqual(expect.arrayContaining(lines));
+    expect(await thingNames(again)).toEqual(expect.arrayContaining(lines));
   });
 });
 
@@ -236,11 +221,11 @@ describe('flushes in COMMIT', () => {
   const [normal, full] = [{ synchronous: 1 }, { synchronous: 2 }];
 
   test('are of schema changes, of commands next to a relay, and without an observer', async () => {
-    expect(await storage.write('x', synchronous)).toEqual(normal);
-    expect(await storage.define(synchronous)).toEqual(full);
-    expect(await storage.write('x', synchronous)).toEqual(normal);
+    expect(await sqlite.storage.write('x', synchronous)).toEqual(normal);
+    expect(await sqlite.storage.define(synchronous)).toEqual(full);
+    expect(await sqlite.storage.write('x', synchronous)).toEqual(normal);
     {
-      await using command = openSqliteAlongside(folder.path);
+      await using command = openSqliteAlongside(sqlite.path);
       expect(await command.write('x', synchronous)).toEqual(full);
     }
     using other = temporaryFolder();

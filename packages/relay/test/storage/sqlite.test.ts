@@ -1,98 +1,78 @@
 import { cpSync, existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import {
-  openSqlite,
-  openSqliteAlongside,
-  type SqliteStorage,
-} from '../../src/storage/sqlite/storage.ts';
-import type { StorageFaults, Writer } from '../../src/storage/types.ts';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { openSqlite, openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
+import type { Writer } from '../../src/storage/types.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { insertThing, sqliteThings, thingNames } from '../support/sqlite-things.ts';
 
-let folder: ReturnType<typeof temporaryFolder>;
-let storage: SqliteStorage;
-let faults: StorageFaults;
-
-const insert = (key: string) => (tx: Writer) =>
-  tx.run('INSERT INTO things (name, number) VALUES (?, ?)', key, key.length);
-const names = async (from = storage) =>
-  (await from.read((tx) => tx.all<{ name: string }>('SELECT name FROM things ORDER BY name'))).map(
-    ({ name }) => name,
-  );
-
-beforeEach(async () => {
-  folder = temporaryFolder();
-  faults = {};
-  storage = openSqlite(folder.path, faults);
-  await storage.write('relay', (tx) =>
-    tx.run('CREATE TABLE things (name TEXT PRIMARY KEY, number BIGINT NOT NULL)'),
-  );
-});
-
-afterEach(async () => {
-  vi.restoreAllMocks();
-  await storage[Symbol.asyncDispose]();
-  folder[Symbol.dispose]();
-});
+const sqlite = sqliteThings();
+afterEach(() => void vi.restoreAllMocks());
 
 describe('writes', () => {
   test('writes waiting together share one commit', async () => {
     let commits = 0;
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       commits += 1;
     };
-    await Promise.all(Array.from({ length: 100 }, (_, n) => storage.write('a', insert(`n${n}`))));
+    await Promise.all(
+      Array.from({ length: 100 }, (_, n) => sqlite.storage.write('a', insertThing(`n${n}`))),
+    );
     expect(commits).toBe(1);
-    expect(await names()).toHaveLength(100);
+    expect(await sqlite.names()).toHaveLength(100);
   });
 
   test('a batch is bounded and the rest follows', async () => {
     let commits = 0;
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       commits += 1;
     };
-    await Promise.all(Array.from({ length: 600 }, (_, n) => storage.write('a', insert(`n${n}`))));
+    await Promise.all(
+      Array.from({ length: 600 }, (_, n) => sqlite.storage.write('a', insertThing(`n${n}`))),
+    );
     expect(commits).toBeGreaterThanOrEqual(3);
-    expect(await names()).toHaveLength(600);
+    expect(await sqlite.names()).toHaveLength(600);
   });
 
   test('no write succeeds before the commit', async () => {
     const heard: string[] = [];
-    faults.beforeCommit = () => heard.push('commit');
+    sqlite.faults.beforeCommit = () => heard.push('commit');
     await Promise.all(
-      ['one', 'two'].map((key) => storage.write('a', insert(key)).then(() => heard.push(key))),
+      ['one', 'two'].map((key) =>
+        sqlite.storage.write('a', insertThing(key)).then(() => heard.push(key)),
+      ),
     );
     expect(heard).toEqual(['commit', 'one', 'two']);
   });
 
   test('a commit that fails fails every write of its batch and stores none', async () => {
-    faults.beforeCommit = () => {
+    sqlite.faults.beforeCommit = () => {
       throw new Error('disk on fire');
     };
     const outcomes = await Promise.allSettled([
-      storage.write('a', insert('one')),
-      storage.write('b', insert('two')),
+      sqlite.storage.write('a', insertThing('one')),
+      sqlite.storage.write('b', insertThing('two')),
     ]);
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    delete faults.beforeCommit;
-    expect(await names()).toEqual([]);
-    await storage.write('a', insert('three'));
-    expect(await names()).toEqual(['three']);
+    delete sqlite.faults.beforeCommit;
+    expect(await sqlite.names()).toEqual([]);
+    await sqlite.storage.write('a', insertThing('three'));
+    expect(await sqlite.names()).toEqual(['three']);
   });
 
   test('a write that waits for anything else is refused and undone', async () => {
     const something = Promise.withResolvers<void>();
-    const slow = storage.write('a', async (tx) => {
-      await insert('one')(tx);
+    const slow = sqlite.storage.write('a', async (tx) => {
+      await insertThing('one')(tx);
       await something.promise;
-      await insert('two')(tx);
+      await insertThing('two')(tx);
     });
-    const fine = storage.write('b', insert('three'));
+    const fine = sqlite.storage.write('b', insertThing('three'));
     await expect(slow).rejects.toThrow('a write awaited more than its transaction');
     something.resolve();
     await fine;
-    expect(await names()).toEqual(['three']);
+    expect(await sqlite.names()).toEqual(['three']);
   });
 
   test('a transaction with many statements pauses, and shows nothing to others meanwhile', async () => {
@@ -100,37 +80,37 @@ describe('writes', () => {
     let isOver = false;
     const look = async (): Promise<void> => {
       if (isOver) return;
-      seen.push((await names()).length);
+      seen.push((await sqlite.names()).length);
       await new Promise((resolve) => setImmediate(resolve));
       await look();
     };
     const looking = look();
     const many = Array.from({ length: 2_000 }, (_, index) => `item ${index}`);
-    const written = storage.write('a', async (tx) => {
-      for (const name of many) await insert(name)(tx);
+    const written = sqlite.storage.write('a', async (tx) => {
+      for (const name of many) await insertThing(name)(tx);
     });
-    const later = storage.write('b', insert('later'));
+    const later = sqlite.storage.write('b', insertThing('later'));
     await written;
     isOver = true;
     await Promise.all([looking, later]);
     expect(seen.length).toBeGreaterThan(4);
     expect(new Set(seen.slice(0, -1))).toEqual(new Set([0]));
-    expect((await names()).length).toBe(2_001);
+    expect((await sqlite.names()).length).toBe(2_001);
   });
 
   test('statements at once pause together', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(0);
     let statements = 0;
-    faults.beforeStatement = () => {
+    sqlite.faults.beforeStatement = () => {
       statements += 1;
     };
     const nextTurn = Promise.withResolvers<number>();
-    const written = storage.write('a', async (tx) => {
+    const written = sqlite.storage.write('a', async (tx) => {
       setImmediate(() => nextTurn.resolve(statements));
       await Promise.all(
         Array.from({ length: 300 }, async (_, index) => {
-          await insert(`first ${index}`)(tx);
-          await insert(`second ${index}`)(tx);
+          await insertThing(`first ${index}`)(tx);
+          await insertThing(`second ${index}`)(tx);
         }),
       );
     });
@@ -147,13 +127,13 @@ describe('writes', () => {
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => now);
     let statements = 0;
-    faults.beforeStatement = () => {
+    sqlite.faults.beforeStatement = () => {
       statements += 1;
       now += 0.4;
     };
     const items = ['1', '2', '3', '4', '5', '6'];
     const write = async (tx: Writer, part: readonly string[]) => {
-      for (const item of part) await insert(item)(tx);
+      for (const item of part) await insertThing(item)(tx);
     };
     const seen = new Set<number>();
     const look = () => {
@@ -161,37 +141,39 @@ describe('writes', () => {
       turn = setImmediate(look);
     };
     let turn = setImmediate(look);
-    await Promise.all(parts(items).map((part) => storage.write('a', (tx) => write(tx, part))));
+    await Promise.all(
+      parts(items).map((part) => sqlite.storage.write('a', (tx) => write(tx, part))),
+    );
     clearImmediate(turn);
     expect(seen).toEqual(new Set([0, 3, 6]));
-    expect(await names()).toEqual(items);
+    expect(await sqlite.names()).toEqual(items);
   });
 
   test('after SQLite undid a write by itself, none of its statements is stored alone', async () => {
-    await storage.write('a', insert('there'));
-    const lost = storage.write('a', async (tx) => {
-      const undone = tx.run("INSERT OR ROLLBACK INTO things (name, number) VALUES ('there', 1)");
-      await Promise.all([undone, insert('alone')(tx), insert('too')(tx)]);
+    await sqlite.storage.write('a', insertThing('there'));
+    const lost = sqlite.storage.write('a', async (tx) => {
+      const undone = tx.run("INSERT OR ROLLBACK INTO things (name) VALUES ('there')");
+      await Promise.all([undone, insertThing('alone')(tx), insertThing('too')(tx)]);
     });
     await expect(lost).rejects.toThrow('UNIQUE');
-    expect(await names()).toEqual(['there']);
-    await storage.write('a', insert('later'));
-    expect(await names()).toEqual(['later', 'there']);
+    expect(await sqlite.names()).toEqual(['there']);
+    await sqlite.storage.write('a', insertThing('later'));
+    expect(await sqlite.names()).toEqual(['later', 'there']);
   });
 
   test('a write that waits for anything else after a pause is refused and undone', async () => {
     const something = Promise.withResolvers<void>();
-    const slow = storage.write('a', async (tx) => {
-      for (let index = 0; index < 1_000; index += 1) await insert(`item ${index}`)(tx);
+    const slow = sqlite.storage.write('a', async (tx) => {
+      for (let index = 0; index < 1_000; index += 1) await insertThing(`item ${index}`)(tx);
       await something.promise;
     });
     await expect(slow).rejects.toThrow('a write awaited more than its transaction');
     something.resolve();
-    expect(await names()).toEqual([]);
+    expect(await sqlite.names()).toEqual([]);
   });
 
   test('more writes than may wait are refused at once', async () => {
-    const writes = Array.from({ length: 20_001 }, () => storage.write('a', async () => 1));
+    const writes = Array.from({ length: 20_001 }, () => sqlite.storage.write('a', async () => 1));
     await expect(writes.at(-1)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
     await Promise.all(writes.slice(0, -1));
   });
@@ -199,31 +181,31 @@ describe('writes', () => {
 
 describe('the folder', () => {
   test('a second relay is told that the folder is in use', () => {
-    expect(() => openSqlite(folder.path)).toThrow(
-      `${folder.path} is in use by another relay process`,
+    expect(() => openSqlite(sqlite.path)).toThrow(
+      `${sqlite.path} is in use by another relay process`,
     );
   });
 
   test('a command alongside a relay reads and writes, and does not lock the folder', async () => {
-    await storage.write('a', insert('relay'));
-    const alongside = openSqliteAlongside(folder.path);
-    await alongside.write('a', insert('command'));
-    expect(await names(alongside)).toEqual(['command', 'relay']);
+    await sqlite.storage.write('a', insertThing('relay'));
+    const alongside = openSqliteAlongside(sqlite.path);
+    await alongside.write('a', insertThing('command'));
+    expect(await thingNames(alongside)).toEqual(['command', 'relay']);
     await alongside[Symbol.asyncDispose]();
-    expect(existsSync(join(folder.path, 'relay.sqlite-wal'))).toBe(true);
-    await storage.write('a', insert('relay again'));
-    expect(await names()).toEqual(['command', 'relay', 'relay again']);
-    expect(() => openSqlite(folder.path)).toThrow('is in use by another relay process');
+    expect(existsSync(join(sqlite.path, 'relay.sqlite-wal'))).toBe(true);
+    await sqlite.storage.write('a', insertThing('relay again'));
+    expect(await sqlite.names()).toEqual(['command', 'relay', 'relay again']);
+    expect(() => openSqlite(sqlite.path)).toThrow('is in use by another relay process');
   });
 
   test('a command where no relay runs keeps none from starting', async () => {
-    await storage[Symbol.asyncDispose]();
-    const alongside = openSqliteAlongside(folder.path);
-    storage = openSqlite(folder.path);
-    await storage.write('a', insert('relay'));
-    expect(await names(alongside)).toEqual(['relay']);
+    await sqlite.storage[Symbol.asyncDispose]();
+    const alongside = openSqliteAlongside(sqlite.path);
+    sqlite.storage = openSqlite(sqlite.path);
+    await sqlite.storage.write('a', insertThing('relay'));
+    expect(await thingNames(alongside)).toEqual(['relay']);
     await alongside[Symbol.asyncDispose]();
-    expect(await names()).toEqual(['relay']);
+    expect(await sqlite.names()).toEqual(['relay']);
   });
 
   test('a command makes no database, and leaves no journal of one that is at rest', async () => {
@@ -232,12 +214,12 @@ describe('the folder', () => {
       `there is no relay.sqlite in ${other.path}`,
     );
     expect(readdirSync(other.path)).toEqual([]);
-    await storage[Symbol.asyncDispose]();
-    const before = readdirSync(folder.path);
-    const alongside = openSqliteAlongside(folder.path);
-    await alongside.write('a', insert('command'));
+    await sqlite.storage[Symbol.asyncDispose]();
+    const before = readdirSync(sqlite.path);
+    const alongside = openSqliteAlongside(sqlite.path);
+    await alongside.write('a', insertThing('command'));
     await alongside[Symbol.asyncDispose]();
-    expect(readdirSync(folder.path)).toEqual(before);
+    expect(readdirSync(sqlite.path)).toEqual(before);
   });
 
   test('a lock file that is broken is not taken for another relay', async () => {
@@ -247,7 +229,7 @@ describe('the folder', () => {
   });
 
   test('a commit is on the disk when it returns', async () => {
-    const settings = await storage.write('a', async (tx) => [
+    const settings = await sqlite.storage.write('a', async (tx) => [
       await tx.get('PRAGMA synchronous'),
       await tx.get('PRAGMA journal_mode'),
     ]);
@@ -256,17 +238,17 @@ describe('the folder', () => {
   });
 
   test('only the owner may read the files', async () => {
-    await storage.write('a', insert('one'));
+    await sqlite.storage.write('a', insertThing('one'));
     for (const file of ['relay.sqlite', 'relay.sqlite-wal', 'relay.sqlite-shm', 'lock']) {
-      expect(statSync(join(folder.path, file)).mode & 0o777).toBe(0o600);
+      expect(statSync(join(sqlite.path, file)).mode & 0o777).toBe(0o600);
     }
   });
 
   test('what was answered survives a process that ends without closing', async () => {
-    await storage.write('a', insert('one'));
+    await sqlite.storage.write('a', insertThing('one'));
     // After a crash, the files are as in this copy.
     using crashed = temporaryFolder();
-    cpSync(folder.path, crashed.path, { recursive: true });
+    cpSync(sqlite.path, crashed.path, { recursive: true });
     const database = new DatabaseSync(join(crashed.path, 'relay.sqlite'));
     expect(database.prepare('SELECT count(*) AS n FROM things').get()?.n).toBe(1);
     database.close();
