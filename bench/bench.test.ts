@@ -9,7 +9,7 @@ import { type MeasuredServer, startFloor, startRelay } from './measured-process.
 import { count, counts, flag, number, parseOptions, text, word, words } from './options.ts';
 import { type Frame, Population } from './population.ts';
 import { selfTimes } from './profile.ts';
-import type { Result } from './report.ts';
+import { pageOf, type Result } from './report.ts';
 import { chart, panelsOf } from './svg.ts';
 import { markdownOf, median, type Table, textOf } from './table.ts';
 
@@ -216,6 +216,30 @@ describe('results', () => {
       'A note.',
       '',
     ]);
+  });
+
+  test('sections of the page that were not measured stay, with the machine of their run', () => {
+    const machine = { cores: 2, memory: '4 GiB', disk: 'ext4', node: 'v1', load: 0 };
+    const memory: Table = { ...table, section: 'memory', title: 'Memory', notes: [] };
+    const first = { machine: { ...machine, date: 'Monday', commit: 'a' }, tables: [memory, table] };
+    const page = pageOf(first, '');
+    expect(page.match(/^## .+|Monday|Tuesday/gm)).toEqual([
+      ...['## Sending', 'Monday', '## Memory', 'Monday'],
+    ]);
+    const rows = [{ server: 'floor', perSecond: 1 }];
+    const tables = [
+      { ...table, rows },
+      { ...table, title: 'More', rows },
+    ];
+    const second = { machine: { ...machine, date: 'Tuesday', commit: 'b' }, tables };
+    const next = pageOf(second, page);
+    expect(next.match(/^## .+|Monday|Tuesday/gm)).toEqual([
+      ...['## Sending', '## More', 'Tuesday', '## Memory', 'Monday'],
+    ]);
+    // What was measured anew is there once.
+    expect([page, next].map((text) => text.match(/4,000/g)?.length)).toEqual([2, 1]);
+    expect(pageOf({ ...second, tables: [] }, next)).toBe(next);
+    expect(pageOf(first, pageOf(second, ''))).toBe(page);
   });
 
   test('a median is the middle number, or the mean of the two in the middle', () => {

@@ -1,9 +1,9 @@
 /** Writes the results of a run: JSON, a chart, and the page `docs/benchmarks.md`. */
-import { writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Machine, machineLine } from './machine.ts';
 import { chart, panelsOf } from './svg.ts';
-import { markdownOf, type Table } from './table.ts';
+import { markdownOf, sections, type Table } from './table.ts';
 
 export interface Result {
   readonly machine: Machine;
@@ -21,26 +21,50 @@ export function writeChart(file: string, { machine, tables }: Result): void {
   writeFileSync(file, chart(panels, machineLine(machine)));
 }
 
-/** Writes the page and its chart; `docs` is their folder. */
+/**
+ * Writes the page, and its chart if sections of it were measured; `docs` is their folder. Sections
+ * that were not measured stay as they were, each with the machine and the commit of its run.
+ */
 export function writePage(docs: string, result: Result): void {
-  writeChart(join(docs, 'benchmarks.svg'), result);
-  writeFileSync(join(docs, 'benchmarks.md'), pageOf(result));
+  const path = join(docs, 'benchmarks.md');
+  const before = existsSync(path) ? readFileSync(path, 'utf8') : '';
+  writeFileSync(path, pageOf(result, before));
+  if (panelsOf(result.tables).length > 0) writeChart(join(docs, 'benchmarks.svg'), result);
 }
 
-function pageOf({ machine, tables }: Result): string {
-  return [
-    '# Benchmarks',
-    '',
-    `The last run of \`npm run bench -- --write\`: ${machineLine(machine)}. How each figure is measured and how`,
-    'to read it is in [bench/README.md](../bench/README.md).',
-    '',
-    'The **floor** is a server of about a hundred lines that does only what no relay can leave out: WebSocket over the same',
-    'TLS, parse, canonical form, one signature, one durable commit for all messages that wait, with the same rows, the answer',
-    'and a notice. Relay and floor run in alternation with the same messages. **The ratios are the result**: absolute figures',
-    'are of this machine on this day, with whatever else ran on it, the load generator included.',
-    '',
-    '![Ratios to the floor](benchmarks.svg)',
-    '',
-    ...tables.map(markdownOf),
-  ].join('\n');
+/** Makes the page of a run; `before` is the page of earlier ones. */
+export function pageOf({ machine, tables }: Result, before: string): string {
+  const blocks = blocksOf(before);
+  for (const [section, own] of Map.groupBy(tables, (table) => table.section)) {
+    const texts = own.map(markdownOf).join('\n');
+    blocks.set(section, `${texts}\n_${machineLine(machine)}._\n`);
+  }
+  const kept = sections.filter((section) => blocks.has(section));
+  return [head, ...kept.map((section) => `${mark(section)}\n\n${blocks.get(section)}`)].join('\n');
 }
+
+/** What begins a section of the page, for the next run to find. */
+const mark = (section: string) => `<!-- section ${section} -->`;
+
+/** Returns the text of each section of a page. */
+function blocksOf(page: string): Map<string, string> {
+  const [, ...parts] = page.split(/^<!-- section (\w+) -->\n\n/m);
+  return new Map(
+    parts.flatMap((name, at) =>
+      at % 2 === 0 ? [[name, `${(parts[at + 1] ?? '').trimEnd()}\n`] as const] : [],
+    ),
+  );
+}
+
+const head = `# Benchmarks
+
+What \`npm run bench -- --write\` measured last, each section with its machine, day and commit. How each figure is measured
+and how to read it is in [bench/README.md](../bench/README.md).
+
+The **floor** is a server of about a hundred lines that does only what no relay can leave out: WebSocket over the same
+TLS, parse, canonical form, one signature, one durable commit for all messages that wait, with the same rows, the answer
+and a notice. Relay and floor run in alternation with the same messages. **The ratios are the result**: absolute figures
+are of one machine on one day, with whatever else ran on it, the load generator included.
+
+![Ratios to the floor](benchmarks.svg)
+`;
