@@ -1,10 +1,10 @@
 /** Appends on PostgreSQL: what decision record 0027 says of batches, locks and failures. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
-import type { AppendKind, BatchWriter } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
 import { ask, askUntil, impatient, open, Told } from '../support/postgres-engine.ts';
+import { batches, makeThings, type Thing, things, writeThings } from './things.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -17,10 +17,7 @@ beforeAll(async () => {
   server = await TestPostgres.start({ durable: true });
   url = await server.createDatabase();
   await using first = await open(url);
-  await first.write('relay', async (tx) => {
-    await tx.run('CREATE TABLE things (name TEXT NOT NULL PRIMARY KEY, place BIGINT NOT NULL)');
-    await tx.run('CREATE TABLE heads (aggregate TEXT NOT NULL PRIMARY KEY, head BIGINT NOT NULL)');
-  });
+  await first.write('relay', makeThings);
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
@@ -33,55 +30,6 @@ beforeEach(async () => {
   points = [];
   return () => storage[Symbol.asyncDispose]();
 });
-
-interface Thing {
-  readonly name: string;
-  readonly of: string;
-  readonly bytes?: number;
-}
-
-/** Numbers of batches' inputs, in the order in which the batches wrote. */
-const batches: number[] = [];
-
-/** Gives each new name the next place of its aggregate; declines names that are there. */
-const things: AppendKind<Thing, number> = {
-  name: 'things',
-  aggregates: ({ of }) => [`account:${of}`],
-  apply: () => undefined,
-  batch: {
-    bytes: ({ bytes = 1 }) => bytes,
-    write: (tx, inputs) => write(tx, inputs),
-  },
-};
-
-async function write(tx: BatchWriter, inputs: readonly Thing[]): Promise<(number | undefined)[]> {
-  batches.push(inputs.length);
-  const rows = await tx.all<{ name: string }>(
-    `INSERT INTO things (name, place) SELECT name, 0 FROM unnest(?::text[]) AS name ORDER BY name
-      ON CONFLICT DO NOTHING RETURNING name`,
-    inputs.map(({ name }) => name),
-  );
-  const stored = new Set(rows.map(({ name }) => name));
-  const accepted = new Set(inputs.filter(({ name }) => stored.delete(name)));
-  const counts = new Map<string, number>();
-  for (const { of } of accepted) counts.set(of, (counts.get(of) ?? 0) + 1);
-  const heads = await tx.all<{ aggregate: string; head: number }>(
-    `INSERT INTO heads (aggregate, head)
-      SELECT aggregate, count FROM unnest(?::text[], ?::bigint[]) AS new (aggregate, count)
-        ORDER BY aggregate
-      ON CONFLICT (aggregate) DO UPDATE SET head = heads.head + excluded.head
-      RETURNING aggregate, head`,
-    [...counts.keys()],
-    [...counts.values()],
-  );
-  const next = new Map(heads.map(({ aggregate, head }) => [aggregate, head]));
-  return inputs.map((input) => {
-    if (!accepted.has(input)) return undefined;
-    const place = next.get(input.of) as number;
-    next.set(input.of, place - 1);
-    return place;
-  });
-}
 
 const add = (name: string, of = name, through = storage) => through.append(things, { name, of });
 const names = async () =>
@@ -119,7 +67,7 @@ function heldInBatch() {
     batch: {
       bytes: () => 1,
       async write(tx, inputs) {
-        const outputs = await write(tx, inputs);
+        const outputs = await writeThings(tx, inputs);
         begun.resolve();
         await released.promise;
         return outputs;
@@ -206,7 +154,7 @@ describe('0027: one input does not harm the others of its batch', () => {
       batch: {
         bytes: () => 1,
         async write(tx, inputs) {
-          const outputs = await write(tx, inputs);
+          const outputs = await writeThings(tx, inputs);
           return inputs.some(({ name }) => name === 'odd') ? undefined : outputs;
         },
       },

@@ -175,6 +175,20 @@ describe('06 §8.6, 0027: what another process has changed between the first loo
   });
 });
 
+test('0027: repeats are declined in the transaction of the others', async () => {
+  await ask(
+    engines.url,
+    `INSERT INTO channel_posts VALUES ('c0', 1, 'ann', 'm1', 'd', 'deleted', 1, 1)`,
+  );
+  const points: string[] = [];
+  const reach = (point: string) => void points.push(point);
+  await using counted = await open(engines.url, { faults: { reach } });
+  points.length = 0;
+  const inputs = [...[1, 2, 2].map((id) => post({ id })), post({ id: 2, to: 'c1' })];
+  expect(await engines.append(inputs, counted)).toEqual([undefined, 5, undefined, 5]);
+  expect(points.filter((point) => point === 'begun')).toHaveLength(1);
+});
+
 test('0027: of batches of two processes in a channel, the later one waits and numbers after the earlier', async () => {
   const sql = `UPDATE channels SET head = 9 WHERE channel_id = 'c0'`;
   await heldUntilWaited(engines.url, sql, async () => {

@@ -237,10 +237,16 @@ describe('05 §12.6, 0027: what another process has changed between the first lo
     expect(sequencesOf(await engines.append(both(3)))).toEqual([undefined, 6]);
   });
 
-  test('a message ID that has a result, in whatever group, is declined', async () => {
+  test('repeats, of whatever group, are declined in the transaction of the others', async () => {
     await ask(engines.url, `INSERT INTO group_sent VALUES ('ann', 'm1', 'g1', 1, 'e', 1)`);
-    const outputs = await engines.append([message({ id: 1 }), message({ id: 2 })]);
-    expect(sequencesOf(outputs)).toEqual([undefined, 5]);
+    const points: string[] = [];
+    const reach = (point: string) => void points.push(point);
+    await using counted = await open(engines.url, { faults: { reach } });
+    points.length = 0;
+    const inputs = [...[1, 2, 2].map((id) => message({ id })), message({ id: 2, to: 'g1' })];
+    const outputs = await engines.append(inputs, counted);
+    expect(sequencesOf(outputs)).toEqual([undefined, 5, undefined, undefined]);
+    expect(points.filter((point) => point === 'begun')).toHaveLength(1);
   });
 });
 

@@ -11,6 +11,8 @@ const batchBytes = 262_144;
 const maxBlocked = 32;
 /** Limit of batches that an input is in; then it is declined. */
 const maxTries = 32;
+/** Number of inputs of a batch after which the next one waits for its turn. */
+const busyBatch = 16;
 /** Milliseconds before the next batch if every input of the last one waits for a lock. */
 const lockPause = 5;
 
@@ -29,16 +31,34 @@ interface Waiting {
   readonly reject: (reason: unknown) => void;
 }
 
+/** The work of a batch's transaction. */
+export interface BatchWork {
+  /** The aggregates of its inputs; they may be chosen when `write` is called. */
+  readonly keys: readonly AggregateKey[];
+  write(tx: BatchWriter): Promise<void>;
+}
+
 /** Runs one transaction; resolves when it is durable. */
-type RunBatch = (
-  keys: readonly AggregateKey[],
-  work: (tx: BatchWriter) => Promise<void>,
-) => Promise<void>;
+type RunBatch = (work: BatchWork) => Promise<void>;
+
+/** The ways to run a batch. */
+interface BatchRunners {
+  readonly atOnce: RunBatch;
+  /**
+   * Begins when it is its turn among the batches of all processes, and calls `write` then. Fails with a
+   * `busy` error if that takes long. Without other processes there are no turns.
+   */
+  readonly inTurn: RunBatch | undefined;
+}
 
 /**
  * Groups the appends of a process: all that wait are one transaction with few statements and one
  * flush to disk. The next batch begins when the one before is durable, so that load makes batches
  * larger, and an append that comes alone waits for no other.
+ *
+ * What a batch costs the server is for the most part independent of its size, up to about thirty
+ * inputs. So under load the batches of several processes take turns, and are as large as those of one:
+ * what arrives while a process waits for its turn joins its batch.
  *
  * Appends share the locks of their aggregates: two processes append to the same account without
  * waiting for each other's locks, and any other write of the account excludes both. A batch waits for
@@ -46,14 +66,16 @@ type RunBatch = (
  * account with slow writes delays the appends to no other.
  */
 export class AppendQueue {
-  readonly #run: RunBatch;
+  readonly #run: BatchRunners;
   readonly #fresh = new Queue<Waiting>();
   /** Inputs that were in a batch while a write of their aggregates ran. */
   readonly #blocked = new Queue<Waiting>();
   #arrived = Promise.withResolvers<void>();
   #isRunning = false;
+  /** Whether the next batch waits for its turn. */
+  #isBusy = false;
 
-  constructor(run: RunBatch) {
+  constructor(run: BatchRunners) {
     this.#run = run;
   }
 
@@ -86,13 +108,19 @@ export class AppendQueue {
     while (this.#fresh.size + this.#blocked.size > 0) {
       // Every append of this turn of the event loop joins the batch.
       await nextTurn();
-      const batch = this.#take();
-      const others = this.#blocked.size;
-      await this.#settle(batch);
-      const isStuck = batch.length > 0 && this.#blocked.size === others + batch.length;
-      if (isStuck && this.#fresh.size === 0) await this.#pause();
+      if ((await this.#runNext()) === 'stuck' && this.#fresh.size === 0) await this.#pause();
     }
     this.#isRunning = false;
+  }
+
+  /** Runs the next batch; it is stuck if every input waits for a lock. */
+  async #runNext(): Promise<'done' | 'stuck'> {
+    const run = new BatchRun(() => this.#take());
+    const inTurn = this.#isBusy ? this.#run.inTurn : undefined;
+    await this.#settle(run, inTurn);
+    const size = run.isChosen ? run.batch.length : 0;
+    this.#isBusy = size >= busyBatch;
+    return size > 0 && run.blocked.size === size ? 'stuck' : 'done';
   }
 
   /** Waits a moment for the locks of other writes, or until an append arrives. */
@@ -129,22 +157,23 @@ export class AppendQueue {
    * Runs a batch and answers its inputs. If one of them makes the statements fail, or declines all of
    * them, the others must not suffer: each half runs for itself.
    */
-  async #settle(batch: readonly Waiting[]): Promise<void> {
-    if (batch.length === 0) return;
-    const run = new BatchRun(batch);
+  async #settle(run: BatchRun, inTurn?: RunBatch): Promise<void> {
     try {
-      await this.#run([...new Set(batch.flatMap(({ keys }) => keys))], (tx) => run.write(tx));
+      await (inTurn ?? this.#run.atOnce)(run);
     } catch (error) {
+      // Another process may have stopped in its turn. Nothing was chosen: the next batch begins at once.
+      if (inTurn !== undefined && !run.isChosen && failureKind(error) === 'busy') return;
+      const { batch } = run;
       if (!run.isRefused(error)) for (const { reject } of batch) reject(error);
       else if (batch.length > 1) {
         const half = Math.ceil(batch.length / 2);
-        await this.#settle(batch.slice(0, half));
-        await this.#settle(batch.slice(half));
+        await this.#settle(new BatchRun(() => batch.slice(0, half)));
+        await this.#settle(new BatchRun(() => batch.slice(half)));
       } else if (error instanceof BatchDeclined) batch[0]?.resolve(undefined);
       else batch[0]?.reject(error);
       return;
     }
-    for (const waiting of batch) {
+    for (const waiting of run.batch) {
       const isBlocked = run.blocked.has(waiting);
       if (isBlocked && waiting.tries < maxTries) this.#blocked.push(waiting);
       else waiting.resolve(run.outputs.get(waiting));
@@ -157,19 +186,35 @@ class BatchDeclined extends Error {
   override readonly name = 'BatchDeclined';
 }
 
-/** The work of one batch's transaction. */
-class BatchRun {
+/** The work of one batch's transaction, whose inputs are chosen as late as possible. */
+class BatchRun implements BatchWork {
   readonly outputs = new Map<Waiting, unknown>();
   /** Inputs whose locks were not free. */
   readonly blocked = new Set<Waiting>();
-  readonly #batch: readonly Waiting[];
+  readonly #choose: () => readonly Waiting[];
+  #batch: readonly Waiting[] | undefined;
   #failure: unknown;
 
-  constructor(batch: readonly Waiting[]) {
-    this.#batch = batch;
+  constructor(choose: () => readonly Waiting[]) {
+    this.#choose = choose;
+  }
+
+  get isChosen(): boolean {
+    return this.#batch !== undefined;
+  }
+
+  /** The inputs, chosen when they are first asked for. */
+  get batch(): readonly Waiting[] {
+    this.#batch ??= this.#choose();
+    return this.#batch;
+  }
+
+  get keys(): AggregateKey[] {
+    return [...new Set(this.batch.flatMap(({ keys }) => keys))];
   }
 
   async write(tx: BatchWriter): Promise<void> {
+    if (this.batch.length === 0) return;
     const free = await this.#lock(tx);
     // Always in the same order, so that the batches of two processes do not deadlock.
     const kinds = [...Map.groupBy(free, ({ kind }) => kind)].sort(([a], [b]) =>
@@ -195,10 +240,10 @@ class BatchRun {
    * @returns the inputs whose locks were free
    */
   async #lock(tx: BatchWriter): Promise<Waiting[]> {
-    const locks = [...new Set(this.#batch.flatMap((waiting) => waiting.locks))];
+    const locks = [...new Set(this.batch.flatMap((waiting) => waiting.locks))];
     const rows = await tx.all<{ taken: number }>(tryLocksSql, locks);
     const taken = new Set(locks.filter((_, index) => rows[index]?.taken === 1));
-    return this.#batch.filter((waiting) => {
+    return this.batch.filter((waiting) => {
       waiting.tries += 1;
       const isFree = waiting.locks.every((lock) => taken.has(lock));
       if (!isFree) this.blocked.add(waiting);

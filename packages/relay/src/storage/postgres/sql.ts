@@ -86,6 +86,21 @@ export function lockNumber(key: AggregateKey): bigint {
 export const beginBatchSql = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE';
 
 /**
+ * Returns the SQL that begins a batch when it is its turn: batches of all processes that ask for one
+ * run one after another.
+ *
+ * @param timeouts milliseconds to wait for the turn, and for each lock after it
+ */
+export function beginTurnSql(timeouts: { readonly turn: number; readonly lock: number }): string {
+  return [
+    beginBatchSql,
+    `SET LOCAL lock_timeout = ${timeouts.turn}`,
+    `SELECT pg_advisory_xact_lock(${locks.turn})`,
+    `SET LOCAL lock_timeout = ${timeouts.lock}`,
+  ].join(';');
+}
+
+/**
  * Takes locks that exclude the writes of the aggregates but not other batches, as far as they are
  * free: a lock that a write holds or waits for is not taken. A row for each number, in their order.
  */
@@ -101,4 +116,6 @@ export const locks = {
   relay: `${lockSpace}, 2`,
   /** Held while the table of commits is created. */
   commits: `${lockSpace}, 3`,
+  /** Held by a batch of appends in its turn. */
+  turn: `${lockSpace}, 4`,
 } as const;

@@ -11,7 +11,7 @@ import type {
 } from '../types.ts';
 import { WriteListeners } from '../write-listeners.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
-import { AppendQueue } from './append-queue.ts';
+import { AppendQueue, type BatchWork } from './append-queue.ts';
 import { commit } from './commit.ts';
 import { commitsTable } from './commits.ts';
 import { type Lease, PostgresConnections, rollBack } from './connections.ts';
@@ -21,7 +21,13 @@ import { CommitOutcomes } from './outcomes.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
 import { Retries } from './retries.ts';
 import { ServerWatch } from './server-watch.ts';
-import { beginBatchSql, beginReadSql, beginWriteSql, PostgresStatements } from './sql.ts';
+import {
+  beginBatchSql,
+  beginReadSql,
+  beginTurnSql,
+  beginWriteSql,
+  PostgresStatements,
+} from './sql.ts';
 import { defaultTimeouts, type PostgresTimeouts } from './timeouts.ts';
 import { PostgresTransaction } from './transaction.ts';
 
@@ -131,9 +137,14 @@ export class PostgresStorage implements Storage {
     this.#outcomes = new CommitOutcomes({
       ...{ observer, timeouts, isSilent, connections: this.#connections },
     });
-    this.#appends = new AppendQueue((keys, work) =>
-      this.#writeOnce({ keys, begin: beginBatchSql, isBatch: true }, work),
-    );
+    this.#appends = new AppendQueue({
+      atOnce: (work) => this.#writeBatch(beginBatchSql, work),
+      // A process that has the database for itself need not wait for others.
+      inTurn:
+        lockMode === 'exclusive'
+          ? undefined
+          : (work) => this.#writeBatch(beginTurnSql(timeouts), work),
+    });
     this.#watch = new ServerWatch({
       timeouts,
       probe: () => lock.probe(),
@@ -228,10 +239,24 @@ export class PostgresStorage implements Storage {
     }
   }
 
-  async #writeOnce<T>(
-    { keys, begin, timeout, isBatch = false }: WritePlan,
-    work: (tx: PostgresTransaction) => Promise<T>,
-  ): Promise<T> {
+  /** Begins before the work is known: it may be chosen when the transaction has begun. */
+  async #writeBatch(begin: string, work: BatchWork): Promise<void> {
+    const plan: WritePlan = {
+      begin,
+      isBatch: true,
+      get keys() {
+        return work.keys;
+      },
+    };
+    await this.#writeOnce(plan, async (tx) => {
+      // What arrives until then joins the batch.
+      if (begin !== beginBatchSql) await tx.begun;
+      await work.write(tx);
+    });
+  }
+
+  async #writeOnce<T>(plan: WritePlan, work: (tx: PostgresTransaction) => Promise<T>): Promise<T> {
+    const { begin, timeout, isBatch = false } = plan;
     const lease = await (isBatch ? this.#appending : this.#connections).acquire();
     const tx = this.#transaction(lease, begin, timeout);
     let value: T;
@@ -244,7 +269,8 @@ export class PostgresStorage implements Storage {
       this.#faults.reach?.('commit');
     } catch (error) {
       // A refused repeat.
-      if (tx.isReading && tx.failure === undefined && !isBatch) this.#observer.unannounced(keys);
+      if (tx.isReading && tx.failure === undefined && !isBatch)
+        this.#observer.unannounced(plan.keys);
       throw rollBackAfter(lease, tx, error);
     } finally {
       tx.end();
@@ -253,9 +279,9 @@ export class PostgresStorage implements Storage {
     this.#faults.reach?.('committed');
     if (unanswered !== undefined) {
       this.#retries.markUnreachable(unanswered.cause);
-      if (!(await this.#outcomes.wasCommitted(keys, unanswered))) throw unanswered.cause;
+      if (!(await this.#outcomes.wasCommitted(plan.keys, unanswered))) throw unanswered.cause;
     }
-    if (tx.isReading && !isBatch) this.#observer.unannounced(keys);
+    if (tx.isReading && !isBatch) this.#observer.unannounced(plan.keys);
     this.#faults.reach?.('answer');
     return value;
   }
@@ -272,7 +298,7 @@ export class PostgresStorage implements Storage {
   }
 }
 
-/** What a write locks, and the SQL that begins it. */
+/** What a write locks, once its work is known, and the SQL that begins it. */
 interface WritePlan {
   readonly keys: readonly AggregateKey[];
   readonly begin: string;

@@ -12,6 +12,8 @@ export interface PostgresTimeouts {
   readonly connect: number;
   /** Server side, for a statement: until it gets its locks. */
   readonly lock: number;
+  /** Server side, for a batch of appends: until it is its turn. */
+  readonly turn: number;
   /** Server side, between statements: a stalled process must not hold its locks. */
   readonly idleInTransaction: number;
   /** Server side, for a statement to end. */
@@ -40,6 +42,7 @@ export const defaultTimeouts: PostgresTimeouts = {
   start: 5_000,
   connect: 5_000,
   lock: 10_000,
+  turn: 250,
   idleInTransaction: 10_000,
   statement: 30_000,
   definition: 3_600_000,
