@@ -30,7 +30,7 @@ const floors: readonly (readonly string[])[] = [
   ['dispatch', 'jobs'],
   ['pages'],
   ['accounts'],
-  ['about', 'auth', 'channels', 'groups', 'messages'],
+  ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],
   ['modules.ts', 'operations', 'transport'],
   ['create-context.ts'],

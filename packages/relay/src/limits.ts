@@ -247,6 +247,11 @@ export const RelayLimits = Type.Object({
     8_388_608,
     'Bytes of the body of a request that was refused which are read, until its connection is ended.',
   ),
+  blobTransfers: limit(256, 'Uploads and downloads of attachments under way at once.'),
+  blobTransfersPerOwner: limit(
+    16,
+    'Those of one account that uploads, or of one address that downloads.',
+  ),
   pipelinedRequests: limit(
     16,
     'Requests of one HTTP connection that are under way or wait for the answer before theirs.',

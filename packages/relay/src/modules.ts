@@ -1,5 +1,6 @@
 import { accounts } from './accounts/index.ts';
 import { auth } from './auth/index.ts';
+import { blobMigrations } from './blobs/index.ts';
 import { channels } from './channels/index.ts';
 import type { StoredModule } from './dispatch/module.ts';
 import { federationMigrations } from './federation/index.ts';
@@ -20,4 +21,5 @@ export const relayMigrations: readonly Migration[] = [
   clockMigration,
   ...storedModules.flatMap((module) => module.migrations),
   ...federationMigrations,
+  ...blobMigrations,
 ];

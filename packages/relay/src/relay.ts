@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Network } from '@posthouse/protocol';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
+import { type Blobs, blobRetentionJob, openBlobs } from './blobs/index.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
@@ -38,6 +39,7 @@ import { ByteAccounts } from './transport/byte-accounts.ts';
 import { ClientAddresses } from './transport/client-addresses.ts';
 import { ConnectionTable } from './transport/connection-table.ts';
 import { createHttp, type Http } from './transport/http.ts';
+import { Transfers } from './transport/transfers.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
 
 /**
@@ -149,14 +151,16 @@ async function startParts(
   await prepareDatabase(config, context);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  await serve(config, { context, sessions, modules, addresses, tls, longWork, parts });
+  const blobs = await openBlobs(config, context);
+  await serve(config, { context, sessions, modules, addresses, tls, longWork, blobs, parts });
   const endpoint = addresses.https[0] as string;
   await useRegistry(config, context, { endpoint, registry: created.registry });
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
   const guard = new ClockGuard(context);
   await guard.start();
-  jobs.start(context, [guard.job, ...modules.jobs, ...federation.jobs], guard);
+  const ownJobs = blobs === undefined ? [] : [blobRetentionJob(blobs.folder)];
+  jobs.start(context, [guard.job, ...modules.jobs, ...federation.jobs, ...ownJobs], guard);
   const { listen } = config.operations;
   const operations =
     listen === ''
@@ -234,6 +238,7 @@ async function serve(
     addresses,
     tls,
     longWork,
+    blobs,
     parts,
   }: {
     readonly context: RelayContext;
@@ -242,6 +247,7 @@ async function serve(
     readonly addresses: PublicAddresses;
     readonly tls: TlsFiles | undefined;
     readonly longWork: LongWork;
+    readonly blobs: Blobs | undefined;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<void> {
@@ -266,7 +272,7 @@ async function serve(
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
-    tls,
+    ...{ tls, blobs, transfers: new Transfers(context) },
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   const { app } = http;

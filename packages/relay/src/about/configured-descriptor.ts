@@ -29,9 +29,14 @@ export function configuredDescriptor(
         port: addresses.peerPort,
       }),
     ],
-    capabilities: hostedCapabilities(config),
+    capabilities: [...hostedCapabilities(config), ...ownCapabilities(config)],
     lifetime: config.descriptorLifetime,
   });
+}
+
+/** Lists what a configured relay offers outside of the protocol: attachments (decision 0032). */
+function ownCapabilities({ blobs }: Pick<RelayConfig, 'blobs'>): string[] {
+  return blobs.folder === '' ? [] : ['posthouse.blobs.v1'];
 }
 
 /** Lists the optional modules that a configured relay hosts. */

@@ -29,6 +29,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
     ...checkPresence(config, purpose),
     ...checkAddresses(config),
     ...checkStorage(config),
+    ...checkBlobs(config),
     ...checkRegistry(config),
     ...problemsOf(() =>
       checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
@@ -99,6 +100,11 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
     if (url !== '' && !isServerUrl(url)) problems.push(`${path}: expected ${serverUrl}`);
   }
   return problems;
+}
+
+function checkBlobs({ blobs: { folder, maxBytes, accountBytes } }: RelayConfig): string[] {
+  if (folder === '' || maxBytes <= accountBytes) return [];
+  return [`blobs.accountBytes: expected blobs.maxBytes or more, found ${accountBytes}`];
 }
 
 function checkRegistry({ registry }: RelayConfig): string[] {

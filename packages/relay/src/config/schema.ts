@@ -106,6 +106,30 @@ export const RelayConfig = Type.Object(
         default: true,
       }),
     }),
+    blobs: Type.Object({
+      folder: text(
+        'Folder for encrypted attachments of accounts at home here, which others download; empty: none are stored. All processes of a relay share one folder. The `data` folder has other files.',
+        { default: '' },
+      ),
+      maxBytes: Type.Integer({
+        description: 'Bytes of one attachment, at the most.',
+        default: 26_214_400,
+        minimum: 4_096,
+        maximum: 1_099_511_627_776,
+      }),
+      accountBytes: Type.Integer({
+        description: 'Bytes of all attachments of one account, each in whole blocks of 4,096.',
+        default: 1_073_741_824,
+        minimum: 4_096,
+        maximum: Number.MAX_SAFE_INTEGER,
+      }),
+      retention: Type.Integer({
+        description: 'Seconds for which an attachment is stored.',
+        default: 2_592_000,
+        minimum: 60,
+        maximum: 100_000_000_000,
+      }),
+    }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
     registry: Type.Union([Type.String(), RegistryNodes], {
       description:

@@ -24,7 +24,7 @@ import { MeteredVerifier } from './metered-verifier.ts';
 import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
-import { TokenLookups } from './token-lookups.ts';
+import { type CarriedToken, TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
 export interface DecodedRequest {
@@ -92,6 +92,26 @@ export class Dispatcher {
     } catch (error) {
       throw refusalOf(this.#context, request.method, error);
     }
+  }
+
+  /**
+   * Finds the device session of a request that is none of the protocol's methods.
+   *
+   * @throws ProtocolError `unauthorized`; `forbidden` for an account session; `rate_limited`
+   */
+  async requireDevice(
+    token: string | undefined,
+    at: Omit<CarriedToken, 'token'>,
+  ): Promise<Session> {
+    this.#checkAvailable();
+    if (token === undefined) {
+      this.#allowances.take({ kind: 'address', id: at.address }, 1);
+      throw noSession();
+    }
+    const session = await this.#tokens.find({ token, ...at });
+    if (session === undefined) throw noSession();
+    if (session.mode === 'device') return session;
+    throw new ProtocolError('forbidden', 'this asks for a session in device mode');
   }
 
   /** Answers a request; never throws. What the handler wrote is durable when this resolves. */

@@ -52,6 +52,20 @@ export function deletingResumed({ log, metrics }: Observed): void {
   log.info('deleting resumed');
 }
 
+/** Records that the disk does not store or delete attachments. */
+export function blobNotStored({ log, metrics }: Observed, error: unknown): void {
+  metrics.count('blobs_not_stored');
+  log.error(
+    { err: error },
+    'an attachment was not stored or deleted: check blobs.folder and its disk',
+  );
+}
+
+/** Records that several processes need one folder for attachments. */
+export function blobsOfSeveralProcesses({ log }: Observed, folder: string): void {
+  log.info({ folder }, 'attachments: every process of this relay needs this same folder');
+}
+
 export function relayStopped({ log }: Observed): void {
   log.info('relay stopped');
 }

@@ -40,6 +40,7 @@ const catalogue = {
   storage_commits_unknown: ['counter', 'Commits whose outcome is unknown.'],
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
   crypto_worker_stopped: ['counter', 'Times the worker thread for cryptography ended early.'],
+  blobs_not_stored: ['counter', 'Attachments that the disk did not store or delete.'],
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   other_endpoint_registered: [

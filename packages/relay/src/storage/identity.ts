@@ -39,6 +39,23 @@ export async function bindDatabase(
   });
 }
 
+/**
+ * Binds the database to the folder of the relay's blobs: the first folder's mark is stored.
+ * @returns the mark of the folder that the database is bound to
+ */
+export async function bindFolder(storage: Storage, mark: string): Promise<string> {
+  return await storage.write('relay', async (tx) => {
+    await tx.run(
+      "INSERT INTO relay_facts (name, value) VALUES ('blobs', ?) ON CONFLICT (name) DO NOTHING",
+      mark,
+    );
+    const stored = await tx.get<{ value: string }>(
+      "SELECT value FROM relay_facts WHERE name = 'blobs'",
+    );
+    return stored?.value ?? mark;
+  });
+}
+
 /** Reads the relay ID that the database is bound to; `undefined` before the first start. */
 export async function readBoundRelay(tx: Reader): Promise<string | undefined> {
   const row = await tx.get<{ value: string }>("SELECT value FROM relay_facts WHERE name = 'relay'");

@@ -169,7 +169,8 @@ export interface Storage extends AsyncDisposable {
 
 /**
  * A numbered, immutable step of the schema. Statements run in order, once. Numbers: auth from 100,
- * accounts from 200, messages from 300, groups from 400, channels from 500, federation from 600.
+ * accounts from 200, messages from 300, groups from 400, channels from 500, federation from 600, blobs from
+ * 700.
  */
 export interface Migration {
   readonly id: number;

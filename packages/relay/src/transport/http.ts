@@ -21,16 +21,18 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import { refusalPause } from '../dispatch/allowances.ts';
-import type { Answer, CheckedToken, Dispatcher } from '../dispatch/dispatcher.ts';
+import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
+import { addBlobRoutes, type BlobParts } from './blob-routes.ts';
 import type { ByteOwner } from './byte-ledger.ts';
+import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
 
-export interface HttpParts extends ServerParts {
+export interface HttpParts extends ServerParts, BlobParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
@@ -77,7 +79,7 @@ export function createHttp(parts: HttpParts): Http {
   app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', async (request: FastifyRequest, body: IncomingMessage) =>
-    callers.get(request)?.bytes.readBody(body),
+    callers.get(request)?.bytes?.readBody(body),
   );
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders);
@@ -98,7 +100,9 @@ export function createHttp(parts: HttpParts): Http {
     if (isLeaving) reply.header('connection', 'close');
     const owner = ownerOf(parts, request);
     const common = { ...parts, owner, request: request.raw, response: reply.raw };
-    holdAnswer(common, typeof payload === 'string' ? payload.length : 0);
+    // Of a file, no more than one piece is in memory.
+    const length = typeof payload === 'string' ? payload.length : 0;
+    holdAnswer(common, length || Number(reply.getHeader('content-length') ?? 0), length);
     if (!request.raw.complete) dropBody(common);
   });
   app.addHook('preClose', async () => waiting.dispose());
@@ -113,19 +117,10 @@ export function createHttp(parts: HttpParts): Http {
     for (const definition of Object.values<MethodDefinition>(methods)) {
       addRoutes(app, parts, { definition, base });
     }
+    addBlobRoutes(app, parts, base);
   }
   return { app, terminate: () => parts.open.terminate() };
 }
-
-/** Who makes a request, and what it costs; known when its headers have arrived. */
-interface Caller {
-  readonly address: string;
-  readonly token: CheckedToken | undefined;
-  readonly owner: ByteOwner;
-  readonly bytes: RequestBytes;
-}
-
-const callers = new WeakMap<FastifyRequest, Caller>();
 
 interface Route {
   readonly definition: MethodDefinition;
@@ -143,7 +138,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         callers.set(request, await identify(parts, route, { request, reply }));
       },
       handler: async (request, reply) => {
-        const { address, token, owner, bytes } = callers.get(request) as Caller;
+        const { address, token, owner, bytes } = callers.get(request) as MethodCaller;
         const body = request.body as Buffer | undefined;
         const answer = await dispatcher.answer({
           method: definition.name,
@@ -171,7 +166,7 @@ async function identify(
   parts: HttpParts,
   { definition, base }: Route,
   { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
-): Promise<Caller> {
+): Promise<MethodCaller> {
   const { clients, dispatcher, context, addresses, open } = parts;
   const address = clients.of(request.raw);
   const text = sessionToken(request, context.network);
@@ -189,20 +184,9 @@ async function identify(
   return { address, token, owner, bytes: new RequestBytes(common) };
 }
 
-/** A token that occurs twice is malformed; Node joins such headers with a comma. */
-function sessionToken(request: FastifyRequest, network: Network): string | undefined {
-  const value = request.headers[network.sessionHeader];
-  return Array.isArray(value) ? value.join(',') : value;
-}
-
 /** Charges a request that is refused before dispatch. */
 function chargeRefused(parts: HttpParts, request: FastifyRequest): void {
   parts.dispatcher.chargeRefused(ownerOf(parts, request), 0);
-}
-
-/** Returns whose a request is; the address's, as long as nothing else is known. */
-function ownerOf({ clients }: HttpParts, request: FastifyRequest): ByteOwner {
-  return callers.get(request)?.owner ?? { kind: 'address', id: clients.of(request.raw) };
 }
 
 /** Lets a caller wait that goes on although it is refused: refusals cost it nothing more. */
@@ -221,7 +205,7 @@ function queryParams(request: FastifyRequest, definition: MethodDefinition): Jso
   return decodeQuery(definition, mark < 0 ? '' : url.slice(mark + 1));
 }
 
-interface BodyReading extends Pick<Caller, 'owner' | 'bytes'> {
+interface BodyReading extends Pick<MethodCaller, 'owner' | 'bytes'> {
   readonly verb: string;
   readonly reads: LongWork;
 }

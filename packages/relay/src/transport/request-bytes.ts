@@ -106,10 +106,13 @@ export const slowestPeer = 4;
 /**
  * Holds an answer until the peer has taken it; ends the connection of a peer that does not take it in
  * time, or has too much waiting.
+ *
+ * @param inMemory bytes of it that are in memory at once
  */
 export function holdAnswer(
   { context, bytes, owner, response }: Omit<RequestBytesParts, 'request'>,
   length: number,
+  inMemory = length,
 ): void {
   const end = () => void response.socket?.destroy();
   const hold = bytes.waiting.open(owner, end);
@@ -121,7 +124,7 @@ export function holdAnswer(
     hold[Symbol.dispose]();
     deadline[Symbol.dispose]();
   });
-  if (!hold.add(length)) end();
+  if (!hold.add(inMemory)) end();
 }
 
 interface BodyParts extends Omit<RequestBytesParts, 'response'> {

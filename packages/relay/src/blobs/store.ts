@@ -1,0 +1,121 @@
+/** SQL of blobs and of the bytes that accounts store. */
+import type { Reader, Writer } from '../storage/types.ts';
+
+export interface StoredBlob {
+  readonly account: string;
+  readonly bytes: number;
+}
+
+export interface NewBlob extends StoredBlob {
+  readonly name: string;
+  readonly counted: number;
+  readonly keepUntil: number;
+}
+
+/** Reads the counted bytes of an account's blobs. */
+export async function readUsage(tx: Reader, account: string): Promise<number> {
+  const row = await tx.get<{ counted: number }>(
+    'SELECT counted FROM blob_usage WHERE account = ?',
+    account,
+  );
+  return row?.counted ?? 0;
+}
+
+/** Returns when the first blob of an account ends, Unix seconds. */
+export async function nextEndOf(tx: Reader, account: string): Promise<number | undefined> {
+  const row = await tx.get<{ until: number }>(
+    'SELECT keep_until AS until FROM blobs WHERE account = ? ORDER BY keep_until LIMIT 1',
+    account,
+  );
+  return row?.until;
+}
+
+/** Adds the row of a blob that is received, and counts it. */
+export async function insertBlob(tx: Writer, blob: NewBlob): Promise<void> {
+  const { name, account, bytes, counted, keepUntil } = blob;
+  await tx.run(
+    `INSERT INTO blobs (name, account, bytes, counted, keep_until, state)
+      VALUES (?, ?, ?, ?, ?, 'receiving')`,
+    ...[name, account, bytes, counted, keepUntil],
+  );
+  await tx.run(
+    `INSERT INTO blob_usage (account, counted) VALUES (?, ?)
+      ON CONFLICT (account) DO UPDATE SET counted = blob_usage.counted + excluded.counted`,
+    account,
+    counted,
+  );
+}
+
+/** Marks a received blob as stored; returns false if its upload is over already. */
+export async function markStored(tx: Writer, name: string, keepUntil: number): Promise<boolean> {
+  const changed = await tx.run(
+    "UPDATE blobs SET state = 'stored', keep_until = ? WHERE name = ? AND state = 'receiving'",
+    keepUntil,
+    name,
+  );
+  return changed === 1;
+}
+
+/** Reads a blob that may be downloaded. */
+export async function readStored(
+  tx: Reader,
+  name: string,
+  now: number,
+): Promise<StoredBlob | undefined> {
+  return await tx.get<{ account: string; bytes: number }>(
+    "SELECT account, bytes FROM blobs WHERE name = ? AND state = 'stored' AND keep_until > ?",
+    name,
+    now,
+  );
+}
+
+/** Marks a blob as one whose file is deleted, from now on; it is due at once. */
+export async function markEnding(tx: Writer, name: string, now: number): Promise<void> {
+  await tx.run(
+    "UPDATE blobs SET state = 'ending', keep_until = ? WHERE name = ? AND state <> 'ending'",
+    now,
+    name,
+  );
+}
+
+/** Marks those of an account's blobs as ending that are due; returns the names of these. */
+export async function markDue(
+  tx: Writer,
+  account: string,
+  { now, limit }: { readonly now: number; readonly limit: number },
+): Promise<string[]> {
+  const due = await tx.all<{ name: string }>(
+    'SELECT name FROM blobs WHERE account = ? AND keep_until <= ? ORDER BY keep_until LIMIT ?',
+    account,
+    now,
+    limit,
+  );
+  for (const { name } of due) {
+    await tx.run("UPDATE blobs SET state = 'ending' WHERE name = ?", name);
+  }
+  return due.map(({ name }) => name);
+}
+
+/** Deletes the row of an ending blob whose files are gone, and no longer counts it. */
+export async function deleteEnded(tx: Writer, name: string): Promise<void> {
+  const row = await tx.get<{ account: string; counted: number }>(
+    "DELETE FROM blobs WHERE name = ? AND state = 'ending' RETURNING account, counted",
+    name,
+  );
+  if (row === undefined) return;
+  await tx.run(
+    'UPDATE blob_usage SET counted = counted - ? WHERE account = ?',
+    row.counted,
+    row.account,
+  );
+  await tx.run('DELETE FROM blob_usage WHERE account = ? AND counted <= 0', row.account);
+}
+
+/** Reads which account has the blob that is due first, and since when. */
+export async function readFirstDue(
+  tx: Reader,
+): Promise<{ readonly account: string; readonly keepUntil: number } | undefined> {
+  return await tx.get<{ account: string; keepUntil: number }>(
+    'SELECT account, keep_until AS "keepUntil" FROM blobs ORDER BY keep_until LIMIT 1',
+  );
+}

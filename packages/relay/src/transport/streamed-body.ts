@@ -1,0 +1,72 @@
+/** Reads a large body piece by piece: one piece is in memory, and backpressure holds the rest back. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayContext } from '../context.ts';
+import { ArrivalDeadline } from './arrival-deadline.ts';
+import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
+import type { ByteOwner } from './byte-ledger.ts';
+
+export interface StreamedBodyParts {
+  readonly context: Pick<RelayContext, 'clock' | 'limits'>;
+  readonly bytes: ByteAccounts;
+  /** An account with a session. */
+  readonly owner: ByteOwner;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/**
+ * Passes the pieces of a body on, in order. An account in debt is read more slowly.
+ *
+ * @param length bytes of the whole
+ * @throws ProtocolError `bad_request` if it ends early; `temporarily_unavailable` if it takes too
+ *   long; `rate_limited` if the account holds too many bytes
+ */
+export async function streamBody(
+  { context, bytes, owner, request, response }: StreamedBodyParts,
+  length: number,
+  write: (piece: Uint8Array) => Promise<void>,
+): Promise<void> {
+  const { promise: ended, reject: end } = Promise.withResolvers<never>();
+  // It may be rejected when nothing waits for it.
+  ended.catch(() => {});
+  using hold = bytes.received.open(owner, () => end(tooManyBytes(context)));
+  using deadline = new ArrivalDeadline({
+    context,
+    period: context.limits.requestTimeout,
+    hasSession: () => true,
+    expired: () => {
+      end(new ProtocolError('temporarily_unavailable', 'the body did not arrive in time'));
+    },
+  });
+  // The end of a connection is answered by the parser's error, and is no event of the request then.
+  const close = () => request.complete || end(cutOff());
+  request.once('close', close).once('error', close);
+  response.once('close', close);
+  deadline.start();
+  let left = length;
+  // A refusal is answered on the same connection, and the rest of the body is dropped.
+  const pieces = request.iterator({ destroyOnReturn: false });
+  using _pieces = { [Symbol.dispose]: () => void pieces.return?.() };
+  while (left > 0) {
+    const { done, value: piece } = await Promise.race([pieces.next(), ended]);
+    if (done === true) throw cutOff();
+    if (!hold.add(piece.length)) throw tooManyBytes(context);
+    deadline.receive(piece.length);
+    deadline.pause();
+    await write(piece);
+    hold.release(piece.length);
+    left -= piece.length;
+    const wait = bytes.charge(owner, piece.length);
+    if (wait > 0 && left > 0) await Promise.race([delay(context, wait * 1_000), ended]);
+    deadline.start();
+  }
+}
+
+function delay({ clock }: Pick<RelayContext, 'clock'>, milliseconds: number): Promise<void> {
+  return new Promise((resolve) => clock.after(milliseconds, resolve));
+}
+
+function cutOff(): ProtocolError {
+  return new ProtocolError('bad_request', 'the body is cut off');
+}
