@@ -1,13 +1,16 @@
 /** What is remembered of accounts, and when it is forgotten (decision 0024). */
+import { accountAuthInput, encodeBase64url } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { AccountFactsCache } from '../../src/accounts/index.ts';
 import type { AccountFacts, KnownAccounts } from '../../src/known-accounts.ts';
 import type { AppendKind, Storage } from '../../src/storage/types.ts';
 import { TestGroup } from '../fixtures/group.ts';
+import type { Person } from '../fixtures/person.ts';
 import { signIn } from '../fixtures/sign-in.ts';
 import { engine } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
+import { network, origin } from '../support/modules.ts';
 
 const relay = inProcessRelay();
 const ann = relay.person('ann', ['phone', 'laptop']);
@@ -46,9 +49,20 @@ test('facts follow the profile and the route', async () => {
   );
 });
 
+async function signInAccount({ account, signer }: Person): Promise<void> {
+  const { nonce } = (await relay.call('auth.challenge', { account })) as { nonce: string };
+  const { publicKey: account_public_key } = signer;
+  const about = { relay_id: relay.relayId, origin, account, nonce, account_public_key };
+  const signature = await signer.sign(accountAuthInput(network, about));
+  await relay.call('auth.account.verify', {
+    ...{ nonce, account_public_key, account_signature: encodeBase64url(signature) },
+  });
+}
+
 describe('calls that change none of it keep facts in memory', () => {
   test.each<[string, () => Promise<unknown>]>([
     ['02 §9.3: a device that signs in', () => signIn(relay, ann)],
+    ['02 §9.4: an account key that signs in', () => signInAccount(ann)],
     ['05 §8.1: a new group', () => TestGroup.create(relay, ann)],
     [
       '07 §B12: a route that is sent to other relays again',
