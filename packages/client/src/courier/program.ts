@@ -55,6 +55,11 @@ const verbs: readonly Verb[] = [
     async () => (await import('./commands/messages.ts')).sendCommand,
   ],
   [
+    'fetch <message>',
+    'download the files of a message, by its ID',
+    async () => (await import('./commands/attachments.ts')).fetchCommand,
+  ],
+  [
     'inbox',
     'catch up and show messages',
     async () => (await import('./commands/messages.ts')).inboxCommand,

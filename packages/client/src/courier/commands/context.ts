@@ -94,6 +94,6 @@ export function onAccount<O>(
 }
 
 /** Collects the values of an option that may be given several times. */
-function several(value: string, before: readonly string[] = []): string[] {
+export function several(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
 }

@@ -8,25 +8,36 @@ import { UsageError } from '../exit.ts';
 import { eventShape, messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { localTime, oneLine, printable, quoted } from '../output.ts';
-import { onAccount, withOptions } from './context.ts';
+import { sealFiles } from './attachments.ts';
+import { onAccount, several, withOptions } from './context.ts';
 
 export function sendCommand(base: Command, environment: CliEnvironment): Command {
-  const command = withOptions(base).option('--markdown', 'the text is CommonMark');
-  return onAccount<{ markdown?: boolean }>(
+  const command = withOptions(base)
+    .option('--markdown', 'the text is CommonMark')
+    .option('--file <path>', 'send a file with it (repeatable)', several);
+  return onAccount<{ markdown?: boolean; file?: string[] }>(
     command,
     environment,
-    async ({ account, out, signal }, { options, args }) => {
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
       const [to = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
+      const { file: paths = [] } = options;
+      const isRead = words.length === 0 && paths.length === 0;
+      const text = isRead ? await environment.readInput() : words.join(' ');
       const contentType = options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain';
       const id = await accountOf(account, to);
+      const attachments = await sealFiles(session, paths);
+      const draft = {
+        ...((isRead || text !== '') && { text, contentType }),
+        ...(attachments.length > 0 && { attachments }),
+      };
       const message = await account.messages
-        .send(id, { text, contentType }, { signal })
+        .send(id, draft, { signal })
         .catch(async (error: unknown) => {
           if (!isClientError(error, 'not_a_contact')) throw error;
           // The answer to the contact request may be on the timeline, unread.
           await account.sync({ signal });
-          return await account.messages.send(id, { text, contentType }, { signal });
+          return await account.messages.send(id, draft, { signal });
         })
         .catch((error: unknown) => {
           if (isClientError(error, 'relay_unreachable')) {
