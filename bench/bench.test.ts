@@ -164,6 +164,12 @@ describe('options', () => {
     });
   });
 
+  test('a part of the words may be usual', () => {
+    const only = words(['send', 'log'], ['send']);
+    expect(parseOptions({ only }, [])).toEqual({ only: ['send'] });
+    expect(parseOptions({ only }, ['--only', 'log'])).toEqual({ only: ['log'] });
+  });
+
   test.each([
     [['--pairs', '0'], '--pairs 0: expected N'],
     [['--pairs', '1.5'], '--pairs 1.5: expected N'],

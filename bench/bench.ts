@@ -21,6 +21,7 @@ import { profileTables } from './profile.ts';
 import { writeChart, writeJson, writePage } from './report.ts';
 import { callers, callTable } from './sections/calls.ts';
 import type { Compared } from './sections/compared.ts';
+import { logTable } from './sections/log.ts';
 import { memoryTable } from './sections/memory.ts';
 import { postgres } from './sections/postgres.ts';
 import { latency, latencyConnections, send } from './sections/send.ts';
@@ -29,7 +30,11 @@ import { storedTables } from './sections/stored.ts';
 import { type Section, sections, type Table, textOf } from './table.ts';
 
 const values = readOptions('npm run bench', {
-  only: words(sections),
+  // The log takes more than a minute.
+  only: words(
+    sections,
+    sections.filter((section) => section !== 'log'),
+  ),
   pairs: count(2),
   seconds: number(1),
   connections: counts([1, 20, 100, 500]),
@@ -131,6 +136,7 @@ if (asked('memory')) {
   add(await memoryTable({ folder, main: builtMain(), seconds, rest }));
 }
 if (asked('postgres')) add(await postgres(folder, { seconds }));
+if (asked('log')) add(await logTable({ folder, main: builtMain(), seconds }));
 if (values.profile) add(...(await profileTables(folder)));
 const result = { machine, tables };
 if (values.json !== undefined) writeJson(values.json, result);

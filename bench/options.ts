@@ -52,9 +52,12 @@ export const word = <const W extends string>(words: readonly [W, ...W[]]): Optio
 });
 
 /** Some of these words with commas, by default all. */
-export const words = <const W extends string>(possible: readonly W[]): Option<readonly W[]> => ({
+export const words = <const W extends string>(
+  possible: readonly W[],
+  preset: readonly W[] = possible,
+): Option<readonly W[]> => ({
   value: possible.join(','),
-  preset: possible,
+  preset,
   read: (given) => all(given.split(',').map((one) => possible.find((each) => each === one))),
 });
 

@@ -11,6 +11,7 @@ export const sections = [
   'start',
   'memory',
   'postgres',
+  'log',
 ] as const;
 export type Section = (typeof sections)[number] | 'profile';
 
