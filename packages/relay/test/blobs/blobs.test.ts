@@ -114,6 +114,13 @@ describe('0032: storing an attachment', () => {
     expect(files()).toContain(first);
   });
 
+  test('a blob that just fits is stored, one block more is not', async () => {
+    await stored(Buffer.alloc(2 * block));
+    await stored(Buffer.alloc(1));
+    expect(codeOf(await put(Buffer.alloc(block + 1)))).toBe('rate_limited');
+    await stored(Buffer.alloc(block));
+  });
+
   test('uploads at once share the quota: no more is stored than fits', async () => {
     const answers = await Promise.all([1, 2].map(() => put(Buffer.alloc(2 * block))));
     expect(answers.map(({ status }) => status)).toEqual([201, 201]);
