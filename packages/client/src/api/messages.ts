@@ -6,6 +6,7 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { contactRow } from '../contacts/contact-rows.ts';
+import { checkReferences } from '../content/check-references.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { type Message, toMessage } from '../messages/message.ts';
@@ -58,9 +59,11 @@ export class Messages {
   async send(to: string, draft: Draft, options: Abortable = {}): Promise<Message> {
     const core = this.#core;
     const authorization = to === core.account ? undefined : await this.#grantOf(to);
+    const content = directMessage(core, draft);
+    await checkReferences('message', content);
     const row = await sendMessage(core, {
       to,
-      content: directMessage(core, draft),
+      content,
       authorization,
       purpose: { kind: 'direct' },
       signal: signalOf(options),
@@ -115,7 +118,7 @@ function isShown(core: AccountCore, row: MessageRow): boolean {
   return row.outcome === 'applied' && row.content?.$type === core.network.type('message.direct');
 }
 
-function directMessage(core: AccountCore, draft: Draft): JsonObject {
+function directMessage(core: AccountCore, draft: Draft): JsonObject & DirectMessage {
   const { text, contentType = 'text/plain', attachments = [], replyTo } = draft;
   const content: DirectMessage = {
     $type: core.network.type('message.direct'),

@@ -1,6 +1,7 @@
 /** Attachments at the home relay, through the SDK and the command (decision 0032). */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { hashReferenceUri } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import { Person } from '../support/courier.ts';
@@ -44,6 +45,26 @@ describe('account.attachments at the home relay', () => {
     const failing = ann.attachments.seal(content, { contentType: 'text/plain' });
     await expect(failing).rejects.toMatchObject({ code: 'no_relay' });
     await expect(failing).rejects.toThrow(/pass an `uploader`/);
+  });
+});
+
+describe('04 §8.1: before a message is sent, each reference has its attachment', () => {
+  const own = `sha256:${'A'.repeat(43)}`;
+  const attachment = { uri: 'https://files.example/1', hash: own, content_type: 'a/b', size: 1 };
+  const draft = (text: string) => ({
+    text,
+    contentType: 'text/markdown',
+    attachments: [attachment],
+  });
+
+  test('a direct message with a reference to nothing of its own is refused', async () => {
+    const [ann] = await world.friends();
+    const missing = draft(`![x](ni:///sha-256;${'B'.repeat(42)}A)`);
+    const failing = ann.messages.send(ann.id, missing);
+    await expect(failing).rejects.toMatchObject({ code: 'invalid_input' });
+    expect((await ann.status()).outbox).toBe(0);
+    const good = draft(`![x](${hashReferenceUri(own)})`);
+    await ann.messages.send(ann.id, good);
   });
 });
 

@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { isTemporary } from '../../connect/backoff.ts';
+import { checkReferences } from '../../content/check-references.ts';
 import type { AccountCore } from '../../core.ts';
 import {
   ClientError,
@@ -53,6 +54,7 @@ export async function sendToGroup(
   signal: AbortSignal,
 ): Promise<SentToGroup> {
   checkInput('group message', () => checkGroupContent(core.network, content));
+  await checkReferences('group message', content as Parameters<typeof checkReferences>[1]);
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const envelope = await sealFor(core, { groupId, content }, signal);
