@@ -33,11 +33,24 @@ function sourceDigest(): string {
   return hash.digest('hex').slice(0, 16);
 }
 
+/** Milliseconds after which no run uses a bundle of other sources any more. */
+const keptFor = 86_400_000;
+
+function removeOld(): void {
+  if (!existsSync(bundles)) return;
+  for (const name of readdirSync(bundles)) {
+    const path = join(bundles, name);
+    const { mtimeMs } = statSync(path, { throwIfNoEntry: false }) ?? { mtimeMs: Date.now() };
+    if (Date.now() - mtimeMs > keptFor) rmSync(path, { recursive: true, force: true });
+  }
+}
+
 /** Bundles the command, unless these sources were bundled before; returns its path. */
 async function bundledCommand(): Promise<string> {
   const target = join(bundles, sourceDigest());
   const command = join(target, 'bin/posthouse.js');
   if (existsSync(command)) return command;
+  removeOld();
   // Several workers may do this at once: the first one to end keeps its own.
   const own = `${target}-${process.pid}`;
   mkdirSync(own, { recursive: true });
