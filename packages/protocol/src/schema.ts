@@ -1,10 +1,9 @@
 /**
- * Schemas: TypeBox gives the static type and the compiled check of an object's shape. Rules that a
- * schema cannot express (a signature, a derived ID, a size in canonical bytes, the `$type` that
- * depends on the service word) are in a `checkX` or `verifyX` next to it.
+ * Schemas: TypeBox gives the static type, `schema-check.ts` the check of an object's shape. Rules
+ * that a schema cannot express (a signature, a derived ID, a size in canonical bytes, the `$type`
+ * that depends on the service word) are in a `checkX` or `verifyX` next to it.
  */
-import { type Static, type TSchema, Type } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
+import type { Static, TSchema } from 'typebox';
 import { base64urlLength, base64urlPattern } from './encoding/base64url.ts';
 import { utf8Length } from './encoding/bytes.ts';
 import { isOnlyWhitespace } from './encoding/whitespace.ts';
@@ -14,8 +13,11 @@ import { canonicalJson } from './json/canonical.ts';
 import { factsOf } from './json/facts.ts';
 import { preparedTexts } from './json/prepared.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json/types.ts';
+import { schemaCheck } from './schema-check.ts';
+import * as Type from './type.ts';
 
-export { type Static, type TSchema, Type } from 'typebox';
+export type { Static, TSchema } from 'typebox';
+export { Type };
 
 /** Integer 0..2^53-1. */
 export const Counter = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -34,7 +36,8 @@ export const AccountPublicKey = Base64url(33);
 export const Signature = Base64url(64);
 /** `sha256:` and 43 characters. */
 export const Sha256 = Base64url(32, 'sha256:');
-export const DeviceId = Base64url(16, 'dev_');
+export const deviceIdPattern = base64urlPattern(16, 'dev_');
+export const DeviceId = Type.String({ pattern: deviceIdPattern });
 export const MessageId = Base64url(16, 'msg_');
 export const RelayId = Type.String({ pattern: '^0x[0-9a-f]{40}$' });
 /** Shape of a Neo account ID; `checkAccountId` decides. */
@@ -44,7 +47,6 @@ export const AccountId = Type.String({
 /** `$type`: its value depends on the network's service word, `checkType` compares it. */
 export const TypeName = Type.String({ minLength: 1 });
 
-const validators = new WeakMap<TSchema, Validator>();
 /** The schema that a large parsed value passed last: several checks of a call ask for the same. */
 const passed = new WeakMap<object, TSchema>();
 
@@ -60,36 +62,13 @@ export function checkSchema<S extends TSchema>(
   value: unknown,
   path = '',
 ): asserts value is Static<S> {
-  let validator = validators.get(schema);
-  if (validator === undefined) {
-    validator = Compile(schema) as unknown as Validator;
-    validators.set(schema, validator);
-  }
   const isLarge = factsOf(value) !== undefined;
   if (isLarge && passed.get(value as object) === schema) return;
-  if (validator.Check(value)) {
-    if (isLarge) passed.set(value as object, schema);
-    return;
+  const fault = schemaCheck(schema)(value);
+  if (fault !== undefined) {
+    throw badRequest([path, fault.at].filter((part) => part !== '').join('.'), fault.message);
   }
-  // Listing errors walks the whole value, slowly: of a huge one the place is not worth finding.
-  const isHuge = isLarge || countNodes(value, locateNodes) >= locateNodes;
-  const [first] = isHuge ? [] : validator.Errors(value);
-  const at = (first?.instancePath ?? '').replaceAll('/', '.').replace(/^\./, '');
-  throw badRequest([path, at].filter((part) => part !== '').join('.'), first?.message ?? 'invalid');
-}
-
-/** Up to how many values inside a refused one its fault is located. */
-const locateNodes = 5_000;
-
-/** Number of values in a value, itself included; stops counting at `max`. */
-function countNodes(value: unknown, max: number): number {
-  if (typeof value !== 'object' || value === null) return 1;
-  let count = 1;
-  for (const member of Object.values(value)) {
-    count += countNodes(member, max - count);
-    if (count >= max) break;
-  }
-  return count;
+  if (isLarge) passed.set(value as object, schema);
 }
 
 /**

@@ -32,11 +32,13 @@ import { ClientError } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { ownCertificates, ownKey } from './account-rows.ts';
 
+const { account_signature: _, ...unsignedCertificate } = DeviceCertificate.properties;
+
 const Request = Type.Object({
   kind: Type.Literal('device-request'),
   version: Type.Literal(1),
   context: Type.String(),
-  certificate: Type.Omit(DeviceCertificate, ['account_signature']),
+  certificate: Type.Object(unsignedCertificate),
 });
 /** A device's request to be added to an account, or renewed. */
 export type DeviceRequest = Static<typeof Request>;

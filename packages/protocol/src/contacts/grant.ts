@@ -15,7 +15,7 @@ import {
   AccountId,
   checkNoNull,
   checkObject,
-  DeviceId,
+  deviceIdPattern,
   memberPath,
   Signature,
   type Static,
@@ -34,7 +34,10 @@ export const ContactGrant = Type.Object({
   grantee: AccountId,
   /** Invalid from this second on; without it there is no planned end. */
   expires_at: Type.Optional(UnixSeconds),
-  signatures: Type.Record(DeviceId, Signature, { minProperties: 1, additionalProperties: false }),
+  signatures: Type.Members(deviceIdPattern, Signature, {
+    minProperties: 1,
+    additionalProperties: false,
+  }),
 });
 export type ContactGrant = Static<typeof ContactGrant>;
 

@@ -34,7 +34,7 @@ import {
 } from './records.ts';
 
 /** Sealed client secrets by the account each is for. */
-export const ClientSecretBoxes = Type.Record(Type.String(), GroupSecretBox);
+export const ClientSecretBoxes = Type.Members('^.*$', GroupSecretBox);
 export type ClientSecretBoxes = Static<typeof ClientSecretBoxes>;
 
 const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }));

@@ -70,12 +70,19 @@ export const ResolvedProfile = Type.Object({
 });
 export type ResolvedProfile = Static<typeof ResolvedProfile>;
 
-const SignedPart = Type.Omit(DeviceStateQuery, ['account']);
+const { account: _, ...signed } = DeviceStateQuery.properties;
 /**
  * Parameters of `device.state.resolve` (03 §5). With any member of the signed form, the handler
  * runs `checkDeviceStateQuery` on the whole.
  */
-const StateQuery = Type.Object({ account: AccountId, ...Type.Partial(SignedPart).properties });
+const StateQuery = Type.Object({
+  account: AccountId,
+  $type: Type.Optional(signed.$type),
+  authorization: Type.Optional(signed.authorization),
+  signer_certificate: Type.Optional(signed.signer_certificate),
+  created_at: Type.Optional(signed.created_at),
+  device_signature: Type.Optional(signed.device_signature),
+});
 
 export const baseMethods = {
   'relay.descriptor': defineMethod({
@@ -138,7 +145,7 @@ export const baseMethods = {
     session: 'any',
     params: StateQuery,
     result: AccountDeviceState,
-    queryRefuses: Object.keys(SignedPart.properties),
+    queryRefuses: Object.keys(signed),
     source: '03 §5',
   }),
   'profile.publish': defineMethod({
