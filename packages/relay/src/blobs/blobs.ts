@@ -103,6 +103,12 @@ export class Blobs {
     const file = await this.folder.read(name);
     // Missing: another process deleted it after the row was read.
     if (file === undefined) throw notFound();
+    // Of another length, for example after part of a backup was restored: an answer of the announced
+    // length cannot be made of it.
+    if ((await file.stat()).size !== blob.bytes) {
+      await file.close();
+      throw notFound();
+    }
     return { file, bytes: blob.bytes };
   }
 

@@ -76,9 +76,9 @@ export class BlobFolder {
     }
   }
 
-  /** Deletes what there is of a file. */
+  /** Deletes what there is of a file: the incomplete one first, which may be renamed meanwhile. */
   async remove(name: string): Promise<void> {
-    for (const path of [join(this.path, name), join(this.path, name + partial)]) {
+    for (const path of [join(this.path, name + partial), join(this.path, name)]) {
       await unlink(path).catch((error: unknown) => {
         if (!isMissing(error)) throw error;
       });

@@ -130,6 +130,8 @@ class BlobRoutes {
     const { name } = request.params as { readonly name: string };
     const { file, bytes } = await blobs.open(name);
     ended.defer(() => void file.close().catch(() => {}));
+    // Closed while the file was looked for: its event is over, and nothing would end the transfer.
+    if (reply.raw.closed) return reply.hijack();
     const etag = `"${name}"`;
     const { range: asked, 'if-range': ifRange = etag } = request.headers;
     const range = ifRange === etag ? byteRange(asked, bytes) : undefined;

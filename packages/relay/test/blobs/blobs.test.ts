@@ -1,9 +1,11 @@
 /** The relay's store of encrypted attachments, outside of the protocol (decision 0032). */
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { BlobFolder } from '../../src/blobs/folder.ts';
 import type { Person } from '../fixtures/person.ts';
 import { rowsOf } from '../support/engine.ts';
 import { codeOf, type HttpAnswer } from '../support/http.ts';
@@ -290,6 +292,34 @@ describe('0032: uploads that do not end well', () => {
       patience,
     );
     for (const { upload } of begun) upload.destroy();
+  });
+
+  test('a download that is given up before its file was found gives its place back', async () => {
+    const name = await stored();
+    const { promise: given, resolve: giveUp } = Promise.withResolvers<void>();
+    const read = vi.spyOn(BlobFolder.prototype, 'read').mockImplementation(async (asked) => {
+      await given;
+      return await open(join(folder, asked), 'r');
+    });
+    const begun = Array.from({ length: 2 }, () =>
+      httpsRequest(`${relay.http().base}/blobs/${name}`, { ca: relay.ca, servername: '' }).end(),
+    );
+    for (const download of begun) download.on('error', () => {});
+    await vi.waitFor(() => expect(read).toHaveBeenCalledTimes(2), patience);
+    expect((await get(name)).status).toBe(429);
+    for (const download of begun) download.destroy();
+    // What arrived before this is answered has been seen, the ends of the two included.
+    await relay.http().call('relay.info', {});
+    giveUp();
+    read.mockRestore();
+    await vi.waitFor(async () => expect((await get(name)).status).toBe(200), patience);
+    expect([(await get(name)).status, (await get(name)).status]).toEqual([200, 200]);
+  });
+
+  test('a file of another length than was stored is not found, and the connection stays in order', async () => {
+    const name = await stored();
+    writeFileSync(join(folder, name), 'short');
+    for (const verb of ['GET', 'HEAD']) expect((await get(name, {}, verb)).status).toBe(404);
   });
 
   test('a session that ends during the upload stores nothing', async () => {
