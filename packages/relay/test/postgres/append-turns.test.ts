@@ -78,7 +78,7 @@ test('0027: an append that comes alone waits for no turn, and a process without 
   const release = await heldTurn();
   expect(await add('alone', 'alone', together)).toBe(1);
   await together[Symbol.asyncDispose]();
-  await using only = await open(url, { lockMode: 'exclusive', timeouts: { turn: 30_000 } });
+  await using only = await open(url, { lockMode: 'alone', timeouts: { turn: 30_000 } });
   await Promise.all(Array.from({ length: 16 }, (_, n) => add(`a${n}`, 'a', only)));
   expect(await add('next', 'b', only)).toBe(1);
   await release();

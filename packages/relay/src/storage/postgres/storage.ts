@@ -141,9 +141,9 @@ export class PostgresStorage implements Storage {
       atOnce: (work) => this.#writeBatch(beginBatchSql, work),
       // A process that has the database for itself need not wait for others.
       inTurn:
-        lockMode === 'exclusive'
-          ? undefined
-          : (work) => this.#writeBatch(beginTurnSql(timeouts), work),
+        lockMode === 'together'
+          ? (work) => this.#writeBatch(beginTurnSql(timeouts), work)
+          : undefined,
     });
     this.#watch = new ServerWatch({
       timeouts,
