@@ -13,9 +13,15 @@ export function openWithReserve<T>(reserve: string, open: () => T): T {
   try {
     return open();
   } catch (error) {
-    if (!['full', 'failing'].includes(failureKind(error)) || !releaseReserve(reserve)) throw error;
+    if (!mayLackSpace(error) || !releaseReserve(reserve)) throw error;
     return open();
   }
+}
+
+/** Whether SQLite, or the system when the log is written again, may have had no room. */
+function mayLackSpace(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return ['full', 'failing'].includes(failureKind(error)) || code === 'ENOSPC' || code === 'EDQUOT';
 }
 
 /** Creates the reserve unless it is there; without room for it, the relay runs without one. */
