@@ -48,22 +48,37 @@ function transportsOf({ method, transports }: Check): readonly CheckTransport[] 
   return transports.filter((transport) => transport !== 'https');
 }
 
-function expectPassing(check: Check): void {
-  for (const transport of transportsOf(check)) {
-    test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({ expect }) => {
-      const { outcome, reason } = await runCheck(relays.targetFor(check), check, transport);
-      expect(reason ?? outcome).toBe('passed');
-    });
-  }
+type Suite = (name: string, define: () => void) => unknown;
+
+/** Makes the tests of some checks; a suite without any would fail. */
+function expectPassing(name: string, some: readonly Check[], suite: Suite = describe): void {
+  const planned = some.flatMap((check) =>
+    transportsOf(check).map((transport) => ({ check, transport })),
+  );
+  if (planned.length === 0) return;
+  suite(name, () => {
+    for (const each of planned) expectOnePassing(each);
+  });
 }
 
-describe.concurrent('conformance of the relay', () => {
-  for (const check of checks) if (check.isAlone !== true) expectPassing(check);
-});
+function expectOnePassing({
+  check,
+  transport,
+}: {
+  readonly check: Check;
+  readonly transport: CheckTransport;
+}): void {
+  test(`${check.source}: ${check.title} [${check.id} over ${transport}]`, async ({ expect }) => {
+    const { outcome, reason } = await runCheck(relays.targetFor(check), check, transport);
+    expect(reason ?? outcome).toBe('passed');
+  });
+}
 
-describe('conformance of the relay, one check at a time', () => {
-  for (const check of checks.filter(({ isAlone }) => isAlone)) expectPassing(check);
-});
+const together = checks.filter(({ isAlone }) => isAlone !== true);
+expectPassing('conformance of the relay', together, describe.concurrent);
+
+const alone = checks.filter(({ isAlone }) => isAlone);
+expectPassing('conformance of the relay, one check at a time', alone);
 
 test.skipIf(share === 'rest')('the checks let every method succeed on this engine', () => {
   const never = Object.keys(methods).filter((method) => relays.defaults.successes(method) === 0);
