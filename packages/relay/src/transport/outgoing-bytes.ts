@@ -1,3 +1,5 @@
+import { nextTick } from 'node:process';
+import type { Duplex } from 'node:stream';
 import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
@@ -10,6 +12,8 @@ export interface OutgoingParts {
   /** Whose the bytes are until the connection is bound. */
   readonly owner: ByteOwner;
   readonly socket: WebSocket;
+  /** What the WebSocket library writes to. */
+  readonly stream: Duplex;
   /** Called when the peer has taken something. */
   readonly taken: () => void;
   /** Called if too many bytes wait for the peer, or for too long. */
@@ -27,6 +31,7 @@ export class OutgoingBytes implements Disposable {
   /** Bytes of all messages that were given to the socket. */
   #sent = 0;
   #deadline: Disposable | undefined;
+  #isGathering = false;
   #isPongWaiting = false;
   /** Data of the newest ping that waits for an earlier pong. */
   #nextPong: Buffer | undefined;
@@ -62,6 +67,7 @@ export class OutgoingBytes implements Disposable {
     this.#messages += 1;
     this.#sent += message.length;
     this.#startDeadline(limits.sendTimeout);
+    this.#gather();
     socket.send(message, { binary: false }, () => {
       this.#messages -= 1;
       this.#progressAt = context.clock.monotonic();
@@ -97,6 +103,18 @@ export class OutgoingBytes implements Disposable {
   [Symbol.dispose](): void {
     this.#deadline?.[Symbol.dispose]();
     this.#waiting[Symbol.dispose]();
+  }
+
+  /** Has what is sent until the promises of this moment have settled leave in one write. */
+  #gather(): void {
+    if (this.#isGathering) return;
+    const { stream } = this.#parts;
+    this.#isGathering = true;
+    stream.cork();
+    nextTick(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   /** Ends the peer if messages wait and none was written for the time allowed. */

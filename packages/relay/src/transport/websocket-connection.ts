@@ -68,7 +68,7 @@ export class WebSocketConnection {
     this.#parts = parts;
     const { context, bytes, address } = parts;
     const owner: ByteOwner = { kind: 'address', id: address };
-    const common = { context, bytes, owner, socket };
+    const common = { context, bytes, owner, socket, stream };
     this.#incoming = new IncomingBytes({
       ...{ ...common, turns: parts.dispatcher.turns, read: this.#takeOver() },
       refused: () => this.#close(closeCodes.tryAgainLater, 'too many bytes received'),

@@ -1,3 +1,5 @@
+import { nextTick } from 'node:process';
+import { Duplex } from 'node:stream';
 import { expect, test, vi } from 'vitest';
 import type { WebSocket } from 'ws';
 import { defaultLimits } from '../../src/limits.ts';
@@ -12,18 +14,28 @@ function outgoing(limits = {}) {
   const context = { clock, limits: { ...defaultLimits, ...limits } };
   const written: (() => void)[] = [];
   const pongs: { data: string; written: () => void }[] = [];
+  const writes: string[][] = [];
+  const stream = new Duplex({
+    writev(chunks, done) {
+      writes.push(chunks.map(({ chunk }) => String(chunk)));
+      done();
+    },
+  });
   const socket = {
     OPEN: 1,
     readyState: 1,
-    send: (_message: Buffer, _options: object, done: () => void) => written.push(done),
+    send: (message: Buffer, _options: object, done: () => void) => {
+      written.push(done);
+      stream.write(message);
+    },
     pong: (data: Buffer, _mask: boolean, done: () => void) =>
       pongs.push({ data: String(data), written: done }),
   } as unknown as WebSocket;
   const [tooSlow, taken] = [vi.fn(), vi.fn()];
   const bytes = new ByteAccounts(context);
   const owner = { kind: 'address', id: 'a' } as const;
-  const sender = new OutgoingBytes({ context, bytes, owner, socket, taken, tooSlow });
-  return { sender, bytes, written, pongs, taken, tooSlow, clock };
+  const sender = new OutgoingBytes({ context, bytes, owner, socket, stream, taken, tooSlow });
+  return { sender, bytes, writes, written, pongs, taken, tooSlow, clock };
 }
 
 test('small answers count as much as the memory they take', () => {
@@ -34,6 +46,24 @@ test('small answers count as much as the memory they take', () => {
   expect(tooSlow).toHaveBeenCalled();
   for (const done of written) done();
   expect(bytes.waiting.total).toBe(0);
+});
+
+test('what promises of one moment send leaves in one write, and nothing waits longer', async () => {
+  const { sender, writes } = outgoing();
+  const sent = ['a', 'b', 'c'];
+  const durable = Promise.withResolvers<void>();
+  const answers = sent.map(async (text) => {
+    await durable.promise;
+    sender.send(text);
+  });
+  durable.resolve();
+  await Promise.all(answers);
+  expect(writes).toEqual([]);
+  await new Promise((go) => nextTick(go));
+  expect(writes).toEqual([sent]);
+  sender.send('d');
+  await new Promise((go) => nextTick(go));
+  expect(writes).toEqual([sent, ['d']]);
 });
 
 test('one pong waits at most, and it answers the newest ping', () => {
