@@ -36,6 +36,11 @@ class SimulatedStream extends EventEmitter {
   end(): this {
     return this;
   }
+
+  /** Gathers nothing: here a message travels as a whole, and no write costs anything. */
+  cork(): void {}
+
+  uncork(): void {}
 }
 
 class SimulatedSocket extends EventEmitter {
