@@ -2,11 +2,13 @@
  * PostgreSQL and SQLite with the same tables and rows: what the single form of an append stores on
  * SQLite, one by one, is what a batch must store on PostgreSQL (decision record 0027).
  */
+import fc from 'fast-check';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { migrate, migrationsTable } from '../../src/storage/migrations.ts';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import type { AppendKind, Migration, Storage, Writer } from '../../src/storage/types.ts';
+import { seed } from '../support/chance.ts';
 import { dump } from '../support/engine.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { TestPostgres } from '../support/postgres.ts';
@@ -76,6 +78,36 @@ export class EnginePair<Input, Output> {
     const outputs = await this.append(inputs);
     expect(outputs).toEqual(await this.append(inputs, this.sqlite));
     return outputs;
+  }
+
+  /**
+   * Requires that batches of random inputs store and answer on PostgreSQL what each input alone does
+   * on SQLite.
+   *
+   * @param parts.before statements that change what is stored first, or empty texts
+   */
+  async expectBatchesAlike(parts: {
+    readonly before: fc.Arbitrary<string>;
+    readonly inputs: fc.Arbitrary<Input>;
+  }): Promise<void> {
+    const batch = fc.array(parts.inputs, { minLength: 10, maxLength: 40 });
+    const batches = fc.array(batch, { minLength: 1, maxLength: 3 });
+    let accepted = 0;
+    await fc.assert(
+      fc.asyncProperty(parts.before, batches, async (sql, all) => {
+        await this.reset();
+        for (const storage of [this.postgres, this.sqlite]) {
+          if (sql !== '') await storage.write('relay', (tx) => tx.run(sql));
+        }
+        for (const inputs of all) {
+          const outputs = await this.appendAlike(inputs);
+          accepted += outputs.filter((output) => output !== undefined).length;
+        }
+        await this.expectSameRows();
+      }),
+      { seed, numRuns: 40, endOnFailure: true },
+    );
+    expect(accepted).toBeGreaterThan(100);
   }
 
   /**
