@@ -1,21 +1,58 @@
 /**
- * The builders of schemas that the wire needs, of TypeBox. Its name `Type` has all builders there
- * are, with an engine for computed types: a page that loads the client would load them all.
+ * The builders of schemas. Types, names and results are those of TypeBox, whose static types every
+ * shape of the wire has; only the builders that the wire needs, without TypeBox's engine of
+ * computed types, so that a page which loads the client does not load that engine (decision 0033).
  */
-import { type Static, type TSchema, type TUnsafe, Unsafe } from 'typebox';
+import type { Static, TSchema, TUnsafe, Type } from 'typebox';
+
+/** Marks an optional member for {@link object}: no keyword, so JSON and checks do not have it. */
+const optionalMark = '~optional';
+
+const { defineProperty, entries, hasOwn } = Object;
+
+/** A builder of schemas that consist of a type and options. */
+const plain =
+  (type: string) =>
+  (options: object = {}) =>
+    ({ type, ...options }) as never;
+
+const object: typeof Type.Object = (
+  properties: Readonly<Record<string, TSchema>>,
+  options: object = {},
+) => {
+  const required = entries(properties).flatMap(([name, schema]) =>
+    hasOwn(schema, optionalMark) ? [] : [name],
+  );
+  const names = required.length === 0 ? {} : { required };
+  return { type: 'object', ...names, properties, ...options } as never;
+};
+
+const array: typeof Type.Array = (items: TSchema, options: object = {}) =>
+  ({ type: 'array', items, ...options }) as never;
+const boolean: typeof Type.Boolean = plain('boolean');
+const integer: typeof Type.Integer = plain('integer');
+const literal: typeof Type.Literal = (value: unknown, options: object = {}) =>
+  ({ type: typeof value, const: value, ...options }) as never;
+const nothing: typeof Type.Null = plain('null');
+const optional: typeof Type.Optional = (schema: TSchema) =>
+  defineProperty({ ...schema }, optionalMark, { value: true }) as never;
+const text: typeof Type.String = plain('string');
+const union: typeof Type.Union = (anyOf: readonly TSchema[], options: object = {}) =>
+  ({ anyOf, ...options }) as never;
+const unsafe: typeof Type.Unsafe = (schema: TSchema) => schema as never;
 
 export {
-  Array,
-  Boolean,
-  Integer,
-  Literal,
-  Null,
-  Object,
-  Optional,
-  String,
-  Union,
-  Unsafe,
-} from 'typebox';
+  array as Array,
+  boolean as Boolean,
+  integer as Integer,
+  literal as Literal,
+  nothing as Null,
+  object as Object,
+  optional as Optional,
+  text as String,
+  union as Union,
+  unsafe as Unsafe,
+};
 
 /**
  * Makes the schema of an object whose members all have one schema, under names that match a pattern.
@@ -30,5 +67,5 @@ export function Members<S extends TSchema>(
   value: S,
   options: { readonly minProperties?: number; readonly additionalProperties?: false } = {},
 ): TUnsafe<Record<string, Static<S>>> {
-  return Unsafe({ type: 'object', patternProperties: { [names]: value }, ...options });
+  return unsafe({ type: 'object', patternProperties: { [names]: value }, ...options });
 }
