@@ -302,6 +302,33 @@ describe('failures', () => {
   });
 
   test.each([
+    ['an unknown command', ['gallop'], "unknown command 'gallop'"],
+    ['a missing argument', ['accept'], "missing required argument 'whom'"],
+    ['an unknown option', ['inbox', '--fast'], "unknown option '--fast'"],
+    [
+      'a value that is not one of the choices',
+      ['sync', '--registry-agree', '3'],
+      'Allowed choices',
+    ],
+    ['an unknown verb of a command', ['group', 'gallop'], 'too many arguments'],
+    ['no command', [], "unknown option '--json'"],
+    ['a wrong number', ['inbox', '--limit', 'many'], '--limit'],
+  ])('with --json, %s is one JSON object', async (_, args, message) => {
+    const person = newPerson();
+    if (args[0] === 'inbox') await person.json('setup', ...person.network);
+    const { exit, out, error } = await person.run([...args, '--json']);
+    expect({ exit, out, lines: error.split('\n').length }).toEqual({ exit: 2, out: '', lines: 2 });
+    expect(JSON.parse(error)).toEqual({
+      error: { code: 'usage', message: expect.stringContaining(message) },
+    });
+  });
+
+  test('after --, --json is text', async () => {
+    const { error } = await newPerson().run(['gallop', '--', '--json']);
+    expect(error).toContain("error: unknown command 'gallop'");
+  });
+
+  test.each([
     ['an unknown name', ['send', 'nemo', 'hello'], 2, 'usage'],
     ['an account that is not a contact', ['send', 'ACCOUNT', 'hello'], 7, 'not_a_contact'],
     ['a malformed invite', ['accept', 'svc-invite:AAAA'], 6, 'verification_failed'],

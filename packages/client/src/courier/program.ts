@@ -1,5 +1,5 @@
 /** The command `courier`, as a function: arguments in, exit status out. */
-import { type Command, CommanderError } from 'commander';
+import { type Command, CommanderError, type OutputConfiguration } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
 import type { CliEnvironment } from './client-session.ts';
 import { newCommand } from './command-signature.ts';
@@ -119,17 +119,29 @@ async function courier(args: readonly string[], environment: CliEnvironment): Pr
     if (args.includes(command.name())) (await load())(command, environment);
     root.addCommand(command);
   }
-  configure(root, environment);
+  configure(root, {
+    writeOut: (text) => environment.write(text),
+    // With --json, the failure is written as JSON instead.
+    writeErr: (text) => asksForJson(args) || environment.writeError(text),
+  });
   return root;
 }
 
-/** Makes commander write to the environment's streams and throw instead of exiting. */
-function configure(command: Command, environment: CliEnvironment): void {
-  command.exitOverride().configureOutput({
-    writeOut: (text) => environment.write(text),
-    writeErr: (text) => environment.writeError(text),
-  });
-  for (const child of command.commands) configure(child, environment);
+/** Makes commander write to the given streams and throw instead of exiting. */
+function configure(command: Command, output: OutputConfiguration): void {
+  command.exitOverride().configureOutput(output);
+  for (const child of command.commands) configure(child, output);
+}
+
+/** Whether the options contain `--json`; after `--` there are no options. */
+function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end === -1 ? args.length : end).includes('--json');
+}
+
+/** Formats what commander reports about wrong arguments as one sentence. */
+function usageMessage({ message }: CommanderError): string {
+  return message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
 }
 
 /**
@@ -146,13 +158,16 @@ export async function runCourier(
     await command.parseAsync([...args], { from: 'user' });
     return exitCodes.ok.code;
   } catch (error) {
+    const isJson = asksForJson(args);
     if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? exitCodes.ok.code : exitCodes.usage.code;
+      if (error.exitCode === 0) return exitCodes.ok.code;
+      const failure = { code: 'usage', message: usageMessage(error) };
+      if (isJson) environment.writeError(`${jsonLine({ error: failure })}\n`);
+      return exitCodes.usage.code;
     }
     if (environment.signal.aborted) return exitCodes.interrupted.code;
     const { failureOf } = await import('./failure.ts');
     const { exit, ...failure } = failureOf(error);
-    const isJson = args.includes('--json');
     const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;
     environment.writeError(`${text}\n`);
     return exit;
