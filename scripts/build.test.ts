@@ -214,6 +214,22 @@ describe('commands are small: each loads what it needs', () => {
     expect(bytes).toBeLessThanOrEqual(100_000);
   });
 
+  test('courier whoami loads no parser of Markdown, no cipher of wallets, no fetch', () => {
+    const command = pathOf('client', 'courier');
+    const { files } = loadedBy(command, 'whoami', '--data', join(folder, 'nothing'));
+    const texts = files.map((file) => readFileSync(file, 'utf8'));
+    expect(texts.some((text) => text.includes('DatabaseSync'))).toBe(true);
+    expect(texts.some((text) => text.includes('html_inline'))).toBe(false);
+    expect(texts.some((text) => text.includes('aes key'))).toBe(false);
+    writeFileSync(
+      join(folder, 'builtins.mjs'),
+      "process.on('exit', () => console.log(process.moduleLoadList.join('\\n')));",
+    );
+    const { stdout } = run('--import', './builtins.mjs', command, 'whoami', '--data', 'nothing');
+    expect(stdout).toContain('NativeModule sqlite');
+    expect(stdout).not.toContain('undici/undici');
+  });
+
   test('a relay on SQLite loads its bundle and what is native: no PostgreSQL, no NATS', () => {
     // It loads everything and then ends, because nothing can be a folder there.
     const flags = ['--dev', '--data', '/dev/null/data'];

@@ -1,7 +1,7 @@
 /** Text from members and hosts in terminal output. */
 import { expect, test } from 'vitest';
 import type { ChannelEntry } from '../src/channels/timeline/channel-entries.ts';
-import { channelEntryLine } from '../src/courier/channel-output.ts';
+import { channelEntryLine } from '../src/courier/channel-entry-output.ts';
 import { groupEntryLine } from '../src/courier/group-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
 import type { GroupMessageRow } from '../src/groups/timeline/group-entries.ts';

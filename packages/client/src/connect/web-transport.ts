@@ -15,7 +15,8 @@ import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from 
  */
 export const webTransport: Transport = {
   request: fetchOnce,
-  ...(typeof WebSocket === 'undefined' ? {} : { connect: openSocket }),
+  // Asked by name: Node loads its client for `fetch` as soon as the value is read.
+  ...('WebSocket' in globalThis && { connect: openSocket }),
 };
 
 async function fetchOnce(request: HttpRequest): Promise<HttpResponse> {

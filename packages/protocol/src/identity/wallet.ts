@@ -2,7 +2,6 @@
  * Account keys from a NEP-6 wallet file (chapter 01, appendix C). Not part of the protocol; the
  * file is JSON by its own rules, so it is read with `JSON.parse` and its extras are ignored.
  */
-import { ecb } from '@noble/ciphers/aes.js';
 import { scryptAsync } from '@noble/hashes/scrypt.js';
 import { base58 } from '@scure/base';
 import type { Primitives } from '../crypto/primitives.ts';
@@ -173,6 +172,8 @@ async function decrypt(
   const { n, r, p } = from.cost;
   const derived = await scryptAsync(from.password, from.salt, { N: n, r, p, dkLen: 64 });
   const mask = derived.subarray(0, 32);
+  // Loaded here: it computes tables that a program without a wallet does not need.
+  const { ecb } = await import('@noble/ciphers/aes.js');
   const plain = ecb(derived.subarray(32), { disablePadding: true }).decrypt(encrypted);
   return plain.map((byte, index) => byte ^ (mask[index] as number));
 }

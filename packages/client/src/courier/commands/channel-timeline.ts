@@ -4,18 +4,11 @@ import type { ChannelEntry } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
 import { isClientError } from '../../errors.ts';
 import type { EntryRange } from '../../sync/timeline-range.ts';
-import {
-  addressOf,
-  channelEntryLine,
-  channelEntryShape,
-  channelEventLines,
-  channelNote,
-  channelOf,
-  isAddress,
-} from '../channel-output.ts';
+import { channelEntryLine, channelEntryShape, channelEventLines } from '../channel-entry-output.ts';
+import { addressOf, channelNote, channelOf, isAddress } from '../channel-output.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
+import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
-import { eventShape } from '../json-shapes.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
 import { onAccount, subcommand } from './context.ts';
