@@ -55,7 +55,7 @@ const slow = [
   'packages/**/{crash,hostile,interrupted-move,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
-  'packages/{client/test/{attachments,content}/browser.test.ts,protocol/test/browser/**}',
+  'packages/{client/test/{attachments,content}/browser.test.ts,client/test/web/**,protocol/test/browser/**}',
   'bench/**',
   'scripts/build.test.ts',
 ];

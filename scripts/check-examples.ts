@@ -28,7 +28,9 @@ const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
     (entry) => `@posthouse/protocol${entry}`,
   ),
   peer: ['@posthouse/peer', '@posthouse/protocol'],
-  client: ['@posthouse/client', '@posthouse/client/node', '@posthouse/protocol'],
+  client: ['', '/node', '/web']
+    .map((entry) => `@posthouse/client${entry}`)
+    .concat('@posthouse/protocol'),
 };
 
 interface Example {

@@ -16,6 +16,10 @@ export type ClientErrorCode =
   | 'already_set_up'
   /** The store belongs to another network, or was written by a newer version. */
   | 'store_mismatch'
+  /** The device has no more space for the store. */
+  | 'store_full'
+  /** The store cannot be opened, or was closed. */
+  | 'store_unavailable'
   /** The operation needs the account key, which is neither stored nor passed in. */
   | 'account_key_required'
   /** An invite, device request, approval or key passed in by a person does not verify. */

@@ -1,3 +1,5 @@
+import './dispose-symbols.ts';
+
 export { Account, type AccountStatus } from './account.ts';
 export {
   type DeviceApproval,

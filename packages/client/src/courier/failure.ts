@@ -12,6 +12,8 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   not_set_up: 'notSetUp',
   already_set_up: 'notSetUp',
   store_mismatch: 'store',
+  store_full: 'store',
+  store_unavailable: 'store',
   account_key_required: 'key',
   no_recipient_device: 'noWay',
   not_a_contact: 'noWay',

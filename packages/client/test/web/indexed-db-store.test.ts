@@ -1,0 +1,103 @@
+/** IndexedDbStore in each engine: the store contract, and what only browsers do to a store. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { PageReport } from '../../../protocol/test/browser/page-vitest.ts';
+import { relayWithClients } from '../support/relay-with-clients.ts';
+import { type AppServer, bundleForPage, serveApp } from './support/app-server.ts';
+import { type ChromiumBrowser, pageOf } from './support/chromium.ts';
+import { engineNames, isMissing, openBrowser } from './support/engines.ts';
+
+const program = `
+import { runRegistered } from '../protocol/test/browser/page-vitest.ts';
+import { storeTests } from './test/web/support/store-tests.ts';
+import { IndexedDbStore, storageStatus } from './src/web/index.ts';
+storeTests();
+Object.assign(globalThis, { runRegistered, IndexedDbStore, storageStatus });`;
+
+const world = relayWithClients();
+let app: AppServer;
+beforeAll(async () => {
+  const tls = join(world.folder, 'relay', 'tls');
+  app = await serveApp(await bundleForPage(program), { tls, relay: 'https://127.0.0.1:1' });
+});
+afterAll(() => app[Symbol.asyncDispose]());
+
+describe.each(engineNames)('IndexedDbStore in %s', (name) => {
+  test.skipIf(isMissing(name))('keeps the contract of stores', async () => {
+    await using browser = await openBrowser(name);
+    await browser.page.open(app.url);
+    const report = await browser.page.run<PageReport>('runRegistered()');
+    expect(report.failed).toEqual([]);
+    expect(report.passed).toBeGreaterThan(10);
+    expect(await browser.page.run('complaints')).toEqual([]);
+    const status = await browser.page.run('storageStatus()');
+    const numbers =
+      name === 'WebKit' ? {} : { usage: expect.any(Number), quota: expect.any(Number) };
+    expect(status).toEqual({ persisted: false, ...numbers });
+  });
+});
+
+describe.skipIf(isMissing('Chromium'))('IndexedDbStore, driven from outside', () => {
+  let browser: ChromiumBrowser;
+  beforeAll(async () => {
+    browser = await openBrowser('Chromium');
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  test('a page killed in the middle of a write has written nothing of it, and all before it', async () => {
+    const tab = await browser.tab.context().newPage();
+    const page = pageOf(tab);
+    await page.open(app.url);
+    await page.run("IndexedDbStore.open('killed').then((opened) => { globalThis.store = opened })");
+    await page.run("store.write((tx) => tx.put('before', 'k', 'v'))");
+    await page.run(`new Promise((halfWay) => store.write(async (tx) => {
+      for (let row = 0; row < 100; row += 1) await tx.put('rows', String(row), 'text');
+      for (;;) { await tx.get('rows', '99'); halfWay() }
+    }))`);
+    const devTools = await tab.context().newCDPSession(tab);
+    const crashed = new Promise((resolve) => tab.once('crash', resolve));
+    devTools.send('Page.crash').catch(() => undefined);
+    await crashed;
+    await browser.page.open(app.url);
+    await browser.page.run(
+      "IndexedDbStore.open('killed').then((opened) => { globalThis.store = opened })",
+    );
+    const rows = (collection: string) =>
+      browser.page.run(`store.read((tx) => tx.list('${collection}'))`);
+    expect(await rows('before')).toEqual([['k', 'v']]);
+    expect(await rows('rows')).toEqual([]);
+    await tab.close();
+  });
+
+  test('without space a write fails with an error that names the cure; what is stored stays', async () => {
+    const opened = browser.tab.context().browser();
+    const context = await opened?.newContext({ ignoreHTTPSErrors: true });
+    const tab = await context?.newPage();
+    if (tab === undefined) throw new Error('no page');
+    const page = pageOf(tab);
+    const devTools = await tab.context().newCDPSession(tab);
+    const limit = (quotaSize?: number) =>
+      devTools.send('Storage.overrideQuotaForOrigin', {
+        origin: new URL(app.url).origin,
+        ...(quotaSize !== undefined && { quotaSize }),
+      });
+    // Before the first write, because the engine remembers for some seconds how much is left.
+    await limit(1_000_000);
+    await page.open(app.url);
+    await page.run("IndexedDbStore.open('full').then((opened) => { globalThis.store = opened })");
+    await page.run("store.write((tx) => tx.put('a', 'k', 'kept'))");
+    const large = `store.write(async (tx) => {
+      await tx.put('a', 'k', 'changed');
+      for (let row = 0; row < 20; row += 1) await tx.put('a', 'large' + row, 'x'.repeat(100_000));
+    })`;
+    await expect(page.run(large)).rejects.toMatchObject({
+      code: 'store_full',
+      message: expect.stringContaining('free space'),
+    });
+    expect(await page.run("store.read((tx) => tx.list('a'))")).toEqual([['k', 'kept']]);
+    await limit();
+    await page.run(large);
+    expect(await page.run("store.read((tx) => tx.get('a', 'k'))")).toBe('changed');
+    await context?.close();
+  });
+});

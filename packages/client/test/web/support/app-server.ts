@@ -1,0 +1,92 @@
+/** Serves a page with one script, over HTTPS and under a strict policy, as an app should be. */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { build, type Plugin } from 'esbuild';
+
+const client = fileURLToPath(new URL('../../../', import.meta.url));
+const pageVitest = fileURLToPath(
+  new URL('../../../../protocol/test/browser/page-vitest.ts', import.meta.url),
+);
+
+/** Test files that run in a page register their tests with a small Vitest. */
+const vitestOfPages: Plugin = {
+  name: 'vitest',
+  setup({ onResolve }) {
+    onResolve({ filter: /^vitest$/ }, () => ({ path: pageVitest }));
+  },
+};
+
+/** What a page complains of goes to `complaints`, before anything else runs. */
+const listeners = `
+globalThis.complaints = [];
+const complain = (...all) => complaints.push(all.map((one) => one?.message ?? String(one)).join(' '));
+for (const level of ['error', 'warn']) console[level] = complain;
+addEventListener('error', ({ message }) => complain('error', message));
+addEventListener('unhandledrejection', ({ reason }) => complain('rejection', reason));
+addEventListener('securitypolicyviolation', (event) =>
+  complain(event.violatedDirective, event.blockedURI, event.sample));
+`;
+
+/** @param program TypeScript; its imports are relative to the client's folder */
+export async function bundleForPage(program: string): Promise<string> {
+  const { outputFiles } = await build({
+    stdin: { contents: program, resolveDir: client, loader: 'ts' },
+    ...({ bundle: true, write: false, platform: 'browser', format: 'iife' } as const),
+    ...({ target: 'es2024', logLevel: 'silent' } as const),
+    plugins: [vitestOfPages],
+  });
+  return outputFiles[0]?.text ?? '';
+}
+
+export interface AppServer extends AsyncDisposable {
+  readonly url: string;
+}
+
+/**
+ * @param tls a folder with `server.key` and `server.pem`
+ * @param relay origin of the relay that the page may call
+ */
+export async function serveApp(
+  script: string,
+  { tls, relay }: { readonly tls: string; readonly relay: string },
+): Promise<AppServer> {
+  const policy = [
+    "default-src 'none'",
+    "script-src 'self'",
+    'img-src data:',
+    `connect-src ${relay} ${relay.replace('https', 'wss')}`,
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+    ...["base-uri 'none'", "form-action 'none'"],
+  ].join('; ');
+  const server = createServer(
+    {
+      key: readFileSync(join(tls, 'server.key'), 'utf8'),
+      cert: readFileSync(join(tls, 'server.pem'), 'utf8'),
+    },
+    ({ url }, response) => {
+      const type = url === '/' ? 'text/html' : 'text/javascript';
+      const scripts = '<script src=listeners.js></script><script src=app.js></script>';
+      const page = `<!doctype html><meta charset=utf-8><link rel=icon href=data:,>${scripts}`;
+      const texts = { '/': page, '/app.js': script, '/listeners.js': listeners };
+      const text = texts[url as keyof typeof texts];
+      response.writeHead(text === undefined ? 404 : 200, {
+        'content-type': `${type}; charset=utf-8`,
+        'content-security-policy': policy,
+      });
+      response.end(text);
+    },
+  );
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `https://127.0.0.1:${port}/`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** Firefox, over WebDriver BiDi: JSON over a WebSocket that it opens itself. */
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../../../relay/test/support/folder.ts';
+import { asOutcome, type Browser, lineOf, outcomeOf } from './engine.ts';
+
+/** Nothing is asked of the makers' servers. */
+const settings = {
+  'app.update.disabledForTesting': true,
+  'browser.aboutHomeSnippets.updateUrl': '',
+  'browser.newtabpage.enabled': false,
+  'browser.safebrowsing.update.enabled': false,
+  'browser.shell.checkDefaultBrowser': false,
+  'datareporting.policy.dataSubmissionEnabled': false,
+  'extensions.getAddons.cache.enabled': false,
+  'extensions.systemAddon.update.enabled': false,
+  'network.captive-portal-service.enabled': false,
+  'network.connectivity-service.enabled': false,
+  'services.settings.server': 'data:,',
+  'toolkit.telemetry.server': '',
+};
+
+// biome-ignore lint/suspicious/noExplicitAny: results of any command.
+type Json = any;
+
+export async function openFirefox(executable: string): Promise<Browser> {
+  await using parts = new AsyncDisposableStack();
+  const folder = parts.use(temporaryFolder());
+  const lines = Object.entries(settings).map(
+    ([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`,
+  );
+  writeFileSync(join(folder.path, 'user.js'), lines.join('\n'));
+  const browser = spawn(
+    executable,
+    ['--headless', '--no-remote', '--profile', folder.path, '--remote-debugging-port', '0'],
+    { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, HOME: folder.path } },
+  );
+  parts.defer(async () => {
+    const ended = new Promise((resolve) => browser.once('exit', resolve));
+    if (browser.exitCode === null && browser.kill('SIGKILL')) await ended;
+  });
+  const [, address] = await lineOf(browser.stderr, /BiDi listening on (ws:\S+)/, executable);
+  const socket = new WebSocket(`${address}/session`);
+  await new Promise((resolve, reject) => {
+    socket.onopen = resolve;
+    socket.onerror = reject;
+  });
+  const pending = new Map<number, PromiseWithResolvers<Json>>();
+  socket.onmessage = ({ data }) => {
+    const { id, type, result, message } = JSON.parse(data as string);
+    if (type === 'success') pending.get(id)?.resolve(result);
+    else if (type === 'error') pending.get(id)?.reject(new Error(message));
+  };
+  let commands = 0;
+  const call = async (method: string, params: object): Promise<Json> => {
+    commands += 1;
+    const answer = Promise.withResolvers<Json>();
+    pending.set(commands, answer);
+    socket.send(JSON.stringify({ id: commands, method, params }));
+    return await answer.promise;
+  };
+  await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
+  const { contexts } = await call('browsingContext.getTree', {});
+  const { context } = contexts[0];
+  const rest = parts.move();
+  return {
+    page: {
+      async open(url) {
+        await call('browsingContext.navigate', { context, url, wait: 'complete' });
+      },
+      async run(expression) {
+        const { result, exceptionDetails } = await call('script.evaluate', {
+          expression: asOutcome(expression),
+          ...{ target: { context }, awaitPromise: true },
+        });
+        if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
+        return outcomeOf(result.value);
+      },
+    },
+    [Symbol.asyncDispose]: () => rest.disposeAsync(),
+  };
+}
