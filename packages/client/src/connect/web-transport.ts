@@ -1,5 +1,5 @@
 import { limits } from '@posthouse/protocol';
-import { ClientError, isClientError, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import { ClientError, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
 import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
 
 /**
@@ -20,37 +20,39 @@ export const webTransport: Transport = {
 };
 
 async function fetchOnce(request: HttpRequest): Promise<HttpResponse> {
-  try {
-    const response = await fetchWith(request, request.redirects === 'report' ? 'manual' : 'error');
-    if (response.type === 'opaqueredirect') return await answerOf(await followed(request), request);
-    return await answerOf(response, request);
-  } catch (cause) {
-    request.signal.throwIfAborted();
-    if (isClientError(cause)) throw cause;
-    throw new RelayUnreachable(
-      `no answer from ${new URL(request.url).origin}${pageHint(request)}`,
-      {
-        outcomeUnknown: true,
-        cause,
-      },
-    );
-  }
+  const response = await send(request, request.redirects === 'report' ? 'manual' : 'error');
+  return await answerOf(
+    response.type === 'opaqueredirect' ? await followed(request) : response,
+    request,
+  );
 }
 
-function fetchWith(
-  request: HttpRequest,
-  redirect: 'error' | 'follow' | 'manual',
-): Promise<Response> {
-  return fetch(request.url, {
-    method: request.verb,
-    headers: { ...request.headers },
-    ...(request.body === undefined ? {} : { body: request.body }),
-    signal: request.signal,
+function send(asked: HttpRequest, redirect: 'error' | 'follow' | 'manual'): Promise<Response> {
+  // What the platform refuses to send at all is a fault of this program, and thrown as it is.
+  const request = new Request(asked.url, {
+    method: asked.verb,
+    headers: { ...asked.headers },
+    ...(asked.body === undefined ? {} : { body: asked.body }),
+    signal: asked.signal,
     redirect,
     credentials: 'omit',
     cache: 'no-store',
     referrerPolicy: 'no-referrer',
   });
+  return orUnreachable(fetch(request), asked);
+}
+
+/** What the platform's network fails with, as a {@link RelayUnreachable}. */
+async function orUnreachable<T>(exchange: Promise<T>, request: HttpRequest): Promise<T> {
+  try {
+    return await exchange;
+  } catch (cause) {
+    request.signal.throwIfAborted();
+    throw new RelayUnreachable(
+      `no answer from ${new URL(request.url).origin}${pageHint(request)}`,
+      { outcomeUnknown: true, cause },
+    );
+  }
 }
 
 /**
@@ -64,15 +66,15 @@ async function followed(request: HttpRequest): Promise<Response> {
       'a redirect, of which this page cannot tell that it leads to HTTPS: serve the app over HTTPS',
     );
   }
-  return await fetchWith(request, 'follow');
+  return await send(request, 'follow');
 }
 
-async function answerOf(response: Response, { maxBytes }: HttpRequest): Promise<HttpResponse> {
+async function answerOf(response: Response, request: HttpRequest): Promise<HttpResponse> {
   return {
     status: response.status,
     contentType: response.headers.get('content-type') ?? undefined,
     location: response.headers.get('location') ?? undefined,
-    body: await readBody(response, maxBytes),
+    body: await readBody(response, request),
   };
 }
 
@@ -89,15 +91,24 @@ function pageHint({ url }: HttpRequest): string {
   return `: it is not reachable, or it does not let pages of ${origin} read it (CORS)`;
 }
 
-async function readBody(response: Response, maxBytes: number): Promise<Uint8Array> {
+async function readBody(response: Response, request: HttpRequest): Promise<Uint8Array> {
+  // Some platforms (React Native) have no streams: they have received the body before it is refused.
+  if (!response.body) {
+    requireFit(Number(response.headers.get('content-length')), request);
+    const whole = new Uint8Array(await orUnreachable(response.arrayBuffer(), request));
+    requireFit(whole.length, request);
+    return whole;
+  }
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response.body ?? []) {
-    length += chunk.length;
-    if (length > maxBytes) {
-      throw new RelayMisbehaviour('oversized_response', `response over ${maxBytes} bytes`);
-    }
-    chunks.push(chunk);
+  const reader = response.body.getReader();
+  for (;;) {
+    const { done, value } = await orUnreachable(reader.read(), request);
+    if (done) break;
+    length += value.length;
+    if (length > request.maxBytes) reader.cancel().catch(() => undefined);
+    requireFit(length, request);
+    chunks.push(value);
   }
   const body = new Uint8Array(length);
   let at = 0;
@@ -108,8 +119,15 @@ async function readBody(response: Response, maxBytes: number): Promise<Uint8Arra
   return body;
 }
 
+function requireFit(length: number, { maxBytes }: HttpRequest): void {
+  if (length > maxBytes) {
+    throw new RelayMisbehaviour('oversized_response', `response over ${maxBytes} bytes`);
+  }
+}
+
 function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Promise<Socket> {
   return new Promise((resolve, reject) => {
+    signal.throwIfAborted();
     const socket = new WebSocket(url);
     const abort = () => {
       socket.close();
