@@ -1,4 +1,5 @@
 /** Finds the group of a command line, and formats groups, entries and events for output. */
+import type { ContentReference } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
 import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
@@ -57,7 +58,7 @@ export function memberShape({ account, role, nickname, since }: NamedMember) {
 }
 
 /** Returns the `--json` shape of a timeline entry. Its members are only ever added. */
-export function groupEntryShape(entry: GroupEntry): object {
+export function groupEntryShape(entry: GroupEntry): ShownShape {
   const { kind, group_id, sequence, epoch, accepted_at } = entry;
   const placed = { kind, group: group_id, sequence, epoch, accepted_at };
   if (entry.kind === 'rejected') return { ...placed, reason: entry.reason };
@@ -68,7 +69,7 @@ export function groupEntryShape(entry: GroupEntry): object {
   const { message_id, from, created_at, outcome, content, reason } = entry;
   const { body, attachments, reply_to_seq } = (outcome === 'applied' ? content : {}) as {
     body?: { text: string; content_type: string };
-    attachments?: unknown;
+    attachments?: readonly ContentReference[];
     reply_to_seq?: number;
   };
   return {
@@ -78,7 +79,7 @@ export function groupEntryShape(entry: GroupEntry): object {
     created_at,
     outcome,
     reason,
-    type: content?.$type,
+    type: content?.$type as string | undefined,
     text: body?.text,
     content_type: body?.content_type,
     attachments,
@@ -88,11 +89,12 @@ export function groupEntryShape(entry: GroupEntry): object {
 
 /** The members of an entry's shape that are printed for people. */
 interface ShownShape {
-  readonly type?: string;
-  readonly text?: string;
-  readonly reply_to?: number;
-  readonly reason?: string;
-  readonly attachments?: readonly { readonly uri: string }[];
+  readonly [member: string]: unknown;
+  readonly type?: string | undefined;
+  readonly text?: string | undefined;
+  readonly reply_to?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly attachments?: readonly ContentReference[] | undefined;
 }
 
 /** Formats a timeline entry as one line; `undefined` for an entry that people need not see. */
@@ -106,7 +108,7 @@ export function groupEntryLine(
     const text = changeText(entry, name);
     return text === undefined ? undefined : `${at}* ${text}`;
   }
-  const shape = groupEntryShape(entry) as ShownShape;
+  const shape = groupEntryShape(entry);
   const head = `${at}${localTime(entry.created_at)}  ${name(entry.from)}: `;
   switch (entry.outcome) {
     case 'pending':

@@ -57,7 +57,7 @@ const verbs: readonly Verb[] = [
   [
     'fetch <message>',
     'download the files of a message, by its ID',
-    async () => (await import('./commands/attachments.ts')).fetchCommand,
+    async () => (await import('./commands/fetch.ts')).fetchCommand,
   ],
   [
     'inbox',

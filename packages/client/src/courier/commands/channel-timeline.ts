@@ -4,6 +4,7 @@ import type { ChannelEntry } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
 import { isClientError } from '../../errors.ts';
 import type { EntryRange } from '../../sync/timeline-range.ts';
+import { fetchFiles } from '../attachment-files.ts';
 import { channelEntryLine, channelEntryShape, channelEventLines } from '../channel-entry-output.ts';
 import { addressOf, channelNote, channelOf, isAddress } from '../channel-output.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
@@ -12,6 +13,15 @@ import { UsageError } from '../exit.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
 import { onAccount, subcommand } from './context.ts';
+import {
+  contentTypeOf,
+  type DraftOptions,
+  draftOf,
+  type TextOptions,
+  withDraft,
+  withText,
+} from './draft.ts';
+import { withFolder } from './fetch.ts';
 import { catchUp, positiveNumber } from './group-timeline.ts';
 import { wholeNumber } from './messages.ts';
 
@@ -22,12 +32,10 @@ export function channelTimelineCommands(environment: CliEnvironment): Command[] 
     deleteCommand(environment),
     reportCommand(environment),
     readCommand(environment),
+    fetchCommand(environment),
     watchCommand(environment),
   ];
 }
-
-const contentTypeOf = ({ markdown }: { readonly markdown?: boolean }) =>
-  markdown === true ? 'text/markdown; variant=CommonMark' : 'text/plain';
 
 /** Notes that a write is stored if it was not answered. */
 async function noteIfEnqueued<T>(
@@ -43,37 +51,33 @@ async function noteIfEnqueued<T>(
 }
 
 function postCommand(environment: CliEnvironment): Command {
-  const command = subcommand(
-    'post <channel> [text...]',
-    'publish a post; without text, standard input is published',
-  ).option('--markdown', 'the text is CommonMark');
-  return onAccount<{ markdown?: boolean }>(
-    command,
-    environment,
-    async (session, { options, args }) => {
-      const { account, out, signal } = session;
-      const [name = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
-      const { id } = await channelOf(account, name);
-      const draft = { text, contentType: contentTypeOf(options) };
-      const sent = await noteIfEnqueued(session, account.channels.post(id, draft, { signal }));
-      const { messageId, sequence } = sent;
-      out.result({ channel: id, message_id: messageId, sequence }, () => [
-        `${sequence}  published`,
-      ]);
-    },
+  const command = withDraft(
+    subcommand(
+      'post <channel> [text...]',
+      'publish a post; without text, standard input is published',
+    ),
   );
+  return onAccount<DraftOptions>(command, environment, async (session, { options, args }) => {
+    const { account, out, signal } = session;
+    const [name = '', ...words] = args.filter((arg) => arg !== '');
+    const { id } = await channelOf(account, name);
+    const draft = await draftOf(session, words, options);
+    const sent = await noteIfEnqueued(session, account.channels.post(id, draft, { signal }));
+    const { messageId, sequence } = sent;
+    out.result({ channel: id, message_id: messageId, sequence }, () => [`${sequence}  published`]);
+  });
 }
 
 function editCommand(environment: CliEnvironment): Command {
-  const command = subcommand(
-    'edit <channel> <sequence> [text...]',
-    'replace the text of a post; without text, standard input is used',
+  const command = withText(
+    subcommand(
+      'edit <channel> <sequence> [text...]',
+      'replace the text of a post; without text, standard input is used',
+    ),
   )
-    .option('--markdown', 'the text is CommonMark')
     .option('--no-text', 'remove the text and leave the attachments')
     .option('--no-attachments', 'remove the attachments');
-  return onAccount<{ markdown?: boolean; text: boolean; attachments: boolean }>(
+  return onAccount<TextOptions & { text: boolean; attachments: boolean }>(
     command,
     environment,
     async (session, { options, args }) => {
@@ -231,6 +235,25 @@ async function readFollowed(
     const isCut = entries.length >= limit;
     return { id, entries, hasMore: isCut || (after === undefined && first > 0) };
   }
+}
+
+function fetchCommand(environment: CliEnvironment): Command {
+  const command = withFolder(
+    subcommand('fetch <channel> <sequence>', 'download the files of a post, by its number'),
+  );
+  return onAccount<{ to: string }>(command, environment, async (session, { options, args }) => {
+    const { account } = session;
+    const [name = '', number = ''] = args;
+    const sequence = positiveNumber('sequence', number);
+    const { id } = await channelOf(account, name);
+    const [entry] = await account.channels.entries(id, { after: sequence - 1, limit: 1 });
+    const { attachments = [] } =
+      entry?.kind === 'post' && entry.sequence === sequence ? entry.content : {};
+    if (attachments.length === 0) {
+      throw new UsageError(`no post ${sequence} with files is stored: see courier channel read`);
+    }
+    await fetchFiles(session, attachments, { folder: options.to, name: `${id}-${sequence}` });
+  });
 }
 
 function watchCommand(environment: CliEnvironment): Command {

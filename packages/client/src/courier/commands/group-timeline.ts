@@ -1,6 +1,7 @@
 /** `courier group …`: reading and writing a group's timeline. */
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
+import { fetchFiles } from '../attachment-files.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { hostedNote } from '../event-notes.ts';
 import { eventShape } from '../event-shapes.ts';
@@ -9,9 +10,16 @@ import { groupEntryLine, groupEntryShape, groupNote, groupOf } from '../group-ou
 import { namesOf } from '../names.ts';
 import { printable, quoted } from '../output.ts';
 import { onAccount, subcommand } from './context.ts';
+import { type DraftOptions, draftOf, withDraft } from './draft.ts';
+import { withFolder } from './fetch.ts';
 
 export function timelineCommands(environment: CliEnvironment): Command[] {
-  return [sendCommand(environment), readCommand(environment), nicknameCommand(environment)];
+  return [
+    sendCommand(environment),
+    readCommand(environment),
+    fetchCommand(environment),
+    nicknameCommand(environment),
+  ];
 }
 
 /** Syncs the account and prints notes; if the relay is unreachable, the stored state is shown. */
@@ -36,22 +44,18 @@ export function positiveNumber(flag: string, text: string): number {
 }
 
 function sendCommand(environment: CliEnvironment): Command {
-  const command = subcommand(
-    'send <group> [text...]',
-    'send a message; without text, standard input is sent',
-  )
-    .option('--markdown', 'the text is CommonMark')
-    .option('--reply <sequence>', 'number of the message that it answers');
-  return onAccount<{ markdown?: boolean; reply?: string }>(
+  const command = withDraft(
+    subcommand('send <group> [text...]', 'send a message; without text, standard input is sent'),
+  ).option('--reply <sequence>', 'number of the message that it answers');
+  return onAccount<DraftOptions & { reply?: string }>(
     command,
     environment,
-    async ({ account, out, signal }, { options, args }) => {
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
       const [name = '', ...words] = args.filter((arg) => arg !== '');
-      const text = words.length > 0 ? words.join(' ') : await environment.readInput();
       const { id } = await groupOf(account, name);
       const draft = {
-        text,
-        contentType: options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain',
+        ...(await draftOf(session, words, options)),
         ...(options.reply !== undefined && { replyTo: positiveNumber('--reply', options.reply) }),
       };
       const sent = await account.groups.send(id, draft, { signal }).catch((error: unknown) => {
@@ -79,6 +83,26 @@ function nicknameCommand(environment: CliEnvironment): Command {
     out.result({ group: id, nickname }, () => [
       nickname === null ? 'nickname removed' : `your nickname is ${quoted(nickname)}`,
     ]);
+  });
+}
+
+function fetchCommand(environment: CliEnvironment): Command {
+  const command = withFolder(
+    subcommand('fetch <group> <sequence>', 'download the files of a message, by its number'),
+  );
+  return onAccount<{ to: string }>(command, environment, async (session, { options, args }) => {
+    const { account } = session;
+    const [name = '', number = ''] = args;
+    const sequence = positiveNumber('sequence', number);
+    const { id } = await groupOf(account, name);
+    const [entry] = await account.groups.entries(id, { after: sequence - 1, limit: 1 });
+    const { attachments = [] } = entry?.sequence === sequence ? groupEntryShape(entry) : {};
+    if (attachments.length === 0) {
+      throw new UsageError(
+        `no message ${sequence} with files is stored: courier group read ${name}`,
+      );
+    }
+    await fetchFiles(session, attachments, { folder: options.to, name: `${id}-${sequence}` });
   });
 }
 

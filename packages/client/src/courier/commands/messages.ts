@@ -9,48 +9,34 @@ import { UsageError } from '../exit.ts';
 import { messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { localTime, oneLine, printable, quoted } from '../output.ts';
-import { sealFiles } from './attachments.ts';
-import { onAccount, several, withOptions } from './context.ts';
+import { onAccount, withOptions } from './context.ts';
+import { type DraftOptions, draftOf, withDraft } from './draft.ts';
 
 export function sendCommand(base: Command, environment: CliEnvironment): Command {
-  const command = withOptions(base)
-    .option('--markdown', 'the text is CommonMark')
-    .option('--file <path>', 'send a file with it (repeatable)', several);
-  return onAccount<{ markdown?: boolean; file?: string[] }>(
-    command,
-    environment,
-    async (session, { options, args }) => {
-      const { account, out, signal } = session;
-      const [to = '', ...words] = args.filter((arg) => arg !== '');
-      const { file: paths = [] } = options;
-      const isRead = words.length === 0 && paths.length === 0;
-      const text = isRead ? await environment.readInput() : words.join(' ');
-      const contentType = options.markdown ? 'text/markdown; variant=CommonMark' : 'text/plain';
-      const id = await accountOf(account, to);
-      const attachments = await sealFiles(session, paths);
-      const draft = {
-        ...((isRead || text !== '') && { text, contentType }),
-        ...(attachments.length > 0 && { attachments }),
-      };
-      const message = await account.messages
-        .send(id, draft, { signal })
-        .catch(async (error: unknown) => {
-          if (!isClientError(error, 'not_a_contact')) throw error;
-          // The answer to the contact request may be on the timeline, unread.
-          await account.sync({ signal });
-          return await account.messages.send(id, draft, { signal });
-        })
-        .catch((error: unknown) => {
-          if (isClientError(error, 'relay_unreachable')) {
-            out.note('The message is stored; the next command that reaches the relay sends it.');
-          }
-          throw error;
-        });
-      out.result(messageShape(message, account.id), () => [
-        `${message.messageId}  ${statusWords[message.status ?? 'sending']}`,
-      ]);
-    },
-  );
+  const command = withDraft(withOptions(base));
+  return onAccount<DraftOptions>(command, environment, async (session, { options, args }) => {
+    const { account, out, signal } = session;
+    const [to = '', ...words] = args.filter((arg) => arg !== '');
+    const id = await accountOf(account, to);
+    const draft = await draftOf(session, words, options);
+    const message = await account.messages
+      .send(id, draft, { signal })
+      .catch(async (error: unknown) => {
+        if (!isClientError(error, 'not_a_contact')) throw error;
+        // The answer to the contact request may be on the timeline, unread.
+        await account.sync({ signal });
+        return await account.messages.send(id, draft, { signal });
+      })
+      .catch((error: unknown) => {
+        if (isClientError(error, 'relay_unreachable')) {
+          out.note('The message is stored; the next command that reaches the relay sends it.');
+        }
+        throw error;
+      });
+    out.result(messageShape(message, account.id), () => [
+      `${message.messageId}  ${statusWords[message.status ?? 'sending']}`,
+    ]);
+  });
 }
 
 const statusWords: Readonly<Record<NonNullable<Message['status']>, string>> = {
