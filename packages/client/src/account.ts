@@ -17,8 +17,9 @@ import type { AccountEvent } from './events.ts';
 import { type FollowOptions, follow, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
-import { outbox } from './messages/outbox.ts';
+import { countUnsettled } from './messages/message-queue.ts';
 import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
+import { sendAllWaiting } from './messages/send-queue.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
@@ -209,6 +210,7 @@ export class Account {
     const { signal } = visit;
     await syncOwnState(core, home, signal);
     yield* readTimeline(core, home.relayId, visit);
+    await sendAllWaiting(core, signal);
     await flushOutbox(core, home.relayId, signal);
   }
 
@@ -238,6 +240,6 @@ async function collect(
 
 /** Counts everything that waits to be sent or confirmed. */
 async function outboxLength(tx: StoreReader): Promise<number> {
-  const rows = [await outbox.list(tx), await groupOutbox.list(tx), await channelOutbox.list(tx)];
-  return rows.flat().length;
+  const rows = [...(await groupOutbox.list(tx)), ...(await channelOutbox.list(tx))];
+  return rows.length + (await countUnsettled(tx));
 }

@@ -48,6 +48,7 @@ import { ClientError } from './errors.ts';
 import { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
+import { Sender } from './sync/sender.ts';
 import { enqueueTask } from './sync/tasks.ts';
 
 /** Everything a client needs; nothing is taken from globals. */
@@ -96,6 +97,7 @@ export class Client implements AsyncDisposable {
   readonly #core: Core;
   readonly #relays = new Map<string, RelayConnection>();
   readonly #httpRelays = new Map<string, RelayConnection>();
+  readonly #senders: Sender[] = [];
   #account: Account | undefined;
 
   private constructor(core: Core) {
@@ -253,7 +255,10 @@ export class Client implements AsyncDisposable {
   /** Closes the connections. Store and transport stay open. */
   async [Symbol.asyncDispose](): Promise<void> {
     const connections = [...this.#relays.values(), ...this.#httpRelays.values()];
-    await Promise.all(connections.map((item) => item[Symbol.asyncDispose]()));
+    await Promise.all([
+      ...this.#senders.map((sender) => sender.close()),
+      ...connections.map((item) => item[Symbol.asyncDispose]()),
+    ]);
   }
 
   async #accountKey(options: NewAccountOptions) {
@@ -302,10 +307,17 @@ export class Client implements AsyncDisposable {
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
       eventBuffer: new EventBuffer(),
+      sender: this.#newSender(),
       sending: new Set(),
       home: async () => relay(await homeRelay(core, account)),
       accountKey: (given) => requireAccountKey(network, store, { account, given }),
     };
+  }
+
+  #newSender(): Sender {
+    const sender = new Sender();
+    this.#senders.push(sender);
+    return sender;
   }
 
   #relay(relayId: string, identity: Parameters<Core['connect']>[1]): RelayConnection {

@@ -17,6 +17,7 @@ import type { Clock } from './environment.ts';
 import type { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
 import type { ReadingLimits } from './sync/budget.ts';
+import type { Sender } from './sync/sender.ts';
 
 export interface Core {
   readonly network: Network;
@@ -48,6 +49,8 @@ export interface AccountCore extends Core {
   relayOverHttp(relayId: string): RelayConnection;
   /** Events found outside of `sync` and `follow`, for their next call. */
   readonly eventBuffer: EventBuffer;
+  /** Sends messages and channel writes, in the order of each conversation. */
+  readonly sender: Sender;
   /** Outbox keys of the group messages and channel writes that are being sent now. */
   readonly sending: Set<string>;
   /** Device connection to the current home relay. */

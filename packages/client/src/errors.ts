@@ -44,6 +44,8 @@ export type ClientErrorCode =
   | 'move_conflict'
   /** A counter has no next value (01 I2, I3). */
   | 'counter_exhausted'
+  /** The message is sealed or sent: it cannot be cancelled any more. */
+  | 'already_sent'
   /** The input cannot be sent: too large, empty, malformed. */
   | 'invalid_input';
 
@@ -95,10 +97,16 @@ export class RelayUnreachable extends ClientError {
   override readonly name = 'RelayUnreachable';
   /** Whether the request may have taken effect: it was sent and no answer came back (02 §7). */
   readonly outcomeUnknown: boolean;
+  /** Whether what was to be sent is stored, and is sent later in its place. */
+  readonly kept: boolean;
 
-  constructor(message: string, options: { readonly outcomeUnknown: boolean; cause?: unknown }) {
+  constructor(
+    message: string,
+    options: { readonly outcomeUnknown: boolean; readonly kept?: boolean; cause?: unknown },
+  ) {
     super('relay_unreachable', message, options);
     this.outcomeUnknown = options.outcomeUnknown;
+    this.kept = options.kept ?? false;
   }
 }
 

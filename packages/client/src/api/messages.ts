@@ -5,13 +5,15 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import { contactRow } from '../contacts/contact-rows.ts';
-import { checkReferences } from '../content/check-references.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { type Message, toMessage } from '../messages/message.ts';
-import { listMessages, type MessageRow, messageRow } from '../messages/message-rows.ts';
-import { sendMessage } from '../messages/send-message.ts';
+import { currentRow } from '../messages/message-queue.ts';
+import { listMessages, type MessageRow } from '../messages/message-rows.ts';
+import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
+import { sendQueued } from '../messages/send-message.ts';
+import { laneOf, sendWaiting } from '../messages/send-queue.ts';
+import { whileKept } from '../sync/outbox.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */
@@ -46,29 +48,64 @@ export class Messages {
   }
 
   /**
-   * Sends a message to a contact, or a note to the own account. If the relay's answer is lost, the
-   * message stays in the outbox and the next `sync` sends it again, unchanged.
+   * Stores a message to a contact, or a note to the own account; it is sent in the background, and
+   * by `sync` and `follow`. Messages of one conversation arrive in the order of these calls.
+   *
+   * @returns the message once it is stored, with the status `waiting`
+   * @throws ClientError `not_a_contact`, `invalid_input`; never for being offline
+   * @example
+   * const note = await account.messages.post(account.id, { text: 'a note to myself' });
+   * console.log(note.status); // waiting
+   */
+  async post(to: string, draft: Draft): Promise<Message> {
+    const { row } = await postMessage(this.#core, to, directMessage(this.#core, draft));
+    this.#core.sender.start(laneOf(to), sendWaiting(this.#core, to));
+    return toMessage(row);
+  }
+
+  /**
+   * Stores a message as `post` does, and waits for the relay's answer. If there is none, the message
+   * stays stored, and the next `sync` sends it in its place.
    *
    * @returns the message; its `status` is what the relay reported about the delivery
    * @throws ClientError `not_a_contact`, `no_recipient_device`, `invalid_input`
-   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @throws RelayRefused, RelayMisbehaviour; RelayUnreachable with `kept`
    * @example
    * const sent = await account.messages.send(account.id, { text: 'a note to myself' });
    * console.log(sent.status); // target_accepted
    */
   async send(to: string, draft: Draft, options: Abortable = {}): Promise<Message> {
-    const core = this.#core;
-    const authorization = to === core.account ? undefined : await this.#grantOf(to);
-    const content = directMessage(core, draft);
-    await checkReferences('message', content);
-    const row = await sendMessage(core, {
-      to,
-      content,
-      authorization,
-      purpose: { kind: 'direct' },
-      signal: signalOf(options),
-    });
+    const stored = await postMessage(this.#core, to, directMessage(this.#core, draft));
+    const row = await whileKept(() => sendQueued(this.#core, stored, signalOf(options)));
     return toMessage(row);
+  }
+
+  /**
+   * Waits until a message of this device has an answer: sends what waits in its conversation.
+   *
+   * @returns the message; a `status` of `rejected` or `failed` comes with its `error`
+   * @throws ClientError `invalid_input` for a message that this device does not have
+   * @throws RelayRefused, RelayMisbehaviour if it may still be sent; RelayUnreachable with `kept`
+   * @example
+   * const note = await account.messages.post(account.id, { text: 'a note to myself' });
+   * const { status } = await account.messages.settled(note, { signal: AbortSignal.timeout(5_000) });
+   */
+  async settled(key: MessageKey, options: Abortable = {}): Promise<Message> {
+    return toMessage(await settledMessage(this.#core, rowKey(key), signalOf(options)));
+  }
+
+  /**
+   * Cancels a message that is still `waiting`; a cancelled message is not listed any more.
+   *
+   * @throws ClientError `already_sent`; `invalid_input` for a message that this device does not have
+   * @example
+   * const note = await account.messages.post(account.id, { text: 'written too early' });
+   * await account.messages.cancel(note).catch((error: unknown) => {
+   *   if (!isClientError(error, 'already_sent')) throw error;
+   * });
+   */
+  async cancel(key: MessageKey): Promise<Message> {
+    return toMessage(await cancelMessage(this.#core, rowKey(key)));
   }
 
   /**
@@ -95,27 +132,20 @@ export class Messages {
    * const stored = await account.messages.get(sent);
    */
   async get({ from, messageId }: MessageKey): Promise<Message | undefined> {
-    const row = await this.#core.store.read((tx) =>
-      messageRow(tx, { from, message_id: messageId }),
-    );
+    const key = { from, message_id: messageId };
+    const row = await this.#core.store.read((tx) => currentRow(tx, key));
     return row === undefined ? undefined : toMessage(row);
-  }
-
-  async #grantOf(account: string) {
-    const { record, relationship } = await this.#core.store.read((tx) => contactRow(tx, account));
-    if (record?.status !== 'active' || record.grant_from_contact === undefined) {
-      const state = relationship.awaiting
-        ? 'has not answered yet: try again after it accepts the contact request'
-        : 'is not a contact: add or accept the contact first';
-      throw new ClientError('not_a_contact', `${account} ${state}`);
-    }
-    return record.grant_from_contact;
   }
 }
 
 function isShown(core: AccountCore, row: MessageRow): boolean {
   if (row.outcome === 'stored') return true;
+  if (row.status === 'cancelled') return false;
   return row.outcome === 'applied' && row.content?.$type === core.network.type('message.direct');
+}
+
+function rowKey({ from, messageId }: MessageKey) {
+  return { from, message_id: messageId };
 }
 
 function directMessage(core: AccountCore, draft: Draft): JsonObject & DirectMessage {

@@ -26,6 +26,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   move_conflict: 'noWay',
   counter_exhausted: 'internal',
   invalid_input: 'usage',
+  already_sent: 'refused',
 };
 
 /** A failure as it is printed: exit status, stable code, sentence. */

@@ -1,11 +1,11 @@
-/** Submits what waits in the outbox, and reads the status of what is being delivered (04 §14, §15). */
+/** Reads the status of messages that are being delivered, on the relay that knows it (04 §14, §15). */
 import { homeRelay, isWrongHome, refreshHome } from '../accounts/home-relay.ts';
 import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
-import { isRefusal, RelayRefused } from '../errors.ts';
+import { isClientError, isRefusal, RelayRefused } from '../errors.ts';
 import type { MessageRow } from './message-rows.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
-import { checkedStatus, storeRejection, storeStatus, submit } from './submit.ts';
+import { checkedStatus, leaveQueue, storeRejection, storeStatus, submit } from './submit.ts';
 
 const method = 'message.delivery.status';
 
@@ -21,7 +21,9 @@ export async function awaitsRelay(core: AccountCore, relayId: string): Promise<b
 }
 
 /**
- * Submits one relay's messages that have no answer yet, and reads the status of the others.
+ * Reads the status of the messages that one relay accepted, or may have accepted before the account
+ * left it.
+ *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function flushOutbox(
@@ -29,13 +31,11 @@ export async function flushOutbox(
   relayId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const homeId = await homeRelay(core, core.account);
   for (const row of await rowsAt(core, relayId)) {
+    // A queued message is sent when it is its turn.
+    if (row.place !== undefined) continue;
     try {
-      // The account may have moved while a send had no answer: the old relay accepts no sends any
-      // more, and a message with another ID could be delivered twice (04 §16.3).
-      if (row.accepted || relayId !== homeId) await askStatus(core, row, signal);
-      else await submit(core, row, signal);
+      await askStatus(core, row, signal);
     } catch (error) {
       if (!isRefusal(error) || isTemporary(error) || isWrongHome(error)) throw error;
     }
@@ -80,6 +80,28 @@ export async function submitAfterMove(
   await refreshHome(core, core.account, signal);
   if ((await homeRelay(core, core.account)) === row.relayId) throw refusal;
   return await askStatus(core, row, signal);
+}
+
+/**
+ * Settles a queued message that was sent, without an answer, to a relay that is not the home relay
+ * any more: that relay accepts no sends, and a message with another ID could be delivered twice
+ * (04 §16.3). If it gives no outcome, the message leaves the queue, and those after it go on.
+ */
+export async function askFormerRelay(
+  core: AccountCore,
+  row: OutboxRow,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await askStatus(core, row, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (!isClientError(error)) throw error;
+    const { message_id } = row.params.envelope;
+    const left = await core.store.read((tx) => outbox.get(tx, message_id));
+    if (left?.relayId === row.relayId) await leaveQueue(core, left);
+    throw error;
+  }
 }
 
 /** Stores that a message is sent to the home relay from now on, before it is. */

@@ -15,11 +15,15 @@ export type RecordOutcome = 'applied' | 'stored' | 'held' | 'refused';
 
 /** The delivery status of a message this account sent, as far as this device knows. */
 export type SendingStatus =
+  /** Stored, and sealed when it is its turn and the home relay can be reached. */
+  | 'waiting'
   /** Being sent to the relay, or the relay's answer was lost. */
   | 'sending'
   | DeliveryStatus['status']
   /** The relay refused it. */
-  | 'rejected';
+  | 'rejected'
+  /** Cancelled before it was sealed. */
+  | 'cancelled';
 
 export interface MessageRow {
   readonly message_id: string;
@@ -28,7 +32,7 @@ export interface MessageRow {
   readonly to: string;
   /** Unix seconds, as the sender wrote them. */
   readonly created_at: number;
-  /** Digest of the complete envelope (04 §18.2). */
+  /** Digest of the complete envelope (04 §18.2); empty while there is none. */
   readonly digest: string;
   /** The business object; absent if it could not be decrypted. */
   readonly content?: JsonObject;
@@ -81,6 +85,17 @@ export async function addMessage(
 
 /** Replaces a stored message. */
 export async function updateMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
+  await messages.put(tx, messageKey(row), row);
+}
+
+/** Replaces a stored message by one with another ID, at the same place in the order of arrival. */
+export async function replaceMessage(
+  tx: StoreWriter,
+  replaced: MessageRow,
+  row: MessageRow,
+): Promise<void> {
+  await messages.delete(tx, messageKey(replaced));
+  await arrivals.put(tx, orderKey(row.order), messageKey(row));
   await messages.put(tx, messageKey(row), row);
 }
 

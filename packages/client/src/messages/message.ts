@@ -11,7 +11,7 @@ export interface Message {
   readonly to: string;
   /** Unix seconds, as the sender wrote them. */
   readonly createdAt: number;
-  /** Digest of the complete envelope (04 §18.2). */
+  /** Digest of the complete envelope (04 §18.2); empty while there is none. */
   readonly digest: string;
   /** The business object, a wire object; absent if it could not be decrypted. */
   readonly content?: JsonObject;

@@ -12,7 +12,7 @@ export type Purpose =
   /** Tasks that are enqueued again if the message must be made again. */
   | { readonly kind: 'duty'; readonly duties: readonly PendingTask[] };
 
-/** A message whose outcome is not known yet, by message ID. */
+/** A sealed message whose outcome is not known yet, by message ID. */
 export interface OutboxRow {
   /** Sent unchanged with every retry (04 §15.1). */
   readonly params: SendRequest;
@@ -20,5 +20,9 @@ export interface OutboxRow {
   readonly relayId: string;
   readonly purpose: Purpose;
   readonly accepted: boolean;
+  /** Key of its row in the queue, until it has an answer. */
+  readonly place?: string;
+  /** Whether it is sealed for the second time; there is no third (04 §15.1). */
+  readonly isSealedAgain?: true;
 }
 export const outbox = new Collection<OutboxRow>('outbox');

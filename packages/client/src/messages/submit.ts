@@ -13,6 +13,7 @@ import {
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
+import { messageQueue } from './message-queue.ts';
 import { type MessageRow, messageRow, removeMessage, updateMessage } from './message-rows.ts';
 import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
 
@@ -38,12 +39,38 @@ export async function submit(
     return await storeStatus(core, row, status);
   } catch (error) {
     // A relay that the account left may have accepted the message before, with its answer lost: it
-    // is asked for the outcome (03 §12.2).
-    if (isRefusal(error) && !isTemporary(error) && !isWrongHome(error)) {
+    // is asked for the outcome (03 §12.2). A refused session says nothing of the message.
+    const isAnswer = isRefusal(error) && error.method === method;
+    if (isAnswer && !isTemporary(error) && !isWrongHome(error) && !isResealable(row, error)) {
       await storeRejection(core, row, error);
     }
     throw error;
   }
+}
+
+/**
+ * Whether a refused message is sealed again, once: with fresh device states after `device_unknown`,
+ * with the relay's clock after `clock_skew` (04 §15.1).
+ */
+export function isResealable({ place, isSealedAgain }: OutboxRow, error: unknown): boolean {
+  if (place === undefined || isSealedAgain) return false;
+  return isRefusal(error, 'device_unknown', 'clock_skew') && error.method === 'message.send';
+}
+
+/** Writes a row's new state; a message with an answer has no place in the queue any more. */
+async function putAnswered(
+  tx: StoreWriter,
+  { place, ...row }: OutboxRow,
+  isOpen: boolean,
+): Promise<void> {
+  const { message_id } = row.params.envelope;
+  if (place !== undefined) await messageQueue.delete(tx, place);
+  await (isOpen ? outbox.put(tx, message_id, row) : outbox.delete(tx, message_id));
+}
+
+/** Takes a message out of the queue whose outcome only an unreachable former relay knows. */
+export async function leaveQueue(core: AccountCore, row: OutboxRow): Promise<void> {
+  await core.store.write((tx) => putAnswered(tx, row, true));
 }
 
 export function checkedStatus(answer: unknown, method: string): DeliveryStatus {
@@ -61,11 +88,8 @@ export async function storeStatus(
 ): Promise<MessageRow> {
   const { envelope } = row.params;
   return await core.store.write(async (tx) => {
-    if (status.status === 'delivering') {
-      await outbox.put(tx, envelope.message_id, { ...row, accepted: true });
-    } else {
-      await outbox.delete(tx, envelope.message_id);
-    }
+    const isOpen = status.status === 'delivering';
+    await putAnswered(tx, { ...row, accepted: true }, isOpen);
     if (status.status === 'failed') {
       await undoPurpose(tx, row.purpose, { retry: status.error?.code === 'device_unknown' });
     }
@@ -97,7 +121,7 @@ export async function storeRejection(
 ): Promise<void> {
   const { envelope } = row.params;
   await core.store.write(async (tx) => {
-    await outbox.delete(tx, envelope.message_id);
+    await putAnswered(tx, row, false);
     await undoPurpose(tx, row.purpose, {
       retry: isRefusal(refusal, 'device_unknown', 'clock_skew'),
     });
@@ -112,7 +136,7 @@ export async function storeRejection(
 }
 
 /** Undoes the changes that depended on a message that is not delivered. */
-async function undoPurpose(
+export async function undoPurpose(
   tx: StoreWriter,
   purpose: Purpose,
   { retry }: { readonly retry: boolean },

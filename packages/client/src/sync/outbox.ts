@@ -1,5 +1,6 @@
 /** Outboxes of groups and channels: what was made here and has no answer yet, in order. */
 import type { AccountCore } from '../core.ts';
+import { RelayUnreachable } from '../errors.ts';
 import type { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
@@ -47,5 +48,16 @@ export async function whileSending<T>(
     return await send();
   } finally {
     core.sending.delete(key);
+  }
+}
+
+/** Runs the sending of something stored; an error says that it is kept. */
+export async function whileKept<T>(send: () => Promise<T>): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    if (!(error instanceof RelayUnreachable)) throw error;
+    const { message, outcomeUnknown, cause } = error;
+    throw new RelayUnreachable(message, { outcomeUnknown, kept: true, cause });
   }
 }

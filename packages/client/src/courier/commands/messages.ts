@@ -40,11 +40,13 @@ export function sendCommand(base: Command, environment: CliEnvironment): Command
 }
 
 const statusWords: Readonly<Record<NonNullable<Message['status']>, string>> = {
+  waiting: 'waiting to be sent',
   sending: 'waiting to be sent',
   delivering: 'being delivered',
   target_accepted: 'delivered to the relay of the recipient',
   failed: 'not delivered',
   rejected: 'rejected by the relay',
+  cancelled: 'cancelled',
 };
 
 interface InboxOptions {

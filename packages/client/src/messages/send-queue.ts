@@ -1,0 +1,105 @@
+/** Sends the messages that wait, in the order of each conversation (04 §12, §15). */
+import { homeRelay, isWrongHome } from '../accounts/home-relay.ts';
+import { untilAborted } from '../connect/deadline.ts';
+import type { AccountCore } from '../core.ts';
+import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
+import type { SendWork } from '../sync/sender.ts';
+import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
+import {
+  adoptOutbox,
+  firstId,
+  headOf,
+  type QueuedMessage,
+  waitingConversations,
+} from './message-queue.ts';
+import { type OutboxRow, outbox } from './outbox.ts';
+import { sealQueued } from './seal-queued.ts';
+import { isResealable, submit } from './submit.ts';
+
+/** Conversations whose messages are sent at the same time. */
+const concurrency = 16;
+
+/** Returns the name of a conversation's run. */
+export function laneOf(to: string): string {
+  return `person/${to}`;
+}
+
+/**
+ * Returns the work that sends what waits for one account, oldest first. A message that is refused
+ * for good is given up, and the next one goes on; any other failure ends the run.
+ */
+export function sendWaiting(core: AccountCore, to: string): SendWork {
+  return async (signal) => {
+    for (;;) {
+      signal.throwIfAborted();
+      const head = await core.store.read((tx) => headOf(tx, to));
+      if (head === undefined) return;
+      let failure: unknown;
+      try {
+        await deliver(core, head, signal);
+      } catch (error) {
+        const left = await core.store.read((tx) => headOf(tx, to));
+        if (left !== undefined && firstId(left.value) === firstId(head.value)) throw error;
+        failure = error;
+      }
+      core.sender.answered(firstId(head.value), failure);
+    }
+  };
+}
+
+async function deliver(core: AccountCore, head: QueuedMessage, signal: AbortSignal): Promise<void> {
+  const { message_id } = head.value;
+  const sealed = await core.store.read((tx) => outbox.get(tx, message_id));
+  const row = sealed ?? (await sealQueued(core, head, { signal }));
+  if (row === undefined) return;
+  try {
+    await submitAtHome(core, row, signal);
+  } catch (error) {
+    if (!isResealable(row, error)) throw error;
+    if (isRefusal(error, 'clock_skew')) (await core.home()).relayClock.adopt();
+    const again = await sealQueued(core, head, { replaced: row, signal });
+    if (again !== undefined) await submitAtHome(core, again, signal);
+  }
+}
+
+async function submitAtHome(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {
+  if (row.relayId !== (await homeRelay(core, core.account))) {
+    return await askFormerRelay(core, row, signal);
+  }
+  try {
+    await submit(core, row, signal);
+  } catch (error) {
+    if (!isWrongHome(error)) throw error;
+    await submitAfterMove(core, row, { refusal: error, signal });
+  }
+}
+
+/**
+ * Sends what waits in all conversations; one that is stuck delays no other.
+ * @throws what concerns more than one recipient; the signal's reason
+ */
+export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Promise<void> {
+  const waiting = await core.store.write(async (tx) => {
+    await adoptOutbox(tx);
+    return await waitingConversations(tx);
+  });
+  const failures: unknown[] = [];
+  const worker = async () => {
+    for (let to = waiting.shift(); to !== undefined; to = waiting.shift()) {
+      try {
+        await untilAborted(core.sender.run(laneOf(to), sendWaiting(core, to)), signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!concernsRecipient(error, to !== core.account)) failures.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, worker));
+  if (failures.length > 0) throw failures[0];
+}
+
+/** Whether only one contact's devices could not be read: its relay may be away, or lie. */
+function concernsRecipient(error: unknown, hasContact: boolean): boolean {
+  const isAnswer = error instanceof RelayRefused || error instanceof RelayMisbehaviour;
+  return hasContact && isAnswer && error.method === 'device.state.resolve';
+}
