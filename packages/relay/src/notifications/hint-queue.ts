@@ -10,13 +10,16 @@ const maxRememberedKeys = 4_096;
 export interface HintQueueParts {
   /** Sends a text; `sent` is called when it was written to the network. */
   readonly send: (text: string, sent: () => void) => void;
+  /** Calls `work` before the next write to the network, at the end of this moment. */
+  readonly beforeWrite: (work: () => void) => void;
   /** Whether hints may be sent on the connection now. */
   readonly mayPush: () => boolean;
 }
 
 /**
  * The unsent hints of one connection. A peer that reads slowly receives the newest hint of each key,
- * never a backlog (02 §12.3).
+ * never a backlog (02 §12.3). What becomes durable at once is one hint of each key, in one write with
+ * the answers.
  */
 export class HintQueue {
   readonly #parts: HintQueueParts;
@@ -24,6 +27,8 @@ export class HintQueue {
   /** The highest rank sent, by key: a resync must not repeat it. */
   readonly #sentRanks = new BoundedMap<string, number>(maxRememberedKeys);
   #isSending = false;
+  /** Whether waiting hints are sent before the next write. */
+  #isScheduled = false;
 
   constructor(parts: HintQueueParts) {
     this.#parts = parts;
@@ -36,7 +41,7 @@ export class HintQueue {
     const newest = Math.max(this.#waiting.get(key)?.rank ?? -1, this.#sentRanks.get(key) ?? -1);
     if (newest >= rank) return;
     this.#waiting.set(key, hint);
-    this.#flush();
+    this.#flushSoon();
   }
 
   /** Suppresses hints of a timeline up to `head`, which the client reads by itself (02 §13.3). */
@@ -57,8 +62,17 @@ export class HintQueue {
     this.#waiting.clear();
   }
 
+  #flushSoon(): void {
+    if (this.#isSending || this.#isScheduled) return;
+    this.#isScheduled = true;
+    this.#parts.beforeWrite(() => {
+      this.#isScheduled = false;
+      this.#flush();
+    });
+  }
+
   #flush(): void {
-    if (this.#isSending || this.#waiting.size === 0) return;
+    if (this.#waiting.size === 0 || !this.#parts.mayPush()) return;
     const hints = [...this.#waiting.values()];
     this.#waiting.clear();
     this.#isSending = true;
@@ -69,7 +83,7 @@ export class HintQueue {
         unsent -= 1;
         if (unsent > 0) return;
         this.#isSending = false;
-        if (this.#parts.mayPush()) this.#flush();
+        this.#flush();
       });
     }
   }

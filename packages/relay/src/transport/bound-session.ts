@@ -11,6 +11,7 @@ export interface BoundSessionParts {
   readonly hub: Hub;
   readonly clock: Pick<Clock, 'now'>;
   readonly send: HintQueueParts['send'];
+  readonly beforeWrite: HintQueueParts['beforeWrite'];
 }
 
 /**
@@ -28,8 +29,9 @@ export class BoundSession implements Listener {
   constructor(session: Session, parts: BoundSessionParts) {
     this.#session = session;
     this.#parts = parts;
-    const { hub, send } = parts;
-    this.#hints = new HintQueue({ send, mayPush: () => this.#isEnabled && !this.dead });
+    const { hub, send, beforeWrite } = parts;
+    const mayPush = () => this.#isEnabled && !this.dead;
+    this.#hints = new HintQueue({ send, beforeWrite, mayPush });
     const subscriptions = (kind: SubscriptionKind) =>
       new Subscriptions({
         ...{ kind, listener: this, hints: this.#hints },

@@ -32,6 +32,8 @@ export class OutgoingBytes implements Disposable {
   #sent = 0;
   #deadline: Disposable | undefined;
   #isGathering = false;
+  /** What sends something more before the gathered texts leave. */
+  #beforeWrite: (() => void)[] = [];
   #isPongWaiting = false;
   /** Data of the newest ping that waits for an earlier pong. */
   #nextPong: Buffer | undefined;
@@ -77,6 +79,12 @@ export class OutgoingBytes implements Disposable {
     });
   }
 
+  /** Calls `work` when the promises of this moment have settled: what it sends leaves with the rest. */
+  beforeWrite(work: () => void): void {
+    this.#beforeWrite.push(work);
+    this.#gather();
+  }
+
   /** Answers a ping; at most one pong waits, and it answers the newest ping (RFC 6455 §5.5.3). */
   pong(data: Buffer): void {
     const { socket } = this.#parts;
@@ -112,6 +120,7 @@ export class OutgoingBytes implements Disposable {
     this.#isGathering = true;
     stream.cork();
     nextTick(() => {
+      for (const work of this.#beforeWrite.splice(0)) work();
       this.#isGathering = false;
       stream.uncork();
     });

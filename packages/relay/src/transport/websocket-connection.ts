@@ -241,6 +241,7 @@ export class WebSocketConnection {
       clock: context.clock,
       hub,
       send: (text, sent) => this.#send(text, sent),
+      beforeWrite: (work) => this.#outgoing.beforeWrite(work),
     });
   }
 

@@ -92,6 +92,7 @@ function connection(session: DeviceSession): { bound: BoundSession; sent: string
       sent.push(JSON.parse(text).params.head);
       done();
     },
+    beforeWrite: (work) => work(),
   });
   bound.enable();
   return { bound, sent };

@@ -24,6 +24,8 @@ const noListeners = {} as ListenersByKind;
 class Peer {
   readonly texts: string[] = [];
   readonly #unsent: (() => void)[] = [];
+  readonly #gathered: (() => void)[] = [];
+  isGathering = false;
   readonly bound: BoundSession;
 
   constructor(session: Partial<DeviceSession> = {}) {
@@ -42,8 +44,17 @@ class Peer {
         this.texts.push(text);
         this.#unsent.push(sent);
       },
+      beforeWrite: (work) => {
+        if (this.isGathering) this.#gathered.push(work);
+        else work();
+      },
     });
     this.bound.enable();
+  }
+
+  /** The moment ends in which texts are gathered. */
+  write(): void {
+    for (const work of this.#gathered.splice(0)) work();
   }
 
   /** The network has taken everything handed to it. */
@@ -75,6 +86,28 @@ describe('coalescing', () => {
     expect(peer.heads).toEqual([1, 5]);
     peer.drain();
     expect(peer.heads).toEqual([1, 5]);
+  });
+
+  test('heads of one moment are one hint of the highest', () => {
+    const peer = new Peer();
+    peer.isGathering = true;
+    for (const head of [1, 5, 3]) timeline(head);
+    state(2);
+    expect(peer.texts).toEqual([]);
+    peer.write();
+    expect(peer.heads).toEqual([5, 2]);
+    peer.drain();
+    peer.write();
+    expect(peer.heads).toEqual([5, 2]);
+  });
+
+  test('a device that is revoked before the write gets no hint', () => {
+    const peer = new Peer();
+    peer.isGathering = true;
+    timeline(1);
+    revoke('phone');
+    peer.write();
+    expect(peer.texts).toEqual([]);
   });
 
   test('a million hints for a peer that reads nothing are one that waits', () => {
@@ -128,7 +161,11 @@ describe('what was told', () => {
       expiresAt: clock.now() + 100,
     };
     const sent: string[] = [];
-    const bound = new BoundSession(session, { hub, clock, send: (text) => sent.push(text) });
+    const bound = new BoundSession(session, {
+      ...{ hub, clock },
+      send: (text) => sent.push(text),
+      beforeWrite: (work) => work(),
+    });
     timeline(3);
     bound.enable();
     timeline(3);
@@ -185,6 +222,7 @@ describe('who hears what', () => {
       hub,
       clock,
       send: () => peer.texts.push('too early'),
+      beforeWrite: (work) => work(),
     });
     timeline(1);
     expect(peer.heads).toEqual([1]);
@@ -232,7 +270,8 @@ describe('who hears what', () => {
       deviceId: 'phone',
       expiresAt: clock.now() + 100,
     };
-    const bound = new BoundSession(session, { hub, clock, send: () => {} });
+    const parts = { hub, clock, send: () => {}, beforeWrite: () => {} };
+    const bound = new BoundSession(session, parts);
     revoke('phone');
     expect(bound.dead).toBe(true);
   });

@@ -67,7 +67,7 @@ const sessionOf = (account: string): DeviceSession => ({
 async function connected(account: string): Promise<BoundSession> {
   const session = sessionOf(account);
   await storage.write('test', (tx) => insertSession(tx, { session, origin }, clock.now()));
-  return new BoundSession(session, { hub, clock, send: () => {} });
+  return new BoundSession(session, { hub, clock, send: () => {}, beforeWrite: () => {} });
 }
 
 const revoke = (account: string) =>

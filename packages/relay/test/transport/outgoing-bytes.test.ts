@@ -66,6 +66,18 @@ test('what promises of one moment send leaves in one write, and nothing waits lo
   expect(writes).toEqual([sent, ['d']]);
 });
 
+test('what is added before the write leaves with what was sent, once', async () => {
+  const { sender, writes } = outgoing();
+  sender.send('answer');
+  sender.beforeWrite(() => sender.send('hint'));
+  await new Promise((go) => nextTick(go));
+  expect(writes).toEqual([['answer', 'hint']]);
+  sender.beforeWrite(() => sender.send('later hint'));
+  expect(writes).toHaveLength(1);
+  await new Promise((go) => nextTick(go));
+  expect(writes).toEqual([['answer', 'hint'], ['later hint']]);
+});
+
 test('one pong waits at most, and it answers the newest ping', () => {
   const { sender, pongs } = outgoing();
   for (const data of ['1', '2', '3']) sender.pong(Buffer.from(data));
