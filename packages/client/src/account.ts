@@ -128,7 +128,7 @@ export class Account {
    * const stop = new AbortController();
    * for await (const event of account.follow({ signal: stop.signal })) {
    *   if (event.kind === 'message') console.log(event.message.content?.body);
-   *   if (event.kind === 'disconnected') stop.abort();
+   *   if (event.kind === 'connection' && event.state === 'disconnected') stop.abort();
    * }
    */
   follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
@@ -141,6 +141,18 @@ export class Account {
       },
     };
     return follow(followed, options);
+  }
+
+  /**
+   * Tries to connect at once instead of after the current wait, and checks open connections: call it
+   * when the network may be back, or pass a source of such moments as `wake` to {@link follow}.
+   * Calls within a second are one.
+   *
+   * @example
+   * process.on('SIGCONT', () => account.wake());
+   */
+  wake(): void {
+    this.#core.waker.wake();
   }
 
   /**

@@ -42,6 +42,7 @@ import { openRegistry, type RegistrySource } from './connect/registry.ts';
 import { RelayConnection } from './connect/relay-connection.ts';
 import { deviceIdentity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
+import { Waker } from './connect/waker.ts';
 import type { AccountCore, Core } from './core.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
@@ -123,7 +124,7 @@ export class Client implements AsyncDisposable {
     const registry = openRegistry(options.registry, { network, transport, store, clock });
     await bindStore(network, store);
     const discovery = new Discovery({ network, registry, transport, store, clock });
-    const parts = { network, discovery, transport, clock, random };
+    const parts = { network, discovery, transport, clock, random, waker: new Waker(clock) };
     const core: Core = {
       ...parts,
       registry,

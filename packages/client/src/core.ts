@@ -13,6 +13,7 @@ import type { Discovery } from './connect/discovery.ts';
 import type { RelayConnection } from './connect/relay-connection.ts';
 import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
+import type { Waker } from './connect/waker.ts';
 import type { Clock } from './environment.ts';
 import type { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
@@ -29,6 +30,8 @@ export interface Core {
   readonly random: Random;
   readonly reading: ReadingLimits;
   readonly retry: RetryPolicy;
+  /** Wakes connections and waits before a retry. */
+  readonly waker: Waker;
   /** Makes a separate connection; the caller closes it. */
   connect(relayId: string, identity: Identity, prefer?: 'websocket' | 'http'): RelayConnection;
 }

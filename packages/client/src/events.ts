@@ -170,7 +170,19 @@ export type AccountEvent =
     }
   /** A read limit was reached on a relay's timeline; the next `sync` reads the rest. */
   | { readonly kind: 'timeline-incomplete'; readonly relayId: string }
+  /** The home relay is being connected; the first event of `follow`. */
+  | { readonly kind: 'connection'; readonly state: 'connecting' }
   /** The home relay is connected, over this transport. Lists may have changed meanwhile. */
-  | { readonly kind: 'connected'; readonly transport: 'websocket' | 'http' }
-  /** The connection to the home relay was lost; the client reconnects. */
-  | { readonly kind: 'disconnected'; readonly error: unknown };
+  | {
+      readonly kind: 'connection';
+      readonly state: 'connected';
+      readonly transport: 'websocket' | 'http';
+    }
+  /** The connection to the home relay was lost or could not be opened; the client tries again. */
+  | {
+      readonly kind: 'connection';
+      readonly state: 'disconnected';
+      readonly error: unknown;
+      /** Unix milliseconds of the next try; waking the client makes it earlier. */
+      readonly nextTryAt: number;
+    };

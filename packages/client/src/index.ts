@@ -47,6 +47,7 @@ export type {
   SocketEvents,
   Transport,
 } from './connect/transport.ts';
+export type { WakeSource } from './connect/waker.ts';
 export { webTransport } from './connect/web-transport.ts';
 export { type Clock, systemClock, webRandom } from './environment.ts';
 export {

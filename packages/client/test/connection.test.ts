@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
 import { LeapingClock } from './support/clock.ts';
+import { isConnected, isDisconnected } from './support/connection-events.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { befriend, texts } from './support/relay-with-clients.ts';
 
@@ -336,8 +337,9 @@ describe('02 §12: following', () => {
     const { ann, bob } = await friends();
     const stop = new AbortController();
     const events = bob.follow({ signal: stop.signal });
-    expect(await until(events, ({ kind }) => kind === 'connected')).toEqual([
-      { kind: 'connected', transport: 'websocket' },
+    expect(await until(events, isConnected)).toEqual([
+      { kind: 'connection', state: 'connecting' },
+      { kind: 'connection', state: 'connected', transport: 'websocket' },
     ]);
     for (const text of ['one', 'two']) {
       const seen = until(events, isMessage);
@@ -354,7 +356,7 @@ describe('02 §12: following', () => {
     const { ann, bob } = await friends();
     const stop = new AbortController();
     const events = bob.follow({ signal: stop.signal });
-    await until(events, ({ kind }) => kind === 'connected');
+    await until(events, isConnected);
     const next = until(events, isMessage);
     await ann.messages.send(bob.id, { text: 'before' });
     await next;
@@ -362,7 +364,12 @@ describe('02 §12: following', () => {
     relay.cut();
     await ann.messages.send(bob.id, { text: 'meanwhile' });
     const seen = await after;
-    expect(seen.map(({ kind }) => kind)).toEqual(['disconnected', 'connected', 'message']);
+    expect(seen.map((event) => ('state' in event ? event.state : event.kind))).toEqual([
+      'disconnected',
+      'connecting',
+      'connected',
+      'message',
+    ]);
     stop.abort();
   });
 
@@ -386,7 +393,7 @@ describe('02 §12: following', () => {
     const stop = new AbortController();
     const events = bob.follow({ signal: stop.signal });
     for (let lost = 0; lost < 4; lost += 1) {
-      await until(events, ({ kind }) => kind === 'disconnected');
+      await until(events, isDisconnected);
     }
     expect(waits).toEqual([500, 1_000, 2_000]);
     stop.abort();
@@ -399,7 +406,8 @@ describe('02 §12: following', () => {
     const seen = until(events, isMessage);
     await ann.messages.send(bob.id, { text: 'eventually' });
     expect(await seen).toMatchObject([
-      { kind: 'connected', transport: 'http' },
+      { kind: 'connection', state: 'connecting' },
+      { kind: 'connection', state: 'connected', transport: 'http' },
       { kind: 'message' },
     ]);
     stop.abort();
@@ -410,7 +418,7 @@ describe('02 §12: following', () => {
     const phone = await person({ accountKey, keepKey: true });
     const laptop = await person({ accountKey });
     const events = laptop.follow({ signal: new AbortController().signal });
-    await until(events, ({ kind }) => kind === 'connected');
+    await until(events, isConnected);
     const rest = until(events, () => false);
     await phone.devices.remove(laptop.deviceId);
     // The relay need not say so; the device notices at the latest after a minute of silence.

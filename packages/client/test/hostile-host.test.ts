@@ -17,6 +17,7 @@ import type { Account, AccountEvent } from '../src/index.ts';
 import { postTexts } from './channels/support.ts';
 import { accompliceOf } from './groups/lying-group.ts';
 import { admit, anotherDevice, exchange, groupTexts } from './groups/support.ts';
+import { isConnected } from './support/connection-events.ts';
 import { HostileHost, type Manipulation, manipulations } from './support/hostile-host.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { befriend, network, texts } from './support/relay-with-clients.ts';
@@ -153,7 +154,7 @@ async function followed(odd: HostileHost, prefer: Prefer): Promise<void> {
   const wanted = new Set(['message', 'group-message', 'channel-post']);
   const pollInterval = 20;
   for await (const event of bob.follow({ signal: stop.signal, pollInterval })) {
-    if (event.kind === 'connected') {
+    if (isConnected(event)) {
       await ann.messages.send(bob.id, { text: 'mail' });
       await ann.groups.send(id, { text: 'talk' });
       await ann.channels.post(news.id, { text: 'news' });
@@ -229,7 +230,7 @@ describe('01 §13.2, 02 §11.1: a descriptor', () => {
     const stop = new AbortController();
     for await (const event of bob.follow({ signal: stop.signal, pollInterval: 20 })) {
       if (event.kind === 'message') stop.abort();
-      if (event.kind !== 'connected') continue;
+      if (!isConnected(event)) continue;
       transports.push(event.transport);
       if (event.transport === 'websocket') {
         await lie(({ endpoints }) => ({

@@ -12,6 +12,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AccountEvent, MemoryStore } from '../src/index.ts';
 import * as channels from './channels/lying-channel.ts';
 import * as groups from './groups/lying-group.ts';
+import { isConnected } from './support/connection-events.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { befriend, network, texts } from './support/relay-with-clients.ts';
 
@@ -112,7 +113,7 @@ test('02 §12.3: a hint of records that do not exist', async () => {
   const before = relay.asked.get('message.timeline.sync') ?? 0;
   let messages = 0;
   for await (const event of bob.follow({ signal: stop.signal })) {
-    if (event.kind === 'connected') await ann.messages.send(bob.id, { text: 'before the lie' });
+    if (isConnected(event)) await ann.messages.send(bob.id, { text: 'before the lie' });
     if (event.kind !== 'message') continue;
     messages += 1;
     if (messages === 2) {

@@ -43,6 +43,7 @@ export class AuthenticatedConnection {
   readonly #options: AuthenticatedConnectionOptions;
   readonly #origin: string;
   readonly #stop = new AbortController();
+  readonly #abandoned = new AbortController();
   #session: Session | undefined;
   #renewal: Promise<void> | undefined;
 
@@ -103,7 +104,10 @@ export class AuthenticatedConnection {
     await this.#renewWhenDue(signal);
     // Also if the method needs no session: the relay counts the call on the account then.
     const token = this.#session?.token;
-    return await withDeadline(signal, this.#options.timeout, (bounded) =>
+    // Closing a WebSocket ends its requests; those over HTTPS stay open without this.
+    const either =
+      this.wire.kind === 'http' ? AbortSignal.any([signal, this.#abandoned.signal]) : signal;
+    return await withDeadline(either, this.#options.timeout, (bounded) =>
       this.wire.exchange(method, params, { token, signal: bounded }),
     );
   }
@@ -122,6 +126,12 @@ export class AuthenticatedConnection {
       headers: { ...headers, ...(token !== undefined && { [network.sessionHeader]: token }) },
       signal,
     });
+  }
+
+  /** Ends all requests that have no answer yet: the connection is dead. */
+  abandon(): void {
+    const options = { outcomeUnknown: true };
+    this.#abandoned.abort(new RelayUnreachable('the connection does not answer', options));
   }
 
   close(): void {

@@ -22,6 +22,7 @@ import { untilAborted } from './deadline.ts';
 import type { Discovery, VerifiedRelay } from './discovery.ts';
 import { type Identity, RelayClock } from './session.ts';
 import type { HttpResponse, Transport } from './transport.ts';
+import type { Waker } from './waker.ts';
 import type { Notification } from './websocket-wire.ts';
 
 export interface ConnectionParts {
@@ -30,6 +31,7 @@ export interface ConnectionParts {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly random: Random;
+  readonly waker: Waker;
 }
 
 export interface ConnectionOptions {
@@ -51,6 +53,12 @@ export interface CallOptions {
   readonly repeat?: 'unchanged' | 'unsent';
 }
 
+/** Milliseconds after a wake in which an open connection must answer. */
+const silenceLimit = 1_000;
+/** Milliseconds that a wake leaves an attempt to open a connection; doubled with each it gave up. */
+const openingGrace = 500;
+const longestGrace = 30_000;
+
 /**
  * Calls one relay with one identity, and reconnects when necessary. Every new connection starts
  * from the relay's current descriptor (01 §13.4) and opens its own session; a token is never sent
@@ -66,8 +74,16 @@ export class RelayConnection implements AsyncDisposable {
   readonly #options: ConnectionOptions;
   readonly #retry: RetryPolicy;
   readonly #stop = new AbortController();
+  readonly #wakes: Disposable;
   #current: AuthenticatedConnection | undefined;
   #opening: Promise<AuthenticatedConnection> | undefined;
+  /** The current attempt to open a connection. */
+  #attempt: { readonly stop: AbortController; readonly since: number } | undefined;
+  /** Attempts in a row that a wake gave up. */
+  #givenUp = 0;
+  /** Milliseconds that opening the current connection took. */
+  #openedIn = 0;
+  #isChecking = false;
 
   constructor(parts: ConnectionParts, options: ConnectionOptions) {
     this.relayId = options.relayId;
@@ -75,6 +91,7 @@ export class RelayConnection implements AsyncDisposable {
     this.#options = options;
     this.#retry = options.retry ?? defaultRetry;
     this.relayClock = new RelayClock(parts.clock);
+    this.#wakes = parts.waker.add(() => void this.#check());
   }
 
   /**
@@ -89,6 +106,7 @@ export class RelayConnection implements AsyncDisposable {
   ): Promise<ResultOf<M>> {
     let authenticatedAgain = false;
     for (let attempt = 1; ; attempt += 1) {
+      const since = this.#parts.waker.count;
       let connection: AuthenticatedConnection | undefined;
       try {
         connection = await this.authenticated(signal);
@@ -106,7 +124,7 @@ export class RelayConnection implements AsyncDisposable {
         const wait = this.#waitBefore(attempt, error);
         const isBarred = repeat === 'unsent' && mayHaveTakenEffect(error);
         if (isBarred || wait === undefined) throw error;
-        await this.#parts.clock.sleep(wait, signal);
+        await this.#parts.waker.sleep(wait, { since, signal, hint: retryHintOf(error) });
       }
     }
   }
@@ -131,7 +149,7 @@ export class RelayConnection implements AsyncDisposable {
     if (this.#current?.isUsable) return this.#current;
     if (this.#current !== undefined) this.#drop(this.#current);
     // All callers share the opening, so one caller's signal does not abort it.
-    this.#opening ??= this.#open().finally(() => {
+    this.#opening ??= this.#openInTime().finally(() => {
       this.#opening = undefined;
     });
     return await untilAborted(this.#opening, signal);
@@ -151,6 +169,7 @@ export class RelayConnection implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#wakes[Symbol.dispose]();
     this.#stop.abort(
       new RelayUnreachable('the client was closed: open it again', { outcomeUnknown: false }),
     );
@@ -158,10 +177,28 @@ export class RelayConnection implements AsyncDisposable {
     this.#current?.close();
   }
 
-  async #open(): Promise<AuthenticatedConnection> {
+  /** Opens a connection; an attempt that a wake gave up is followed by the next one at once. */
+  async #openInTime(): Promise<AuthenticatedConnection> {
+    const { clock } = this.#parts;
+    for (;;) {
+      const attempt = { stop: new AbortController(), since: clock.milliseconds() };
+      this.#attempt = attempt;
+      try {
+        const opened = await this.#open(AbortSignal.any([this.#stop.signal, attempt.stop.signal]));
+        this.#openedIn = clock.milliseconds() - attempt.since;
+        this.#givenUp = 0;
+        return opened;
+      } catch (error) {
+        if (!attempt.stop.signal.aborted || this.#stop.signal.aborted) throw error;
+      } finally {
+        this.#attempt = undefined;
+      }
+    }
+  }
+
+  async #open(signal: AbortSignal): Promise<AuthenticatedConnection> {
     const { network, discovery, transport, clock } = this.#parts;
     const { identity, prefer, timeout = 30_000 } = this.#options;
-    const { signal } = this.#stop;
     signal.throwIfAborted();
     const relay = await discovery.find(this.relayId, signal);
     this.#current = await AuthenticatedConnection.open(
@@ -179,6 +216,52 @@ export class RelayConnection implements AsyncDisposable {
       signal,
     );
     return this.#current;
+  }
+
+  /** Finds out after a wake whether the connection works, and has the next one opened soon. */
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const { clock } = this.#parts;
+    const { signal } = this.#stop;
+    try {
+      const current = this.#current;
+      if (current?.isUsable && !(await this.#answers(current))) {
+        current.abandon();
+        this.#drop(current);
+      }
+      // A pooled connection that died unnoticed may cost the first attempt too.
+      for (let watched = 0; watched < 3 && !this.#current?.isUsable; watched += 1) {
+        const attempt = this.#attempt;
+        // Longer each time: on a slow network some attempt must have the time that it needs.
+        const grace = Math.min(openingGrace * 2 ** this.#givenUp, longestGrace);
+        const age = attempt === undefined ? 0 : clock.milliseconds() - attempt.since;
+        await clock.sleep(Math.max(0, grace - age), signal);
+        if (attempt === undefined || this.#attempt !== attempt) continue;
+        this.#givenUp += 1;
+        attempt.stop.abort();
+      }
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+
+  /** Whether a connection answers in about the time that opening it took. */
+  async #answers(connection: AuthenticatedConnection): Promise<boolean> {
+    const over = new AbortController();
+    const signal = AbortSignal.any([this.#stop.signal, over.signal]);
+    const limit = Math.min(Math.max(silenceLimit, this.#openedIn), longestGrace);
+    const silence = this.#parts.clock.sleep(limit, signal).then(() => false);
+    const answer = connection.exchange('relay.info', {}, signal).then(
+      () => true,
+      (error: unknown) => isRefusal(error),
+    );
+    return await Promise.race([silence, answer]).finally(() => {
+      over.abort();
+      silence.catch(() => undefined);
+    });
   }
 
   #drop(connection: AuthenticatedConnection): void {

@@ -27,7 +27,11 @@ export function eventShape(event: AccountEvent, self: string): object {
       const { from, messageId: message_id, reason } = event.message;
       return { event: 'refused', from, message_id, reason };
     }
-    case 'disconnected': {
+    case 'connection': {
+      if (event.state !== 'disconnected') {
+        const { kind: _kind, state, ...members } = event;
+        return { event: state, ...members };
+      }
       const { message } = event.error instanceof Error ? event.error : { message: '' };
       return { event: 'disconnected', message };
     }

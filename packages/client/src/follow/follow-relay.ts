@@ -54,6 +54,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   let subscribed: string | undefined;
   let scope: SyncScope = { home: isHome, host: relayId };
   for (;;) {
+    const wakes = core.waker.count;
     // Subscribe before reading, so that no change is missed in between (05 §17.1).
     const hosted = await idsToSubscribe(core, relayId);
     const key = JSON.stringify(hosted);
@@ -75,6 +76,8 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     const request = await waitForChange(relay, {
       hints,
       readAllAt: lastFullReadAt + interval,
+      // What sends no hints is read when the client is woken.
+      ...(!isCovered && { wakes }),
       signal,
     });
     if (request === undefined) break;
@@ -119,15 +122,24 @@ type ReadRequest = Required<Pick<SyncScope, 'home' | 'groups' | 'channels'>>;
  */
 async function waitForChange(
   relay: FollowedRelay,
-  until: { readonly hints: Hints; readonly readAllAt: number; readonly signal: AbortSignal },
+  until: {
+    readonly hints: Hints;
+    readonly readAllAt: number;
+    /** A {@link Waker.count}: a later wake ends the waiting. */
+    readonly wakes?: number;
+    readonly signal: AbortSignal;
+  },
 ): Promise<ReadRequest | undefined> {
   const { core, isHome } = relay;
-  const { hints, readAllAt, signal } = until;
+  const { hints, readAllAt, wakes, signal } = until;
   for (;;) {
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
     const left = Math.max(0, readAllAt - core.clock.milliseconds());
-    const pause = core.clock.sleep(left, bounded);
+    const pause =
+      wakes === undefined
+        ? core.clock.sleep(left, bounded)
+        : core.waker.sleep(left, { since: wakes, signal: bounded });
     const isOver = await Promise.race([
       hints.changed().then(() => false),
       ...(isHome ? [core.eventBuffer.signaled().then(() => false)] : []),

@@ -2,6 +2,7 @@
 import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
 import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
+import type { WakeSource } from '../connect/waker.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
@@ -18,6 +19,11 @@ export interface FollowOptions {
   readonly signal: AbortSignal;
   /** Milliseconds between reads if a relay sends no notifications; 30,000 by default. */
   readonly pollInterval?: number;
+  /**
+   * Says when the network may be back: then the client tries to connect at once, and checks open
+   * connections. `Account.wake` does the same.
+   */
+  readonly wake?: WakeSource;
 }
 
 /** What following needs from the account. */
@@ -46,10 +52,12 @@ export async function* follow(
   const signal = AbortSignal.any([options.signal, stop.signal]);
   const queue = new AsyncQueue<AccountEvent>();
   const following = new AccountFollower(followed, { ...options, signal }, queue);
+  const wakes = options.wake?.(() => followed.core.waker.wake());
   try {
     following.start();
     yield* queue.items();
   } finally {
+    wakes?.[Symbol.dispose]();
     stop.abort();
     queue.discard();
     await following.stopped();
@@ -58,7 +66,7 @@ export async function* follow(
 
 class AccountFollower {
   readonly #followed: Followed;
-  readonly #options: Required<FollowOptions>;
+  readonly #options: Required<Omit<FollowOptions, 'wake'>>;
   readonly #queue: AsyncQueue<AccountEvent>;
   /** Followed hosts other than the home relay: their abort controllers and hints. */
   readonly #hosts = new Map<string, { readonly stop: AbortController; hints?: Hints }>();
@@ -94,7 +102,10 @@ class AccountFollower {
     const { signal } = this.#options;
     let transport: 'websocket' | 'http' | undefined;
     for (let failures = 0; !signal.aborted; ) {
+      const wakes = core.waker.count;
       try {
+        if (transport === undefined)
+          await this.#queue.put({ kind: 'connection', state: 'connecting' });
         const connection = await core.home();
         this.#homeId = connection.relayId;
         await this.#syncFollowedHosts();
@@ -105,7 +116,7 @@ class AccountFollower {
             started: async (kind) => {
               if (transport === kind) return;
               transport = kind;
-              await this.#queue.put({ kind: 'connected', transport });
+              await this.#queue.put({ kind: 'connection', state: 'connected', transport });
             },
             caughtUp: async (hints) => {
               this.#homeHints = hints;
@@ -126,13 +137,29 @@ class AccountFollower {
         if (signal.aborted) return;
         // Without an answer it is asked again later; a relay that is away is waited for.
         if (isWrongHome(error)) await refreshHome(signal).catch(throwUnlessNoRelay);
-        else if (isAway(error) && isTurnToAsk(failures)) await hasMovedFromAway(core, signal);
+        else if (isAway(error) && isTurnToAsk(failures)) await this.#askOthers(signal);
         else if (!mayRecover(error)) throw error;
-        if (transport !== undefined) await this.#queue.put({ kind: 'disconnected', error });
         transport = undefined;
         failures += 1;
-        await this.#pause(failures, { error, signal });
+        const wait = this.#waitBefore(failures, error);
+        const nextTryAt = core.clock.milliseconds() + wait;
+        await this.#queue.put({ kind: 'connection', state: 'disconnected', error, nextTryAt });
+        await this.#pause(wait, { error, wakes, signal });
       }
+    }
+  }
+
+  /** Asks other relays whether the account moved; a wake ends that. */
+  async #askOthers(signal: AbortSignal): Promise<void> {
+    const { core } = this.#followed;
+    const woken = new AbortController();
+    const listener = core.waker.add(() => woken.abort());
+    try {
+      await hasMovedFromAway(core, AbortSignal.any([signal, woken.signal]));
+    } catch (error) {
+      if (!woken.signal.aborted) throw error;
+    } finally {
+      listener[Symbol.dispose]();
     }
   }
 
@@ -159,6 +186,7 @@ class AccountFollower {
     const { core } = this.#followed;
     let isFirst = true;
     for (let failures = 0; !signal.aborted; ) {
+      const wakes = core.waker.count;
       let hasBegun = false;
       try {
         await followRelay(
@@ -188,7 +216,7 @@ class AccountFollower {
         if (!isClientError(error)) throw error;
         if (!hasBegun) await this.#emitHostFailure(relayId, error);
         failures += 1;
-        await this.#pause(failures, { error, signal });
+        await this.#pause(this.#waitBefore(failures, error), { error, wakes, signal });
       }
     }
   }
@@ -207,13 +235,23 @@ class AccountFollower {
     };
   }
 
+  #waitBefore(failures: number, error: unknown): number {
+    const { random } = this.#followed.core;
+    return backoff(failures, retry, { random, hintSeconds: retryHintOf(error) });
+  }
+
+  /** Waits for the next try, or for a wake after `wakes`. */
   async #pause(
-    failures: number,
-    { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
+    wait: number,
+    options: { readonly error: unknown; readonly wakes: number; readonly signal: AbortSignal },
   ): Promise<void> {
-    const { core } = this.#followed;
-    const wait = backoff(failures, retry, { random: core.random, hintSeconds: retryHintOf(error) });
-    await core.clock.sleep(wait, signal).catch(() => undefined);
+    const { error, wakes: since, signal } = options;
+    const pause = this.#followed.core.waker.sleep(wait, {
+      since,
+      signal,
+      hint: retryHintOf(error),
+    });
+    await pause.catch(() => undefined);
   }
 
   async #emitListChanges(relayId: string): Promise<void> {

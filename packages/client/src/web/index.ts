@@ -1,5 +1,6 @@
-/** What only pages and workers have: a store in IndexedDB. */
+/** What only pages and workers have: a store in IndexedDB, and when to wake a client. */
 import '../dispose-symbols.ts';
 
+export { browserWake, type WakeEvents } from '../follow/browser-wake.ts';
 export { IndexedDbStore } from './indexed-db-store.ts';
 export { type StorageStatus, storageStatus } from './storage-status.ts';

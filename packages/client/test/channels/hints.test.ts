@@ -1,6 +1,7 @@
 /** Following live: a hint causes a read and moves no position (06 §9.2, 02 §12, §13). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../../src/index.ts';
+import { isConnected } from '../support/connection-events.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { postTexts, textOf } from './support.ts';
 
@@ -41,7 +42,7 @@ class Listener implements AsyncDisposable {
   }
 
   async connected(): Promise<void> {
-    await this.until(({ kind }) => kind === 'connected');
+    await this.until(isConnected);
   }
 
   async heard(text: string): Promise<void> {

@@ -4,6 +4,7 @@ import { errorCatalogue } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { type Account, MemoryStore } from '../../src/index.ts';
+import { isConnected } from '../support/connection-events.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { block, impatient, unreachable } from '../support/restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
@@ -131,7 +132,7 @@ test('02 §13.1: groups over the host’s limit of subscriptions are polled', as
   const [connected, hinted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const following = (async () => {
     for await (const event of bob.follow({ signal: stop.signal })) {
-      if (event.kind === 'connected') connected.resolve();
+      if (isConnected(event)) connected.resolve();
       if (event.kind === 'group-message') heard.add(event.groupId);
       if (heard.size === 2) hinted.resolve();
     }
@@ -158,7 +159,7 @@ test('02 §12.3: changes without a hint are read within a minute, however many h
   };
   const following = (async () => {
     for await (const event of bob.follow({ signal: stop.signal })) {
-      if (event.kind === 'connected') seen.push('connected');
+      if (isConnected(event)) seen.push('connected');
       if (event.kind !== 'group-message') continue;
       const body = event.message.content?.body as { text: string } | undefined;
       seen.push(body?.text ?? '');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
+import { isConnected } from '../support/connection-events.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { block, RestartableClient, unreachable } from '../support/restartable-client.ts';
 import { admit, club, groupTexts } from './support.ts';
@@ -290,7 +291,7 @@ describe('05 §17.1: follow', () => {
       for await (const event of bob.follow({ signal: stop.signal })) {
         const text = textOf(event);
         if (text !== undefined) seen.push(text);
-        if (event.kind === 'connected') told.resolve();
+        if (isConnected(event)) told.resolve();
         if (text === 'one') cut.resolve();
         if (text === 'three') done.resolve();
       }
@@ -316,7 +317,7 @@ describe('05 §17.1: follow', () => {
     const [applied, heard] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const anns = (async () => {
       for await (const event of ann.follow({ signal: stop.signal })) {
-        if (event.kind === 'connected') await bob.groups.join(text);
+        if (isConnected(event)) await bob.groups.join(text);
         if (event.kind !== 'group-applications') continue;
         await ann.groups.approve(id, [bob.id]).catch(() => undefined);
         applied.resolve();

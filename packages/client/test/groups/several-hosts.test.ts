@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { defaultRetry } from '../../src/connect/backoff.ts';
 import { type Account, type AccountEvent, MemoryStore } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
+import { isConnected, isDisconnected } from '../support/connection-events.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
 import { network } from '../support/relay-with-clients.ts';
 import { admit, club, groupTexts } from './support.ts';
@@ -96,8 +97,6 @@ function textOf(event: AccountEvent): string | undefined {
   return (event.message.content?.body as { text: string } | undefined)?.text;
 }
 
-const isConnected = ({ kind }: AccountEvent) => kind === 'connected';
-
 test('05 §17.1: groups of two hosts are read, written and followed by one account', async () => {
   const { ann, bob, far, near } = await setScene();
   expect((await bob.groups.get(far)).relayId).toBe(away.world.relay.relayId);
@@ -117,7 +116,7 @@ test('05 §17.1: groups of two hosts are read, written and followed by one accou
     await live.text(text);
   }
   await live.end();
-  expect(live.seen.filter(({ kind }) => kind === 'disconnected')).toEqual([]);
+  expect(live.seen.filter(isDisconnected)).toEqual([]);
 });
 
 test('a group joined at a new host while following is followed', async () => {
@@ -182,7 +181,7 @@ describe('05 §17.1: a failing host affects its own groups only:', () => {
     away.behave();
     await live.text('far');
     await live.end();
-    expect(live.seen.filter(({ kind }) => kind === 'disconnected')).toEqual([]);
+    expect(live.seen.filter(isDisconnected)).toEqual([]);
   });
 
   test('it answers no request', async () => {

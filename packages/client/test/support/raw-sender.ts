@@ -17,6 +17,7 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { Discovery } from '../../src/connect/discovery.ts';
 import { RelayConnection } from '../../src/connect/relay-connection.ts';
 import { deviceIdentity } from '../../src/connect/session.ts';
+import { Waker } from '../../src/connect/waker.ts';
 import type { Store } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
 import { network, type RelayWithClients } from './relay-with-clients.ts';
@@ -60,7 +61,7 @@ export class RawSender implements AsyncDisposable {
     const certificate = () => this.#kept<DeviceCertificate>('certificates', 'own');
     const connection = this.#things.use(
       new RelayConnection(
-        { network, discovery, transport, clock, random: nodeRandom },
+        { network, discovery, transport, clock, random: nodeRandom, waker: new Waker(clock) },
         {
           relayId: relay.relayId,
           identity: deviceIdentity(network, signer, certificate, account),

@@ -10,6 +10,7 @@ import { addressOf, channelNote, channelOf, isAddress } from '../channel-output.
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
+import { followEvents } from '../follow-events.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
 import { onAccount, subcommand } from './context.ts';
@@ -273,8 +274,9 @@ function watchCommand(environment: CliEnvironment): Command {
         channelEntryLine(entry, name),
       ]);
     }
-    for await (const event of account.follow({ signal })) {
-      if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
+    for await (const event of followEvents(account, signal)) {
+      if (event.kind === 'connection' && event.state === 'disconnected')
+        out.note('connection lost; reconnecting');
       if (!('channelId' in event) || event.channelId !== id) continue;
       const note = channelNote(event);
       const lines = channelEventLines(event, await namesOf(account));

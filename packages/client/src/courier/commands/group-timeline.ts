@@ -6,6 +6,7 @@ import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { hostedNote } from '../event-notes.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
+import { followEvents } from '../follow-events.ts';
 import { groupEntryLine, groupEntryShape, groupNote, groupOf } from '../group-output.ts';
 import { namesOf } from '../names.ts';
 import { printable, quoted } from '../output.ts';
@@ -143,8 +144,9 @@ function readCommand(environment: CliEnvironment): Command {
 async function followGroup(session: AccountSession, id: string, from: number): Promise<void> {
   const { account, out, signal } = session;
   let shown = from;
-  for await (const event of account.follow({ signal })) {
-    if (event.kind === 'disconnected') out.note('connection lost; reconnecting');
+  for await (const event of followEvents(account, signal)) {
+    if (event.kind === 'connection' && event.state === 'disconnected')
+      out.note('connection lost; reconnecting');
     const isNote = 'groupId' in event && event.groupId === id;
     const note = isNote ? groupNote(event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);

@@ -6,6 +6,7 @@ import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { gapNote, hostedNote } from '../event-notes.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
+import { followEvents } from '../follow-events.ts';
 import { messageShape } from '../json-shapes.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { localTime, oneLine, printable, quoted } from '../output.ts';
@@ -150,8 +151,8 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
     case 'message-conflict':
       out.note(`a second message ${event.messageId} of ${event.from} was refused`);
       return;
-    case 'disconnected':
-      out.note('connection lost; reconnecting');
+    case 'connection':
+      if (event.state === 'disconnected') out.note('connection lost; reconnecting');
       return;
     default: {
       const note = hostedNote(event);
@@ -162,7 +163,7 @@ function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
 
 async function followInbox(session: AccountSession): Promise<void> {
   const { account, out, signal } = session;
-  for await (const event of account.follow({ signal })) {
+  for await (const event of followEvents(account, signal)) {
     if (out.isJson) {
       writeEvent(session, event);
     } else if (event.kind === 'message') {

@@ -1,0 +1,18 @@
+import type { Account } from '../account.ts';
+import type { AccountEvent } from '../events.ts';
+
+/** Yields the events to print: of the connection, only that it was made or lost. */
+export async function* followEvents(
+  account: Account,
+  signal: AbortSignal,
+): AsyncGenerator<AccountEvent> {
+  let last: string | undefined;
+  for await (const event of account.follow({ signal })) {
+    if (event.kind === 'connection') {
+      if (event.state === 'connecting' || (event.state === last && last === 'disconnected'))
+        continue;
+      last = event.state;
+    }
+    yield event;
+  }
+}
