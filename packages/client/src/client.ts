@@ -29,6 +29,7 @@ import { resolveOwnState } from './accounts/device-states.ts';
 import { homeRelay } from './accounts/home-relay.ts';
 import { verifyAndStoreRoute } from './accounts/routes.ts';
 import {
+  askOwnDevices,
   certificateLead,
   certificateLifetime,
   contactsWait,
@@ -50,7 +51,6 @@ import { EventBuffer } from './follow/event-buffer.ts';
 import type { Store } from './store/index.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
 import { Sender } from './sync/sender.ts';
-import { enqueueTask } from './sync/tasks.ts';
 
 /** Everything a client needs; nothing is taken from globals. */
 export interface ClientOptions {
@@ -247,8 +247,7 @@ export class Client implements AsyncDisposable {
     await core.store.write(async (tx) => {
       if ((await ownRecords.get(tx, ownKey)) !== undefined) return;
       await ownRecords.put(tx, ownKey, { ...record, awaitsContactsUntil: now + contactsWait });
-      await enqueueTask(tx, { kind: 'request-snapshot' });
-      await enqueueTask(tx, { kind: 'request-groups' });
+      await askOwnDevices(tx);
     });
     return await this.account();
   }

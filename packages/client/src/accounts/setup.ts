@@ -258,6 +258,12 @@ async function finishSetup(
     deviceId,
     awaitsContactsUntil: current.size > 1 ? unixSeconds(core.clock) + contactsWait : 0,
   });
-  if (current.size > 1) await enqueueTask(tx, { kind: 'request-snapshot' });
+  if (current.size > 1) await askOwnDevices(tx);
   await setups.delete(tx, ownKey);
+}
+
+/** Has a new device ask the account's other devices for what they know (03 §11.2, 05 §17.1). */
+export async function askOwnDevices(tx: StoreWriter): Promise<void> {
+  await enqueueTask(tx, { kind: 'request-snapshot' });
+  await enqueueTask(tx, { kind: 'request-groups' });
 }

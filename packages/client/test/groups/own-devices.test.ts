@@ -193,3 +193,22 @@ test('a secret of a future epoch is staged, and used when the epoch is there', a
   expect(await groupTexts(tablet, id)).toEqual(['with the true secret']);
   expect(await tabletStore.read((tx) => tx.list('group-staged-secrets'))).toEqual([]);
 });
+
+test('05 §17.1: a device gets the groups of the account, by its key as by an approval', async () => {
+  const { world } = relay;
+  const accountKey = nodeRandom(32);
+  const phone = await world.person({ accountKey, keepKey: true });
+  const id = await club(phone);
+  const laptop = await world.person({ accountKey });
+  await exchange(laptop, phone);
+  // What the tablet asks for would reach the laptop too.
+  expect(await laptop.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
+  const tablet = await anotherDevice(world, phone);
+  await exchange(tablet, phone);
+  expect(await tablet.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
+  await tablet.groups.send(id, { text: 'for all three' });
+  for (const device of [phone, laptop]) {
+    await device.sync();
+    expect(await groupTexts(device, id)).toEqual(['for all three']);
+  }
+});
