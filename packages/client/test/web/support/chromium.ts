@@ -18,8 +18,12 @@ export async function openChromium(executablePath: string): Promise<ChromiumBrow
   });
   const context = await browser.newContext({ ignoreHTTPSErrors: true });
   const tab = await context.newPage();
+  const complaints: string[] = [];
+  tab.on('console', (line) => {
+    if (line.type() === 'error') complaints.push(`${line.text()} ${line.location().url}`);
+  });
   return {
-    tab,
+    ...{ tab, complaints },
     page: pageOf(tab),
     [Symbol.asyncDispose]: () => browser.close(),
   };

@@ -11,6 +11,8 @@ export interface Page {
 /** A browser with one page. Certificates are not checked. */
 export interface Browser extends AsyncDisposable {
   readonly page: Page;
+  /** Errors that the browser itself reports to its console; WebDriver has none of them. */
+  readonly complaints: readonly string[];
 }
 
 /** The text of an expression's outcome; the page's end of {@link outcomeOf}. */

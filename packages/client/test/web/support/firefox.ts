@@ -46,9 +46,11 @@ export async function openFirefox(executable: string): Promise<Browser> {
     socket.onopen = resolve;
     socket.onerror = reject;
   });
+  const complaints: string[] = [];
   const pending = new Map<number, PromiseWithResolvers<Json>>();
   socket.onmessage = ({ data }) => {
-    const { id, type, result, message } = JSON.parse(data as string);
+    const { id, type, result, message, params } = JSON.parse(data as string);
+    if (type === 'event' && params.level === 'error') complaints.push(params.text);
     if (type === 'success') pending.get(id)?.resolve(result);
     else if (type === 'error') pending.get(id)?.reject(new Error(message));
   };
@@ -61,10 +63,12 @@ export async function openFirefox(executable: string): Promise<Browser> {
     return await answer.promise;
   };
   await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
+  await call('session.subscribe', { events: ['log.entryAdded'] });
   const { contexts } = await call('browsingContext.getTree', {});
   const { context } = contexts[0];
   const rest = parts.move();
   return {
+    complaints,
     page: {
       async open(url) {
         await call('browsingContext.navigate', { context, url, wait: 'complete' });

@@ -165,13 +165,14 @@ export function storeTests(): void {
     const waiting = other.lock('engine', { signal: impatient.signal });
     impatient.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
-    let isHeld = true;
+    let isGranted = false;
     const next = other.lock('engine', { signal }).then((lock) => {
-      expect(isHeld).toBe(false);
+      isGranted = true;
       return lock;
     });
-    await one.read((tx) => tx.get('a', 'k'));
-    isHeld = false;
+    // Requests are granted in their order: this one after the other, if that could be granted.
+    (await other.lock('later', { signal }))[Symbol.dispose]();
+    expect(isGranted).toBe(false);
     held[Symbol.dispose]();
     (await next)[Symbol.dispose]();
   });

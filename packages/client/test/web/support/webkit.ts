@@ -51,6 +51,7 @@ export async function openWebKit(executable: string, port: number): Promise<Brow
   });
   const rest = parts.move();
   return {
+    complaints: [],
     page: {
       async open(url) {
         await call('POST', `${session}/url`, { url });
