@@ -5,6 +5,7 @@ import { Client } from '../client.ts';
 import { NodeTransport } from '../connect/node-transport.ts';
 import { ClientError } from '../errors.ts';
 import { SqliteStore } from '../store/sqlite.ts';
+import type { LineInput } from './line-input.ts';
 import type { Output } from './output.ts';
 import {
   dataFolder,
@@ -25,6 +26,8 @@ export interface CliEnvironment {
   writeError(text: string): void;
   /** Everything on standard input. */
   readInput(): Promise<string>;
+  /** Reads standard input a line at a time, until it ends or the signal aborts. */
+  openLines(signal: AbortSignal): LineInput;
   /** Asks at the terminal for a secret. @throws UsageError if there is no terminal */
   askSecret(question: string): Promise<string>;
   /** Aborts the command, also one that follows until it is interrupted. */

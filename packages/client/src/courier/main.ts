@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { UsageError } from './exit.ts';
+import { type LineInput, pipedLines, terminalLines } from './line-input.ts';
 import { runCourier } from './program.ts';
 
 /** Asks at the terminal without echo. */
@@ -26,6 +27,18 @@ async function askSecret(question: string): Promise<string> {
   }
 }
 
+const streams = {
+  write: (out: string) => process.stdout.write(out),
+  writeError: (out: string) => process.stderr.write(out),
+};
+
+/** Talks to a person if input and output are a terminal. */
+function openLines(signal: AbortSignal): LineInput {
+  const { stdin: input, stdout: output } = process;
+  if (!input.isTTY || !output.isTTY) return pipedLines(input, streams, signal);
+  return terminalLines({ input, output }, { signal, interrupt: () => stopping.abort() });
+}
+
 const stopping = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => stopping.abort());
@@ -34,9 +47,9 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 process.stdout.on('error', () => stopping.abort());
 process.exitCode = await runCourier(process.argv.slice(2), {
   env: process.env,
-  write: (out) => process.stdout.write(out),
-  writeError: (out) => process.stderr.write(out),
+  ...streams,
   readInput: () => text(process.stdin),
+  openLines,
   askSecret,
   signal: stopping.signal,
 });

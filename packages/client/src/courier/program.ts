@@ -65,6 +65,11 @@ const verbs: readonly Verb[] = [
     async () => (await import('./commands/messages.ts')).inboxCommand,
   ],
   [
+    'chat <contact>',
+    'talk with a contact: each line of input is a message',
+    async () => (await import('./commands/chat.ts')).chatCommand,
+  ],
+  [
     'group',
     'groups, their members and messages',
     async () => (await import('./commands/groups.ts')).groupCommand,

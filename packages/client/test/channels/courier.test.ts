@@ -1,6 +1,5 @@
 /** `courier channel`, with one folder per account. */
 import { expect, test } from 'vitest';
-import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
 import { relayWithClients } from '../support/relay-with-clients.ts';
 
@@ -115,29 +114,16 @@ test('watch --json prints one JSON object per event', async () => {
   const [ann, bob] = [await someone('ann'), await someone('bob')];
   const { channel, link } = await ann.person.json('channel', 'create', 'Live');
   await bob.person.json('channel', 'follow', link);
-  const stop = new AbortController();
-  const seen: { event: string; entry?: { text?: string } }[] = [];
-  const [begun, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const watching = runCourier(['channel', 'watch', channel, '--json'], {
-    env: { COURIER_HOME: bob.person.folder },
-    write: (text) => {
-      const line = JSON.parse(text);
-      seen.push(line);
-      if (line.event === 'entry') begun.resolve();
-      if (line.event === 'channel-deleted') done.resolve();
-    },
-    writeError: () => {},
-    readInput: async () => '',
-    askSecret: async () => '',
-    signal: stop.signal,
-  });
-  await begun.promise;
+  const watching = bob.person.start(['channel', 'watch', channel, '--json']);
+  const events = () => watching.objects().map(({ event }) => event);
+  await expect.poll(events).toContain('entry');
   await ann.person.json('channel', 'post', 'Live', 'first');
   await ann.person.json('channel', 'edit', 'Live', '1', 'second');
   await ann.person.json('channel', 'delete', 'Live', '1');
-  await done.promise;
-  stop.abort();
-  await watching;
+  await expect.poll(events).toContain('channel-deleted');
+  watching.stop();
+  await watching.exit;
+  const seen = watching.objects();
   expect(seen[0]).toMatchObject({ event: 'entry', entry: { kind: 'change', sequence: 0 } });
   expect(seen.at(-1)).toEqual({ event: 'channel-deleted', channel, sequence: 1, by: ann.account });
 });

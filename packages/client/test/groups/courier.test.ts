@@ -1,6 +1,5 @@
 /** `courier group`, with one folder per account. */
 import { expect, test } from 'vitest';
-import { runCourier } from '../../src/courier/program.ts';
 import { Person } from '../support/courier.ts';
 import { relayWithClients } from '../support/relay-with-clients.ts';
 
@@ -105,31 +104,18 @@ test('read --follow --json prints one JSON object per entry', async () => {
   await bob.person.json('group', 'join', invite);
   await ann.person.json('group', 'approve', 'Club', bob.account);
   await bob.person.json('group', 'list');
-  const stop = new AbortController();
-  const seen: { event: string; entry?: { text?: string; type?: string } }[] = [];
-  const [begun, done] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const following = runCourier(['group', 'read', 'Club', '--follow', '--json'], {
-    env: { COURIER_HOME: bob.person.folder },
-    write: (text) => {
-      seen.push(JSON.parse(text));
-      if (seen.length === 2) begun.resolve();
-      if (seen.at(-1)?.entry?.text === 'two') done.resolve();
-    },
-    writeError: () => undefined,
-    readInput: async () => '',
-    askSecret: async () => '',
-    signal: stop.signal,
-  });
-  await begun.promise;
+  const following = bob.person.start(['group', 'read', 'Club', '--follow', '--json']);
+  const shown = () => following.objects().map(({ entry }) => entry?.text ?? entry?.type);
+  await expect.poll(shown).toHaveLength(2);
   await ann.person.json('group', 'send', 'Club', 'one');
   await ann.person.json('group', 'update', 'Club', '--description', 'of chess');
   // Another command in the same folder reads it first; it is shown here as well.
   await bob.person.json('group', 'list');
   await ann.person.json('group', 'send', 'Club', 'two');
-  await done.promise;
-  stop.abort();
-  expect(await following).toBe(0);
-  expect(seen.map(({ entry }) => entry?.text ?? entry?.type)).toEqual([
+  await expect.poll(shown).toContain('two');
+  following.stop();
+  expect(await following.exit).toBe(0);
+  expect(shown()).toEqual([
     'group.create',
     'group.application.approval',
     'one',

@@ -1,4 +1,7 @@
 import { join } from 'node:path';
+import { PassThrough, Readable } from 'node:stream';
+import type { CliEnvironment } from '../../src/courier/client-session.ts';
+import { pipedLines } from '../../src/courier/line-input.ts';
 import { runCourier } from '../../src/courier/program.ts';
 import type { RelayWithClients } from './relay-with-clients.ts';
 
@@ -26,23 +29,55 @@ export class Person {
 
   async run(args: readonly string[], given: { input?: string; password?: string } = {}) {
     const written = { out: '', error: '' };
-    const password =
-      given.password === undefined ? {} : { COURIER_WALLET_PASSWORD: given.password };
-    const exit = await runCourier(args, {
-      env: { COURIER_HOME: this.folder, ...password },
-      write: (text) => {
+    const exit = await runCourier(args, this.environment(written, given));
+    return { exit, ...written } satisfies Ran;
+  }
+
+  /** Starts a command that runs on: a test writes its input and reads its output meanwhile. */
+  start(args: readonly string[]) {
+    const [written, input, stop] = [
+      { out: '', error: '' },
+      new PassThrough(),
+      new AbortController(),
+    ];
+    const environment = this.environment(written, { stream: input, signal: stop.signal });
+    const exit = runCourier(args, environment);
+    // biome-ignore lint/suspicious/noExplicitAny: as in `json`.
+    const objects = (): any[] =>
+      written.out
+        .split('\n')
+        .slice(0, -1)
+        .map((line) => JSON.parse(line));
+    return { exit, input, written, objects, stop: () => stop.abort() };
+  }
+
+  /** What a command gets of its process; its output is added to `written`. */
+  environment(
+    written: { out: string; error: string },
+    given: { input?: string; stream?: Readable; password?: string; signal?: AbortSignal } = {},
+  ): CliEnvironment {
+    const { input = '', stream = Readable.from([input]), password } = given;
+    const streams = {
+      write: (text: string) => {
         written.out += text;
       },
-      writeError: (text) => {
+      writeError: (text: string) => {
         written.error += text;
       },
-      readInput: async () => given.input ?? '',
+    };
+    return {
+      env: {
+        COURIER_HOME: this.folder,
+        ...(password !== undefined && { COURIER_WALLET_PASSWORD: password }),
+      },
+      ...streams,
+      readInput: async () => input,
+      openLines: (signal) => pipedLines(stream, streams, signal),
       askSecret: async () => {
         throw new Error('the tests have no terminal');
       },
-      signal: new AbortController().signal,
-    });
-    return { exit, ...written } satisfies Ran;
+      signal: given.signal ?? new AbortController().signal,
+    };
   }
 
   /** Runs a command that must succeed, and gives its JSON. */
@@ -52,4 +87,21 @@ export class Person {
     if (exit !== 0) throw new Error(`courier ${args.join(' ')}: exit ${exit}: ${error}`);
     return JSON.parse(out);
   }
+}
+
+let people = 0;
+
+/** Sets up two accounts that know each other as `ann` and `bob`. */
+export async function contactsOfCourier(
+  world: Pick<RelayWithClients, 'folder'>,
+): Promise<[ann: Person, bob: Person]> {
+  people += 1;
+  const [ann, bob] = [new Person(world, `ann-${people}`), new Person(world, `bob-${people}`)];
+  await ann.json('setup', ...ann.network);
+  const { account } = await bob.json('setup', ...bob.network);
+  const { invite } = await ann.json('invite');
+  await bob.json('accept', invite, '--as', 'ann');
+  await ann.json('accept', account, '--as', 'bob');
+  await bob.json('sync');
+  return [ann, bob];
 }
