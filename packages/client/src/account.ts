@@ -4,6 +4,7 @@ import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts'
 import { Attachments } from './api/attachments.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
+import { Conversations } from './api/conversations.ts';
 import { Devices } from './api/devices.ts';
 import { Groups } from './api/groups.ts';
 import { Home } from './api/home.ts';
@@ -63,6 +64,7 @@ export class Account {
   readonly devices: Devices;
   readonly profiles: Profiles;
   readonly contacts: Contacts;
+  readonly conversations: Conversations;
   readonly messages: Messages;
   readonly groups: Groups;
   readonly channels: Channels;
@@ -78,6 +80,7 @@ export class Account {
     this.devices = new Devices(core);
     this.profiles = new Profiles(core);
     this.contacts = new Contacts(core);
+    this.conversations = new Conversations(core);
     this.messages = new Messages(core);
     this.groups = new Groups(core);
     this.channels = new Channels(core);

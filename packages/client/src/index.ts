@@ -14,6 +14,7 @@ export type { MovePreview, RelayPreview } from './accounts/preview-move.ts';
 export type { Attachments, DownloadRequest, SealRequest } from './api/attachments.ts';
 export type { Channel, Channels } from './api/channels.ts';
 export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
+export type { Conversations } from './api/conversations.ts';
 export type { Devices } from './api/devices.ts';
 export type { GroupChanges } from './api/group-administration.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
@@ -49,6 +50,9 @@ export type {
 } from './connect/transport.ts';
 export type { WakeSource } from './connect/waker.ts';
 export { webTransport } from './connect/web-transport.ts';
+export type { ConversationKey } from './conversations/conversation-rows.ts';
+export type { Conversation } from './conversations/list-conversations.ts';
+export type { ListOptions } from './conversations/list-options.ts';
 export { type Clock, systemClock, webRandom } from './environment.ts';
 export {
   ClientError,
@@ -84,4 +88,3 @@ export {
   type StoreWriter,
 } from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
-export type { EntryRange } from './sync/timeline-range.ts';

@@ -397,6 +397,10 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       expect(kinds(await bob.sync(), hosted.id)).toEqual([fresh, fresh, fresh, fresh]);
       const all = ['a', 'b', 'c', 'd', 'five', 'four', 'one', 'three', 'two'];
       expect((await hosted.texts()).toSorted()).toEqual(all);
+      // Each is unread once, those at sequences that were given twice too.
+      expect(await bob.conversations.get({ kind: what, id: hosted.id })).toMatchObject({
+        unread: 9,
+      });
     });
 
     test('with a head that is as high again: the timeline shows it, and new entries are read', async () => {

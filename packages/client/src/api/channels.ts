@@ -47,12 +47,13 @@ import {
   readChannelBuffered,
   readOlderPage,
 } from '../channels/timeline/read-channel.ts';
+import { buildConversations } from '../conversations/build-conversations.ts';
+import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { collectEvents } from '../sync/collect-events.ts';
-import type { EntryRange } from '../sync/timeline-range.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -302,26 +303,28 @@ export class Channels {
   }
 
   /**
-   * Lists the stored timeline: posts, revisions, deletions, refused events and gaps, oldest first.
+   * Lists the stored timeline: posts, revisions, deletions, refused events and gaps, oldest first
+   * unless `newestFirst`. Positions are sequences.
    *
+   * @throws ClientError `invalid_input`
    * @example
-   * const latest = await account.channels.entries(channelId, { last: 50 });
+   * const latest = await account.channels.entries(channelId, { limit: 50, newestFirst: true });
    */
-  async entries(channelId: string, range: EntryRange = {}): Promise<ChannelEntry[]> {
-    return await this.#core.store.read((tx) => listChannelEntries(tx, channelId, range));
+  async entries(channelId: string, options: ListOptions = {}): Promise<ChannelEntry[]> {
+    return await this.#core.store.read((tx) => listChannelEntries(tx, channelId, options));
   }
 
   /**
-   * Lists the stored posts in their edited state, oldest first.
+   * Lists the stored posts in their edited state, oldest first unless `newestFirst`. Positions are
+   * sequences.
    *
+   * @throws ClientError `invalid_input`
    * @example
    * for (const { content } of await account.channels.posts(channelId)) console.log(content.body);
    */
-  async posts(
-    channelId: string,
-    range: Omit<EntryRange, 'limit'> = {},
-  ): Promise<ChannelPostEntry[]> {
-    return await this.#core.store.read((tx) => listPosts(tx, channelId, range));
+  async posts(channelId: string, options: ListOptions = {}): Promise<ChannelPostEntry[]> {
+    await buildConversations(this.#core);
+    return await this.#core.store.read((tx) => listPosts(tx, channelId, options));
   }
 
   /**

@@ -6,6 +6,8 @@ import type {
   GroupState,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import { buildConversations } from '../conversations/build-conversations.ts';
+import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
@@ -30,13 +32,14 @@ import {
   type GroupEntry,
   type GroupMessageRow,
   groupEntry,
+  isGroupMessage,
   listGroupEntries,
+  listGroupMessages,
 } from '../groups/timeline/group-entries.ts';
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { collectEvents } from '../sync/collect-events.ts';
-import type { EntryRange } from '../sync/timeline-range.ts';
 import { GroupAdministration } from './group-administration.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -235,27 +238,28 @@ export class Groups extends GroupAdministration {
   }
 
   /**
-   * Lists the stored timeline: messages, changes and rejected events, oldest first.
+   * Lists the stored timeline: messages, changes and rejected events, oldest first unless
+   * `newestFirst`. Positions are sequences.
    *
+   * @throws ClientError `invalid_input`
    * @example
-   * const latest = await account.groups.entries(groupId, { last: 50 });
+   * const latest = await account.groups.entries(groupId, { limit: 50, newestFirst: true });
    */
-  async entries(groupId: string, range: Omit<EntryRange, 'before'> = {}): Promise<GroupEntry[]> {
-    return await this.#core.store.read((tx) => listGroupEntries(tx, groupId, range));
+  async entries(groupId: string, options: ListOptions = {}): Promise<GroupEntry[]> {
+    return await this.#core.store.read((tx) => listGroupEntries(tx, groupId, options));
   }
 
   /**
-   * Lists the members' messages in a range of the timeline, decrypted, oldest first.
+   * Lists the members' messages, decrypted, oldest first unless `newestFirst`. Positions are
+   * sequences.
    *
+   * @throws ClientError `invalid_input`
    * @example
-   * const [last] = await account.groups.messages(groupId, { last: 1 });
+   * const [last] = await account.groups.messages(groupId, { limit: 1, newestFirst: true });
    */
-  async messages(
-    groupId: string,
-    range: Pick<EntryRange, 'after' | 'last'> = {},
-  ): Promise<GroupMessageRow[]> {
-    const entries = await this.entries(groupId, range);
-    return entries.filter((entry) => isGroupMessage(this.#core, entry));
+  async messages(groupId: string, options: ListOptions = {}): Promise<GroupMessageRow[]> {
+    await buildConversations(this.#core);
+    return await this.#core.store.read((tx) => listGroupMessages(tx, groupId, options));
   }
 
   /**
@@ -270,10 +274,10 @@ export class Groups extends GroupAdministration {
    */
   async replied(message: GroupMessageRow): Promise<GroupMessageRow | undefined> {
     const sequence = message.content?.reply_to_seq;
-    if (typeof sequence !== 'number' || !isGroupMessage(this.#core, message)) return undefined;
+    if (typeof sequence !== 'number' || !isGroupMessage(message)) return undefined;
     const { store } = this.#core;
     const entry = await store.read((tx) => groupEntry(tx, message.group_id, sequence));
-    return entry !== undefined && isGroupMessage(this.#core, entry) ? entry : undefined;
+    return entry !== undefined && isGroupMessage(entry) ? entry : undefined;
   }
 
   /**
@@ -310,11 +314,6 @@ function toGroup({ row, group }: StoredGroup, self: string): Group {
     // A recovery may have given the account a key that this device does not have.
     hasKey: activeKey !== undefined && activeKey === key,
   };
-}
-
-function isGroupMessage(core: AccountCore, entry: GroupEntry): entry is GroupMessageRow {
-  if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
-  return entry.content?.$type === core.network.type('group.message.content');
 }
 
 function groupMessageContent({ network }: AccountCore, draft: GroupDraft): JsonObject {

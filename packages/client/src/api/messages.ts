@@ -5,11 +5,13 @@ import {
   ProtocolError,
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import { buildConversations } from '../conversations/build-conversations.ts';
+import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { type Message, toMessage } from '../messages/message.ts';
 import { currentRow } from '../messages/message-queue.ts';
-import { listMessages, type MessageRow } from '../messages/message-rows.ts';
+import { listMessages } from '../messages/message-rows.ts';
 import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
 import { sendQueued } from '../messages/send-message.ts';
 import { laneOf, sendWaiting } from '../messages/send-queue.ts';
@@ -109,19 +111,20 @@ export class Messages {
   }
 
   /**
-   * Lists stored messages in order of arrival, without refused ones and objects of other kinds.
+   * Lists stored messages in order of arrival, or `newestFirst`, without refused ones and objects of
+   * other kinds. Positions are the `order` of messages.
    *
-   * @param options.after `order` of the last message that was seen
-   * @param options.limit how many stored records are read; fewer messages may be returned
+   * @param options.with only the conversation with this account; the own one for notes
+   * @throws ClientError `invalid_input`
    * @example
-   * const first = await account.messages.list({ limit: 20 });
-   * const next = await account.messages.list({ after: first.at(-1)?.order ?? 0, limit: 20 });
+   * const latest = await account.messages.list({ with: peer, limit: 20, newestFirst: true });
+   * const before = latest.at(-1)?.order ?? 0;
+   * const earlier = await account.messages.list({ with: peer, before, limit: 20, newestFirst: true });
    */
-  async list(
-    options: { readonly after?: number; readonly limit?: number } = {},
-  ): Promise<Message[]> {
+  async list(options: ListOptions & { readonly with?: string } = {}): Promise<Message[]> {
+    await buildConversations(this.#core);
     const rows = await this.#core.store.read((tx) => listMessages(tx, options));
-    return rows.filter((row) => isShown(this.#core, row)).map(toMessage);
+    return rows.map(toMessage);
   }
 
   /**
@@ -136,12 +139,6 @@ export class Messages {
     const row = await this.#core.store.read((tx) => currentRow(tx, key));
     return row === undefined ? undefined : toMessage(row);
   }
-}
-
-function isShown(core: AccountCore, row: MessageRow): boolean {
-  if (row.outcome === 'stored') return true;
-  if (row.status === 'cancelled') return false;
-  return row.outcome === 'applied' && row.content?.$type === core.network.type('message.direct');
 }
 
 function rowKey({ from, messageId }: MessageKey) {

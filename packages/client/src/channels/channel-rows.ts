@@ -5,6 +5,7 @@
  */
 import { type ChannelDescriptor, newerDescriptor } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
+import { hideConversation } from '../conversations/conversation-rows.ts';
 import { ClientError } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -71,6 +72,7 @@ export async function channelRows(tx: StoreReader): Promise<ChannelRow[]> {
 
 export async function putChannel(tx: StoreWriter, row: ChannelRow): Promise<void> {
   await channels.put(tx, row.channel_id, row);
+  if (row.standing === 'left') await hideConversation(tx, { kind: 'channel', id: row.channel_id });
 }
 
 export async function removeChannel(tx: StoreWriter, channelId: string): Promise<void> {

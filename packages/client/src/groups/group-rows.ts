@@ -12,6 +12,7 @@ import {
   restoreGroup,
   type SavedGroup,
 } from '@posthouse/protocol';
+import { hideConversation } from '../conversations/conversation-rows.ts';
 import { ClientError } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -130,6 +131,7 @@ export async function groupRows(tx: StoreReader): Promise<GroupRow[]> {
 
 export async function putGroup(tx: StoreWriter, row: GroupRow): Promise<void> {
   await groups.put(tx, row.group_id, row);
+  if (row.isForgotten) await hideConversation(tx, { kind: 'group', id: row.group_id });
 }
 
 /** Writes the members and bans that events changed, in their new state. */

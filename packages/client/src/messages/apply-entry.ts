@@ -88,8 +88,8 @@ export async function applyEntry(
   }
   const verdict = await decideOutcome(core, tx, opened, options);
   if (verdict === 'own-state') return { complete: false, needs: verdict };
-  if (known !== undefined) await removeMessage(tx, known);
-  const row = await addMessage(tx, {
+  if (known !== undefined) await removeMessage(core, tx, known);
+  const row = await addMessage(core, tx, {
     message_id: messageId,
     from,
     from_device_id: envelope.from_device_id,
@@ -142,8 +142,7 @@ async function releaseHeldMessages(
     const row = await contactRow(tx, event.account);
     if (!(await mayWriteToUs(core, tx, row))) continue;
     for (const { reason: _held, ...held } of await takeHeldMessages(tx, event.account)) {
-      const message: MessageRow = { ...held, outcome: 'applied' };
-      await updateMessage(tx, message);
+      const message = await addMessage(core, tx, { ...held, outcome: 'applied' });
       released.push({ kind: 'message', message: toMessage(message) });
     }
   }

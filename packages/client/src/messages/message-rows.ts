@@ -1,8 +1,18 @@
 /** Stored rows of messages, in both directions. */
 import type { DeliveryStatus, RelayError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import {
+  type ConversationKey,
+  type ConversationOwner,
+  hideMessage,
+  messagePrefix,
+  showMessage,
+  shownMessages,
+} from '../conversations/conversation-rows.ts';
+import { type ListOptions, rangeOf } from '../conversations/list-options.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { keyOf, positionKey } from '../store/row-keys.ts';
 
 /**
  * The outcome of a timeline record:
@@ -49,19 +59,28 @@ export interface MessageRow {
 }
 
 const messages = new Collection<MessageRow>('messages');
-/** Keys of messages by `order`, as text. */
+/** Keys of the messages to show, by `order`. */
 const arrivals = new Collection<string>('arrivals');
+/** The highest `order`: key `last`. */
+const orders = new Collection<number>('message-order');
+/** Messages to show that are not sent yet, by recipient and `order`. */
+const unsent = new Collection<true>('unsent-messages');
 
 /** The logical key of a message (04 §18.2). */
 function messageKey({ from, message_id }: { from: string; message_id: string }): string {
   return `${from}/${message_id}`;
 }
 
-/** The digits of the largest safe integer, so that texts sort as numbers do. */
-const orderDigits = 16;
+/** Whether a person sees the message: not refused, held, or an object of another kind. */
+function isShown({ outcome, content, status }: MessageRow): boolean {
+  if (outcome === 'stored') return true;
+  if (status === 'cancelled') return false;
+  return outcome === 'applied' && String(content?.$type).endsWith('.message.direct');
+}
 
-function orderKey(order: number): string {
-  return String(order).padStart(orderDigits, '0');
+/** Returns the conversation that a message belongs to. */
+function conversationOf(account: string, { from, to }: MessageRow): ConversationKey {
+  return { kind: 'person', id: from === account ? to : from };
 }
 
 export function messageRow(
@@ -71,21 +90,57 @@ export function messageRow(
   return messages.get(tx, messageKey(key));
 }
 
-/** Adds a message at the end of the order of arrival. */
+/** Adds a message at the end of the order of arrival; a stored one moves there. */
 export async function addMessage(
+  core: ConversationOwner,
   tx: StoreWriter,
   row: Omit<MessageRow, 'order'>,
 ): Promise<MessageRow> {
-  const [last] = await arrivals.list(tx, { limit: 1, reverse: true });
-  const placed = { ...row, order: last === undefined ? 1 : Number(last.key) + 1 };
-  await arrivals.put(tx, orderKey(placed.order), messageKey(row));
+  const order = (await lastOrder(tx)) + 1;
+  await orders.put(tx, 'last', order);
+  const placed: MessageRow = { ...row, order };
   await messages.put(tx, messageKey(row), placed);
+  if (isShown(placed)) {
+    await arrivals.put(tx, positionKey(order), messageKey(row));
+    await showMessage(core, tx, placedMessage(core, placed));
+    await noteUnsent(tx, placed);
+  }
   return placed;
 }
 
-/** Replaces a stored message. */
+/** Stores without conversations have no row of the last order, and an arrival of each message. */
+async function lastOrder(tx: StoreReader): Promise<number> {
+  const last = await orders.get(tx, 'last');
+  if (last !== undefined) return last;
+  const [arrival] = await arrivals.list(tx, { limit: 1, reverse: true });
+  return Number(arrival?.key ?? 0);
+}
+
+function placedMessage({ account }: Pick<ConversationOwner, 'account'>, row: MessageRow) {
+  const { from, message_id, order, created_at, accepted_at: time = created_at } = row;
+  const position = positionKey(order);
+  return { ...conversationOf(account, row), position, from, message_id, time };
+}
+
+/** Replaces a stored message by a later state of it; a cancelled message is not shown any more. */
 export async function updateMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
   await messages.put(tx, messageKey(row), row);
+  if (row.status === 'cancelled') await hideRow(tx, { kind: 'person', id: row.to }, row);
+  else if (isShown(row)) await noteUnsent(tx, row);
+}
+
+/** Only messages that this device sends have a status; their conversation is the recipient's. */
+async function noteUnsent(tx: StoreWriter, row: MessageRow): Promise<void> {
+  const key = keyOf(row.to, row.order);
+  if (row.status === 'waiting' || row.status === 'sending') await unsent.put(tx, key, true);
+  else if (row.status !== undefined) await unsent.delete(tx, key);
+}
+
+async function hideRow(tx: StoreWriter, key: ConversationKey, row: MessageRow): Promise<void> {
+  const position = positionKey(row.order);
+  await hideMessage(tx, key, position);
+  await unsent.delete(tx, keyOf(row.to, row.order));
+  await arrivals.delete(tx, position);
 }
 
 /** Replaces a stored message by one with another ID, at the same place in the order of arrival. */
@@ -95,13 +150,24 @@ export async function replaceMessage(
   row: MessageRow,
 ): Promise<void> {
   await messages.delete(tx, messageKey(replaced));
-  await arrivals.put(tx, orderKey(row.order), messageKey(row));
-  await messages.put(tx, messageKey(row), row);
+  const position = positionKey(row.order);
+  if ((await arrivals.get(tx, position)) !== undefined) {
+    await arrivals.put(tx, position, messageKey(row));
+  }
+  const key = messagePrefix({ kind: 'person', id: row.to }) + position;
+  if ((await shownMessages.get(tx, key)) !== undefined) {
+    await shownMessages.put(tx, key, messageKey(row));
+  }
+  await updateMessage(tx, row);
 }
 
 /** Deletes a stored message. */
-export async function removeMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
-  await arrivals.delete(tx, orderKey(row.order));
+export async function removeMessage(
+  { account }: Pick<ConversationOwner, 'account'>,
+  tx: StoreWriter,
+  row: MessageRow,
+): Promise<void> {
+  await hideRow(tx, conversationOf(account, row), row);
   await messages.delete(tx, messageKey(row));
 }
 
@@ -129,16 +195,44 @@ export async function takeHeldMessages(tx: StoreWriter, account: string): Promis
   return rows.sort((a, b) => a.order - b.order);
 }
 
-/** Lists messages in order of arrival, after a position in it. */
+/** Lists the messages to show, of all conversations or of the one with an account. */
 export async function listMessages(
   tx: StoreReader,
-  { after = 0, limit }: { readonly after?: number; readonly limit?: number } = {},
+  { with: id, ...options }: ListOptions & { readonly with?: string },
 ): Promise<MessageRow[]> {
-  const range = { after: orderKey(after), ...(limit !== undefined && { limit }) };
-  const found: MessageRow[] = [];
-  for (const { value } of await arrivals.list(tx, range)) {
+  const entries =
+    id === undefined
+      ? await arrivals.list(tx, rangeOf('', options))
+      : await shownMessages.list(tx, rangeOf(messagePrefix({ kind: 'person', id }), options));
+  const rows = await Promise.all(entries.map(({ value }) => messages.get(tx, value)));
+  return rows.filter((row) => row !== undefined);
+}
+
+/** Lists the messages that are not sent yet: keys of recipients and positions. */
+export async function unsentMessages(tx: StoreReader): Promise<string[]> {
+  return (await unsent.list(tx)).map(({ key }) => key);
+}
+
+/**
+ * Adds one batch of the messages of a store without conversations.
+ * @returns where to continue; `undefined` at the end
+ */
+export async function placeStoredMessages(
+  core: ConversationOwner,
+  tx: StoreWriter,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<string | undefined> {
+  await orders.put(tx, 'last', await lastOrder(tx));
+  const found = await arrivals.list(tx, { after, limit });
+  for (const { key, value } of found) {
     const row = await messages.get(tx, value);
-    if (row !== undefined) found.push(row);
+    // A released message has another place since.
+    if (row === undefined || !isShown(row) || positionKey(row.order) !== key) {
+      await arrivals.delete(tx, key);
+    } else {
+      await showMessage(core, tx, placedMessage(core, row), { isOld: true });
+      await noteUnsent(tx, row);
+    }
   }
-  return found;
+  return found.length < limit ? undefined : found.at(-1)?.key;
 }

@@ -58,7 +58,7 @@ export async function sealQueued(
     );
   } catch (error) {
     if (isHopeless(error, row.to !== core.account)) {
-      await core.store.write((tx) => giveUp(tx, { queued, row, error }));
+      await core.store.write((tx) => giveUp(core, tx, { queued, row, error }));
     }
     throw error;
   }
@@ -191,6 +191,7 @@ async function drop(tx: StoreWriter, { key }: QueuedMessage): Promise<undefined>
 
 /** Stores that a message is not sent: it could not be sealed. */
 async function giveUp(
+  core: AccountCore,
   tx: StoreWriter,
   given: { readonly queued: QueuedMessage; readonly row: MessageRow; readonly error: unknown },
 ): Promise<void> {
@@ -200,7 +201,7 @@ async function giveUp(
   await messageQueue.delete(tx, key);
   await outbox.delete(tx, value.message_id);
   await undoPurpose(tx, value.purpose, { retry: false });
-  if (value.purpose.kind === 'duty') return await removeMessage(tx, row);
+  if (value.purpose.kind === 'duty') return await removeMessage(core, tx, row);
   const isRefused = error instanceof RelayRefused;
   const { code, message } = error as ClientError;
   await updateMessage(tx, {

@@ -36,7 +36,7 @@ export async function storeMessage(
     ...(authorization !== undefined && { authorization }),
     ...(includeThisDevice !== undefined && { includeThisDevice }),
   });
-  const row = await addMessage(tx, {
+  const row = await addMessage(core, tx, {
     message_id,
     from: core.account,
     from_device_id: core.device.deviceId,

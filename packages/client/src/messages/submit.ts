@@ -127,7 +127,7 @@ export async function storeRejection(
     });
     const known = await messageRow(tx, envelope);
     if (known === undefined) return;
-    if (row.purpose.kind === 'duty') await removeMessage(tx, known);
+    if (row.purpose.kind === 'duty') await removeMessage(core, tx, known);
     else {
       const error = { code: refusal.error, message: refusal.message };
       await updateMessage(tx, { ...known, status: row.accepted ? 'failed' : 'rejected', error });

@@ -338,12 +338,11 @@ describe('long timelines', () => {
     // One row per post and one for the channel: the cost of a page does not depend on the rest.
     const touched = store.changes.slice(before).filter((key) => key.startsWith('channel'));
     expect(touched).toEqual([`channel-timeline/${id}/0000000000000003`, `channels/${id}`]);
-    const newest = await carl.channels.posts(id, { before: 230, last: 2 });
-    expect(newest.map(({ sequence }) => sequence)).toEqual([228, 229]);
-    expect(await carl.channels.entries(id, { before: 5, last: 2 })).toMatchObject([
-      { sequence: 3, content: { body: { text: 'three' } } },
-      { sequence: 4 },
-    ]);
+    const newest = await carl.channels.posts(id, { before: 230, limit: 2, newestFirst: true });
+    expect(newest.map(({ sequence }) => sequence)).toEqual([229, 228]);
+    expect(
+      await carl.channels.entries(id, { before: 5, limit: 2, newestFirst: true }),
+    ).toMatchObject([{ sequence: 4 }, { sequence: 3, content: { body: { text: 'three' } } }]);
   });
 
   test('two readers of one store lose and repeat no event', async () => {

@@ -6,6 +6,8 @@ import {
   projectChannel,
   type VerifiedChannelEvent,
 } from '@posthouse/protocol';
+import { openConversation } from '../../conversations/conversation-rows.ts';
+import type { AccountCore } from '../../core.ts';
 import type { ChannelAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import {
@@ -54,13 +56,15 @@ export interface AppliedChannelPage {
  * descriptors and gaps, and moves the span (06 §10.1, §10.2).
  */
 export async function applyChannelPage(
+  core: AccountCore,
   tx: StoreWriter,
-  row: ChannelRow,
   {
+    row,
     page,
     direction,
     covers = -1,
   }: {
+    readonly row: ChannelRow;
     readonly page: ReadChannelPage;
     readonly direction: Direction;
     /** The highest head named by hints before the page was requested. */
@@ -70,13 +74,14 @@ export async function applyChannelPage(
   const bounded = withBounds(row, page, direction);
   const span = spanAfter(row.span, bounded);
   await putDescriptors(tx, page.descriptors);
+  await openConversation(core, tx, { kind: 'channel', id: row.channel_id });
   const { before, waiting } = await projectionBefore(tx, row, bounded);
   const after = projectChannel(before, [...page.events, ...waiting]);
   const counted = effectiveEvents(page);
   const events: ChannelAccountEvent[] = [];
   let next = row;
   for (const event of counted) {
-    const step = await applyEvent(tx, { row: next, span, event, before, after });
+    const step = await applyEvent(core, tx, { row: next, span, event, before, after });
     next = step.row;
     events.push(...step.events);
   }
@@ -175,6 +180,7 @@ interface EventEffect {
 }
 
 async function applyEvent(
+  core: AccountCore,
   tx: StoreWriter,
   {
     row,
@@ -212,7 +218,7 @@ async function applyEvent(
       const known = await projectedPost(tx, channel_id, sequence);
       // Read again after the host went back: its later edits are read again too.
       if (known?.post.message_id === messageId) return { row, events: [] };
-      await putPost(tx, channel_id, post);
+      await putPost(core, tx, { channelId: channel_id, post });
       return {
         row,
         events: [
@@ -231,7 +237,7 @@ async function applyEvent(
       // A post of this page is written with all its edits already.
       if (post?.edited?.sequence !== sequence || !before.posts.has(target))
         return { row, events: [] };
-      await putPost(tx, channel_id, post);
+      await putPost(core, tx, { channelId: channel_id, post });
       if (before.posts.get(target)?.edited?.sequence === sequence) return { row, events: [] };
       return {
         row,

@@ -7,10 +7,20 @@ import {
   type ProjectedPost,
   postState,
 } from '@posthouse/protocol';
+import {
+  type ConversationKey,
+  type ConversationOwner,
+  hideMessage,
+  messagePrefix,
+  moveMessage,
+  removeConversation,
+  showMessage,
+  shownMessages,
+} from '../../conversations/conversation-rows.ts';
+import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
-import { keyOf } from '../../store/row-keys.ts';
-import { type EntryRange, listRange } from '../../sync/timeline-range.ts';
+import { keyOf, positionKey } from '../../store/row-keys.ts';
 
 interface EntryPosition {
   readonly channel_id: string;
@@ -115,34 +125,54 @@ const waitingEdits = new Collection<WaitingEdit>('channel-edits');
  */
 const deleted = new Collection<string | true>('channel-deleted');
 
+/** Lists entries of every kind. */
 export async function listChannelEntries(
   tx: StoreReader,
   channelId: string,
-  range: EntryRange = {},
+  options: ListOptions = {},
 ): Promise<ChannelEntry[]> {
-  const rows = await listRange(tx, timeline, { ...range, id: channelId });
+  const rows = await listRange(tx, timeline, { ...options, id: channelId });
   return rows.map((row) => (row.kind === 'post' ? entryOf(row) : row));
 }
 
-/** Lists the posts of a range, oldest first; with `last` its newest posts. */
+/** Lists posts in their edited state. */
 export async function listPosts(
   tx: StoreReader,
   channelId: string,
-  { after, before, last = Number.POSITIVE_INFINITY }: Omit<EntryRange, 'limit'> = {},
+  options: ListOptions = {},
 ): Promise<ChannelPostEntry[]> {
-  let found: ChannelPostEntry[] = [];
-  let end = before;
-  for (;;) {
-    const range = {
-      ...(after !== undefined && { after }),
-      ...(end !== undefined && { before: end }),
-    };
-    const entries = await listChannelEntries(tx, channelId, { ...range, last: batchSize });
-    found = [...entries.filter((entry) => entry.kind === 'post'), ...found];
-    if (entries.length < batchSize || found.length >= last) break;
-    end = entries[0]?.sequence;
+  const prefix = messagePrefix(conversationOf(channelId));
+  const places = await shownMessages.list(tx, rangeOf(prefix, options));
+  const rows = await Promise.all(
+    places.map(({ key }) => timeline.get(tx, keyOf(channelId, key.slice(prefix.length)))),
+  );
+  return rows.flatMap((row) => (row?.kind === 'post' ? [entryOf(row)] : []));
+}
+
+/**
+ * Adds one batch of the posts of a store without conversations.
+ * @returns where to continue; `undefined` at the end
+ */
+export async function placeStoredPosts(
+  core: ConversationOwner,
+  tx: StoreWriter,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<string | undefined> {
+  const found = await timeline.list(tx, { after, limit });
+  for (const { key, value } of found) {
+    if (value.kind !== 'post') continue;
+    const position = key.slice(value.channel_id.length + 1);
+    await showMessage(core, tx, placedPost(value, position), { isOld: true });
   }
-  return found.slice(Math.max(0, found.length - last));
+  return found.length < limit ? undefined : found.at(-1)?.key;
+}
+
+function conversationOf(id: string): ConversationKey {
+  return { kind: 'channel', id };
+}
+
+function placedPost({ channel_id, from, post, accepted_at: time }: StoredPost, position: string) {
+  return { ...conversationOf(channel_id), position, from, message_id: post.message_id, time };
 }
 
 function entryOf({ post, state, ...row }: StoredPost): ChannelPostEntry {
@@ -188,11 +218,14 @@ export async function projectedPost(
 }
 
 export async function putPost(
+  core: ConversationOwner,
   tx: StoreWriter,
-  channelId: string,
-  projected: ProjectedPost,
+  { channelId, post }: { readonly channelId: string; readonly post: ProjectedPost },
 ): Promise<void> {
-  await putRow(tx, storedPost(channelId, projected));
+  const row = storedPost(channelId, post);
+  const before = await putRow(tx, row);
+  if (before?.kind === 'post' && before.post.message_id === row.post.message_id) return;
+  await showMessage(core, tx, placedPost(row, positionKey(row.sequence)));
 }
 
 /** Stores an entry. @returns whether it is not stored already */
@@ -216,7 +249,12 @@ async function putRow(
   if (before?.kind === 'post') {
     const id = before.post.message_id;
     const isSame = row.kind === 'post' && row.post.message_id === id;
-    if (!isSame) await timeline.put(tx, keyOf(key, id), before);
+    if (!isSame) {
+      await timeline.put(tx, keyOf(key, id), before);
+      const from = positionKey(row.sequence);
+      const to = keyOf(from, id);
+      await moveMessage(tx, conversationOf(row.channel_id), { from, to });
+    }
   }
   await timeline.put(tx, key, row);
   return before;
@@ -229,11 +267,11 @@ export async function lastDescriptorChange(
 ): Promise<number | undefined> {
   let before: number | undefined;
   for (;;) {
-    const range = before === undefined ? {} : { before };
-    const rows = await listRange(tx, timeline, { ...range, id: channelId, last: batchSize });
-    const found = rows.findLast(({ kind }) => kind === 'change');
+    const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
+    const rows = await listRange(tx, timeline, { ...range, id: channelId });
+    const found = rows.find(({ kind }) => kind === 'change');
     if (found !== undefined || rows.length < batchSize) return found?.sequence;
-    before = rows[0]?.sequence;
+    before = rows.at(-1)?.sequence;
   }
 }
 
@@ -243,6 +281,7 @@ export async function removeEntry(
   sequence: number,
 ): Promise<void> {
   await timeline.delete(tx, keyOf(channelId, sequence));
+  await hideMessage(tx, conversationOf(channelId), positionKey(sequence));
 }
 
 export async function putWaitingEdit(
@@ -292,13 +331,16 @@ export async function removeEntriesAfter(
 ): Promise<boolean> {
   const range = { prefix: `${channelId}/`, after: keyOf(channelId, sequence), limit: batchSize };
   const rows = await timeline.list(tx, range);
-  for (const { key } of rows) await timeline.delete(tx, key);
+  for (const { key } of rows) {
+    await timeline.delete(tx, key);
+    await hideMessage(tx, conversationOf(channelId), key.slice(range.prefix.length));
+  }
   return rows.length === batchSize;
 }
 
 /** Removes one batch of a channel's timeline. @returns whether there may be more */
 export async function removeTimeline(tx: StoreWriter, channelId: string): Promise<boolean> {
-  let hasMore = false;
+  let hasMore = await removeConversation(tx, conversationOf(channelId), batchSize);
   for (const collection of [timeline, waitingEdits, deleted]) {
     const rows = await collection.list(tx, { prefix: `${channelId}/`, limit: batchSize });
     for (const { key } of rows) await collection.delete(tx, key);

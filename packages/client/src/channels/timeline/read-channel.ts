@@ -66,7 +66,9 @@ export async function* readChannel(
       continue;
     }
     budget.spendPage(page.sequences.length);
-    const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
+    const step = await core.store.write((tx) =>
+      commitPage(core, tx, { read: row, page, direction }),
+    );
     if (step !== undefined) {
       yield step.events;
       // The latest page is the end of the timeline.
@@ -115,7 +117,9 @@ export async function readOlderPage(
     if (row.span.first === 0) return false;
     const direction = 'older';
     const page = await readPageInDirection(core, row, { direction, signal });
-    const step = await core.store.write((tx) => commitPage(tx, row, { page, direction }));
+    const step = await core.store.write((tx) =>
+      commitPage(core, tx, { read: row, page, direction }),
+    );
     if (step !== undefined) return (step.row.span?.first ?? 0) > 0;
   }
 }
@@ -140,9 +144,13 @@ async function readPageInDirection(
 
 /** Applies a page; does nothing if another reader of this store has moved the position. */
 async function commitPage(
+  core: AccountCore,
   tx: StoreWriter,
-  read: ChannelRow,
-  { page, direction }: { readonly page: ReadChannelPage; readonly direction: Direction },
+  {
+    read,
+    page,
+    direction,
+  }: { readonly read: ChannelRow; readonly page: ReadChannelPage; readonly direction: Direction },
 ): Promise<AppliedChannelPage | undefined> {
   const row = await channelRow(tx, read.channel_id);
   const isSame =
@@ -153,7 +161,7 @@ async function commitPage(
   const { leftAt, ...rest } = row;
   // An older page does not resume the interrupted read after the position.
   const next = direction === 'older' ? row : rest;
-  return await applyChannelPage(tx, next, { page, direction, covers: read.hinted_head });
+  return await applyChannelPage(core, tx, { row: next, page, direction, covers: read.hinted_head });
 }
 
 /** One page of a timeline that is not stored. */

@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import type { ChannelEntry } from '../../channels/timeline/channel-entries.ts';
 import { isTemporary } from '../../connect/backoff.ts';
+import type { ListOptions } from '../../conversations/list-options.ts';
 import { isClientError } from '../../errors.ts';
-import type { EntryRange } from '../../sync/timeline-range.ts';
 import { fetchFiles } from '../attachment-files.ts';
 import { channelEntryLine, channelEntryShape, channelEventLines } from '../channel-entry-output.ts';
 import { addressOf, channelNote, channelOf, isAddress } from '../channel-output.ts';
@@ -213,13 +213,14 @@ async function readFollowed(
   id: string,
   { limit, before, after }: Range,
 ): Promise<TimelinePart> {
-  const range: EntryRange =
+  const range: ListOptions =
     after === undefined
-      ? { last: limit, ...(before !== undefined && { before }) }
+      ? { limit, newestFirst: true, ...(before !== undefined && { before }) }
       : { after, limit };
   let isReachable = true;
   for (let pages = 0; ; pages += 1) {
     const entries = await account.channels.entries(id, range);
+    if (range.newestFirst) entries.reverse();
     const first = (await account.channels.get(id)).span?.first ?? 0;
     const isEnough = after === undefined ? entries.length >= limit : first <= after + 1;
     if (first > 0 && !isEnough && isReachable && pages < olderPages) {
@@ -269,7 +270,8 @@ function watchCommand(environment: CliEnvironment): Command {
     await catchUp(session);
     const { id } = await channelOf(account, args[0] ?? '');
     const name = await namesOf(account);
-    for (const entry of await account.channels.entries(id, { last })) {
+    const latest = await account.channels.entries(id, { limit: last, newestFirst: true });
+    for (const entry of latest.reverse()) {
       out.result({ event: 'entry', entry: channelEntryShape(entry) }, () => [
         channelEntryLine(entry, name),
       ]);

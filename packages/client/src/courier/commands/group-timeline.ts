@@ -125,8 +125,9 @@ function readCommand(environment: CliEnvironment): Command {
     const last = positiveNumber('--limit', options.limit);
     const after =
       options.after === undefined ? {} : { after: positiveNumber('--after', options.after) };
-    const range = options.after === undefined ? { last } : { ...after, limit: last };
-    const entries = await account.groups.entries(id, range);
+    const newestFirst = options.after === undefined;
+    const entries = await account.groups.entries(id, { ...after, limit: last, newestFirst });
+    if (newestFirst) entries.reverse();
     const name = await namesOf(account);
     if (options.follow && out.isJson) {
       for (const entry of entries)

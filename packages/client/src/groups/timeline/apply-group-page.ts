@@ -124,12 +124,12 @@ async function applyOutcome(
     // Read again after the host went back.
     if (before?.kind === 'rejected' && before.reason === reason) return [];
     const entry = { group_id: groupId, sequence, epoch, accepted_at };
-    await putGroupEntry(tx, { kind: 'rejected', ...entry, reason });
+    await putGroupEntry(core, tx, { kind: 'rejected', ...entry, reason });
     return [{ kind: 'group-message-rejected', groupId, sequence, reason }];
   }
   const { verified, effects } = outcome;
   const change = changeOf(groupId, verified, effects);
-  await putGroupEntry(tx, change);
+  await putGroupEntry(core, tx, change);
   await forgetNicknames(core, tx, { groupId, effects });
   await markRotationLanded(tx, groupId, verified);
   return eventsOf(change, effects);

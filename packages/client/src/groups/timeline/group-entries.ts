@@ -1,10 +1,18 @@
 /** The stored timeline of a group: messages, changes, and rejected events. */
 import type { GroupMessageEnvelope, GroupRole } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import {
+  type ConversationKey,
+  type ConversationOwner,
+  messagePrefix,
+  moveMessage,
+  showMessage,
+  shownMessages,
+} from '../../conversations/conversation-rows.ts';
+import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
-import { type EntryRange, listRange } from '../../sync/timeline-range.ts';
 
 interface EntryPosition {
   readonly group_id: string;
@@ -78,14 +86,39 @@ const messageIds = new Collection<number>('group-message-ids');
  * Stores an entry at its sequence. A message that is there stays, after the new entry: a host that
  * went back gives its sequence to another event, and must not remove what was read.
  */
-export async function putGroupEntry(tx: StoreWriter, entry: GroupEntry): Promise<void> {
+export async function putGroupEntry(
+  core: ConversationOwner,
+  tx: StoreWriter,
+  entry: GroupEntry,
+): Promise<void> {
   const key = keyOf(entry.group_id, entry.sequence);
+  const position = positionKey(entry.sequence);
   const before = await timeline.get(tx, key);
   if (before?.kind === 'message') {
     const isSame = entry.kind === 'message' && entry.message_id === before.message_id;
-    if (!isSame) await timeline.put(tx, keyOf(key, before.message_id), before);
+    if (!isSame) {
+      await timeline.put(tx, keyOf(key, before.message_id), before);
+      const to = keyOf(position, before.message_id);
+      await moveMessage(tx, conversationOf(entry.group_id), { from: position, to });
+    }
   }
   await timeline.put(tx, key, entry);
+  if (isGroupMessage(entry)) await showMessage(core, tx, placedMessage(entry, position));
+}
+
+/** Whether an entry is a message of a member, decrypted. */
+export function isGroupMessage(entry: GroupEntry): entry is GroupMessageRow {
+  if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
+  return String(entry.content?.$type).endsWith('.group.message.content');
+}
+
+function conversationOf(id: string): ConversationKey {
+  return { kind: 'group', id };
+}
+
+function placedMessage(row: GroupMessageRow, position: string) {
+  const { group_id, from, message_id, accepted_at: time } = row;
+  return { ...conversationOf(group_id), position, from, message_id, time };
 }
 
 export async function groupEntry(
@@ -96,24 +129,56 @@ export async function groupEntry(
   return await timeline.get(tx, keyOf(groupId, sequence));
 }
 
-/** Lists the entries of a range, oldest first. */
+/** Lists entries of every kind. */
 export async function listGroupEntries(
   tx: StoreReader,
   groupId: string,
-  range: Omit<EntryRange, 'before'> = {},
+  options: ListOptions = {},
 ): Promise<GroupEntry[]> {
-  return await listRange(tx, timeline, { ...range, id: groupId });
+  return await listRange(tx, timeline, { ...options, id: groupId });
+}
+
+/** Lists the members' messages. */
+export async function listGroupMessages(
+  tx: StoreReader,
+  groupId: string,
+  options: ListOptions = {},
+): Promise<GroupMessageRow[]> {
+  const prefix = messagePrefix(conversationOf(groupId));
+  const places = await shownMessages.list(tx, rangeOf(prefix, options));
+  const rows = await Promise.all(
+    places.map(({ key }) => timeline.get(tx, keyOf(groupId, key.slice(prefix.length)))),
+  );
+  return rows.filter((row) => row !== undefined && isGroupMessage(row)) as GroupMessageRow[];
+}
+
+/**
+ * Adds one batch of the messages of a store without conversations.
+ * @returns where to continue; `undefined` at the end
+ */
+export async function placeStoredGroupMessages(
+  core: ConversationOwner,
+  tx: StoreWriter,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<string | undefined> {
+  const found = await timeline.list(tx, { after, limit });
+  for (const { key, value } of found) {
+    if (!isGroupMessage(value)) continue;
+    const position = key.slice(value.group_id.length + 1);
+    await showMessage(core, tx, placedMessage(value, position), { isOld: true });
+  }
+  return found.length < limit ? undefined : found.at(-1)?.key;
 }
 
 /** Returns the sequence of the last stored change: the state has been the same since. */
 export async function lastChange(tx: StoreReader, groupId: string): Promise<number | undefined> {
   let before: number | undefined;
   for (;;) {
-    const range = before === undefined ? {} : { before };
-    const entries = await listRange(tx, timeline, { ...range, id: groupId, last: batchSize });
-    const found = entries.findLast(({ kind }) => kind === 'change');
+    const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
+    const entries = await listGroupEntries(tx, groupId, range);
+    const found = entries.find(({ kind }) => kind === 'change');
     if (found !== undefined || entries.length < batchSize) return found?.sequence;
-    before = entries[0]?.sequence;
+    before = entries.at(-1)?.sequence;
   }
 }
 

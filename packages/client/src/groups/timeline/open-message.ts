@@ -59,7 +59,14 @@ export async function storeMessage(
   if (claim === 'taken') {
     const reason = 'a second event of the same message';
     const { group_id, sequence, epoch, accepted_at } = row;
-    await putGroupEntry(tx, { kind: 'rejected', group_id, sequence, epoch, accepted_at, reason });
+    await putGroupEntry(core, tx, {
+      kind: 'rejected',
+      group_id,
+      sequence,
+      epoch,
+      accepted_at,
+      reason,
+    });
     return [{ kind: 'group-message-rejected', groupId: group_id, sequence, reason }];
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
@@ -70,7 +77,7 @@ export async function storeMessage(
   const events = await openMessage(opening, message);
   if (events !== undefined) return events;
   await addUndecrypted(tx, row);
-  await putGroupEntry(tx, row);
+  await putGroupEntry(core, tx, row);
   return [];
 }
 
@@ -131,13 +138,13 @@ async function openMessage(
   const content =
     plaintext === undefined ? 'does not decrypt' : contentOf(core, plaintext, message);
   if (typeof content === 'string') {
-    await putGroupEntry(tx, { ...row, outcome: 'rejected', reason: content });
+    await putGroupEntry(core, tx, { ...row, outcome: 'rejected', reason: content });
     const { group_id, sequence } = message;
     return [{ kind: 'group-message-rejected', groupId: group_id, sequence, reason: content }];
   }
   const outcome = content.kind === 'unknown' ? 'stored' : 'applied';
   const shown: GroupMessageRow = { ...row, outcome, content: content.content };
-  await putGroupEntry(tx, shown);
+  await putGroupEntry(core, tx, shown);
   if (content.kind === 'nickname') {
     const { nickname } = content.content;
     return await storeNickname(core, tx, { ...shown, nickname });

@@ -10,6 +10,7 @@ import {
   type VerifiedGroupPage,
   verifyGroupSyncPage,
 } from '@posthouse/protocol';
+import { openConversation } from '../../conversations/conversation-rows.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../../errors.ts';
 import type { GroupAccountEvent } from '../../events.ts';
@@ -253,6 +254,7 @@ async function markMember(core: AccountCore, groupId: string): Promise<void> {
     if (row === undefined || row.standing === 'member' || member === undefined) return;
     const { application: _done, ...rest } = row;
     await putGroup(tx, { ...rest, standing: 'member' });
+    await openConversation(core, tx, { kind: 'group', id: groupId });
   });
 }
 

@@ -1,0 +1,197 @@
+/**
+ * Stored conversations: which messages each one shows, which of them are unread, and one row for
+ * each conversation. All of it is written in the transaction of the message that changes it, so that
+ * lists read neither hidden messages nor histories.
+ */
+import type { Clock } from '../environment.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { positionKey } from '../store/row-keys.ts';
+
+/** The own account, and the time at which messages are stored. */
+export interface ConversationOwner {
+  readonly account: string;
+  readonly clock: Clock;
+}
+
+/** Identifies a conversation. */
+export interface ConversationKey {
+  readonly kind: 'person' | 'group' | 'channel';
+  /** The other account (the own one for notes), the group's ID, or the channel's ID. */
+  readonly id: string;
+}
+
+/** A message at its place in its conversation. */
+export interface PlacedMessage extends ConversationKey {
+  /** End of its key: a formatted position; an ID follows if the position has another message too. */
+  readonly position: string;
+  readonly from: string;
+  readonly message_id: string;
+  /** Unix seconds: the relay's claim, or the sender's as long as there is none. */
+  readonly time: number;
+}
+
+export interface ConversationRow {
+  /** Unix milliseconds of the last message, at most the time at which it was stored. */
+  readonly at: number;
+  /** Position of the last message. */
+  readonly last?: string;
+  readonly unread: number;
+  /** Position through which everything was marked as read. */
+  readonly readThrough?: number;
+  /**
+   * Unix milliseconds at which this device joined the group or followed the channel. What the host
+   * accepted before is not unread.
+   */
+  readonly since?: number;
+  readonly isHidden?: true;
+}
+
+/** Keys of messages (sender and message ID), by kind, ID and position. */
+const shown = new Collection<string>('shown-messages');
+/** Unread messages, with the same keys. */
+const unread = new Collection<true>('unread-messages');
+/** By kind and ID. */
+const conversations = new Collection<ConversationRow>('conversations');
+/** Visible conversations, by time, kind and ID. */
+const byTime = new Collection<true>('conversations-by-time');
+
+const rowKey = ({ kind, id }: ConversationKey) => `${kind}/${id}`;
+
+/** Returns the prefix of the keys of a conversation's messages. */
+export const messagePrefix = (key: ConversationKey) => `${rowKey(key)}/`;
+
+export { byTime as conversationsByTime, shown as shownMessages, unread as unreadMessages };
+
+export function conversationRow(
+  tx: StoreReader,
+  key: ConversationKey,
+): Promise<ConversationRow | undefined> {
+  return conversations.get(tx, rowKey(key));
+}
+
+/** Returns the place of a conversation in the list; `undefined` if it is not listed. */
+export function placeOf(key: ConversationKey, row: ConversationRow): string | undefined {
+  const isListed = !row.isHidden && (row.last ?? row.since) !== undefined;
+  return isListed ? `${positionKey(row.at)}/${rowKey(key)}` : undefined;
+}
+
+/** Changes a conversation's row and its place in the list. */
+export async function changeConversation(
+  tx: StoreWriter,
+  key: ConversationKey,
+  change: (row: ConversationRow) => ConversationRow,
+): Promise<void> {
+  const before = await conversationRow(tx, key);
+  const row = change(before ?? { at: 0, unread: 0 });
+  const place = placeOf(key, row);
+  const earlier = before && placeOf(key, before);
+  if (earlier !== undefined && earlier !== place) await byTime.delete(tx, earlier);
+  if (place !== undefined && earlier !== place) await byTime.put(tx, place, true);
+  await conversations.put(tx, rowKey(key), row);
+}
+
+/**
+ * Adds a message to its conversation. It is unread if another account sent it, unless the host
+ * accepted it before this device joined.
+ *
+ * @param options.isOld for a message that was stored before there were conversations: it is read
+ */
+export async function showMessage(
+  { account, clock }: ConversationOwner,
+  tx: StoreWriter,
+  message: PlacedMessage,
+  { isOld = false } = {},
+): Promise<void> {
+  const { position, from, time } = message;
+  const key = messagePrefix(message) + position;
+  if (isOld && (await shown.get(tx, key)) !== undefined) return;
+  await shown.put(tx, key, `${from}/${message.message_id}`);
+  const { since = 0 } = (await conversationRow(tx, message)) ?? {};
+  const isUnread = !isOld && from !== account && time >= Math.floor(since / 1000);
+  if (isUnread) await unread.put(tx, key, true);
+  // Seconds are all that hosts say; within one, the order of arrival counts.
+  const at = Math.min(clock.milliseconds(), time * 1000 + (isOld ? 0 : 999));
+  await changeConversation(tx, message, (row) => ({
+    ...row,
+    ...((row.last ?? '') < position && { last: position, at }),
+    ...(isOld && { readThrough: Math.max(row.readThrough ?? 0, Number.parseInt(position, 10)) }),
+    unread: row.unread + Number(isUnread),
+  }));
+}
+
+/** Removes a message from its conversation, if it is there. */
+export async function hideMessage(
+  tx: StoreWriter,
+  key: ConversationKey,
+  position: string,
+): Promise<void> {
+  const prefix = messagePrefix(key);
+  if ((await shown.get(tx, prefix + position)) === undefined) return;
+  await shown.delete(tx, prefix + position);
+  const wasUnread = (await unread.get(tx, prefix + position)) !== undefined;
+  if (wasUnread) await unread.delete(tx, prefix + position);
+  const [newest] = await shown.list(tx, { prefix, limit: 1, reverse: true });
+  await changeConversation(tx, key, ({ last: _gone, ...row }) => ({
+    ...row,
+    ...(newest !== undefined && { last: newest.key.slice(prefix.length) }),
+    unread: row.unread - Number(wasUnread),
+  }));
+}
+
+/** Moves a message of a conversation to another position. */
+export async function moveMessage(
+  tx: StoreWriter,
+  key: ConversationKey,
+  { from, to }: { readonly from: string; readonly to: string },
+): Promise<void> {
+  const prefix = messagePrefix(key);
+  const message = await shown.get(tx, prefix + from);
+  if (message === undefined) return;
+  await shown.delete(tx, prefix + from);
+  await shown.put(tx, prefix + to, message);
+  if ((await unread.get(tx, prefix + from)) !== undefined) {
+    await unread.delete(tx, prefix + from);
+    await unread.put(tx, prefix + to, true);
+  }
+  await changeConversation(tx, key, (row) => (row.last === from ? { ...row, last: to } : row));
+}
+
+/** Lists a group that was joined or a channel that is followed, also without messages. */
+export async function openConversation(
+  { clock }: Pick<ConversationOwner, 'clock'>,
+  tx: StoreWriter,
+  key: ConversationKey,
+): Promise<void> {
+  const known = await conversationRow(tx, key);
+  if (known?.since !== undefined && !known.isHidden) return;
+  const since = clock.milliseconds();
+  await changeConversation(tx, key, ({ isHidden: _hidden, ...row }) => ({
+    since,
+    ...row,
+    at: row.at === 0 ? since : row.at,
+  }));
+}
+
+/** Removes a conversation from the list; its messages stay. */
+export async function hideConversation(tx: StoreWriter, key: ConversationKey): Promise<void> {
+  if ((await conversationRow(tx, key)) === undefined) return;
+  await changeConversation(tx, key, (row) => ({ ...row, isHidden: true }));
+}
+
+/** Removes a conversation and one batch of its messages. @returns whether there may be more */
+export async function removeConversation(
+  tx: StoreWriter,
+  key: ConversationKey,
+  limit: number,
+): Promise<boolean> {
+  await hideConversation(tx, key);
+  await conversations.delete(tx, rowKey(key));
+  const prefix = messagePrefix(key);
+  const found = await shown.list(tx, { prefix, limit });
+  for (const each of found) {
+    await shown.delete(tx, each.key);
+    await unread.delete(tx, each.key);
+  }
+  return found.length === limit;
+}

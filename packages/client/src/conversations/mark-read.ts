@@ -1,0 +1,58 @@
+/** Marks messages as read, on this device only. */
+import type { AccountCore } from '../core.ts';
+import type { StoreWriter } from '../store/index.ts';
+import { positionKey } from '../store/row-keys.ts';
+import { buildConversations } from './build-conversations.ts';
+import {
+  type ConversationKey,
+  changeConversation,
+  conversationRow,
+  messagePrefix,
+  unreadMessages,
+} from './conversation-rows.ts';
+import { checkWhole } from './list-options.ts';
+
+/** Messages marked in one transaction. */
+const batchSize = 500;
+
+/**
+ * Marks the messages of a conversation as read, through a position; by default, through the last
+ * message that is stored now. Does nothing for a conversation that is not known.
+ *
+ * @throws ClientError `invalid_input`
+ */
+export async function markRead(
+  core: AccountCore,
+  key: ConversationKey,
+  given: number | undefined,
+): Promise<void> {
+  if (given !== undefined) checkWhole('through', given, 0);
+  await buildConversations(core);
+  const row = await core.store.read((tx) => conversationRow(tx, key));
+  if (row === undefined) return;
+  const last = Number.parseInt(row.last ?? '0', 10);
+  const through = given ?? last;
+  // A mark beyond the end would hide what arrives later.
+  const mark = { through, readThrough: Math.min(through, last) };
+  while (await core.store.write((tx) => markBatch(tx, key, mark)));
+}
+
+/** @returns whether there may be more */
+async function markBatch(
+  tx: StoreWriter,
+  key: ConversationKey,
+  { through, readThrough }: { readonly through: number; readonly readThrough: number },
+): Promise<boolean> {
+  if ((await conversationRow(tx, key)) === undefined) return false;
+  const prefix = messagePrefix(key);
+  // `~` sorts after every ID that may follow the position.
+  const before = `${prefix}${positionKey(through)}/~`;
+  const found = await unreadMessages.list(tx, { prefix, before, limit: batchSize });
+  for (const each of found) await unreadMessages.delete(tx, each.key);
+  await changeConversation(tx, key, (row) => ({
+    ...row,
+    unread: row.unread - found.length,
+    readThrough: Math.max(row.readThrough ?? 0, readThrough),
+  }));
+  return found.length === batchSize;
+}

@@ -1,0 +1,219 @@
+/** Lists of messages, group messages and posts: ranges, order, what is shown; conversations of old stores. */
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Account, MemoryStore, type Store } from '../../src/index.ts';
+import { addMessage } from '../../src/messages/message-rows.ts';
+import { SqliteStore } from '../../src/node.ts';
+import { club } from '../groups/support.ts';
+import { RawSender } from '../support/raw-sender.ts';
+import { befriend, network, relayWithClients } from '../support/relay-with-clients.ts';
+import { asEarlierVersion, CountedStore } from './support.ts';
+
+const world = relayWithClients({ host: { groups: true, channels: true } });
+
+let ann: Account;
+let annsStore: Store;
+let carol: Account;
+beforeAll(async () => {
+  annsStore = new MemoryStore();
+  ann = await world.person({ store: annsStore });
+  carol = await world.person();
+});
+
+let files = 0;
+const sqliteFile = () => {
+  files += 1;
+  return SqliteStore.open(join(world.folder, `lists-${files}.sqlite`));
+};
+
+const textOf = ({ content }: { readonly content?: unknown }) =>
+  (content as { body: { text: string } }).body.text;
+
+describe.each<[string, () => Store]>([
+  ['memory', () => new MemoryStore()],
+  ['a SQLite file', sqliteFile],
+])('%s', (_, open) => {
+  let store: Store;
+  let bob: Account;
+  let groupId: string;
+  let channelId: string;
+  beforeAll(async () => {
+    store = open();
+    bob = await world.person({ store });
+    for (const peer of [ann, carol]) await befriend(peer, bob);
+    // A refused record, tasks and contact requests lie between the messages.
+    await using raw = new RawSender(world, annsStore);
+    const refused = { $type: network.type('message.direct'), body: { text: 1 } };
+    for (const text of ['one', 'two', 'three', 'four', 'five']) {
+      await ann.messages.send(bob.id, { text });
+      await raw.send(bob.id, refused as never, { authorization: await raw.grantOf(bob.id) });
+      await carol.messages.send(bob.id, { text: `c-${text}` });
+    }
+    await bob.messages.send(bob.id, { text: 'note' });
+    await bob.sync();
+    groupId = await club(ann, [bob]);
+    const { id, link } = await ann.channels.create({ name: 'News' });
+    channelId = id;
+    await bob.channels.follow(link);
+    for (const text of ['one', 'two', 'three', 'four', 'five']) {
+      await ann.groups.send(groupId, { text });
+      await ann.groups.setNickname(groupId, `Ann ${text}`);
+      const { sequence } = await ann.channels.post(id, { text });
+      await ann.channels.post(id, { text: 'gone' });
+      await ann.channels.delete(id, sequence + 1);
+    }
+    await bob.sync();
+  });
+  afterAll(() => store[Symbol.asyncDispose]());
+
+  interface Listed {
+    readonly position: number;
+    readonly text: string;
+  }
+  const lists = {
+    messages: async (options: object): Promise<Listed[]> =>
+      (await bob.messages.list({ with: ann.id, ...options })).map((row) => ({
+        position: row.order,
+        text: textOf(row),
+      })),
+    'group messages': async (options: object): Promise<Listed[]> =>
+      (await bob.groups.messages(groupId, options)).map((row) => ({
+        position: row.sequence,
+        text: textOf(row),
+      })),
+    posts: async (options: object): Promise<Listed[]> =>
+      (await bob.channels.posts(channelId, options)).map((row) => ({
+        position: row.sequence,
+        text: textOf(row),
+      })),
+  };
+
+  describe.each(Object.entries(lists))('04 §18, 05 §17.2, 06 §10.1: of %s', (_what, list) => {
+    const texts = async (options: object) => (await list(options)).map(({ text }) => text);
+
+    test('the limit counts what is returned, from either end', async () => {
+      const all = ['one', 'two', 'three', 'four', 'five'];
+      expect(await texts({})).toEqual(all);
+      expect(await texts({ newestFirst: true })).toEqual(all.toReversed());
+      for (const limit of [0, 1, 4, 5, 6]) {
+        expect(await texts({ limit })).toEqual(all.slice(0, limit));
+        expect(await texts({ limit, newestFirst: true })).toEqual(all.toReversed().slice(0, limit));
+      }
+    });
+
+    test('`after` and `before` exclude their positions, together and alone', async () => {
+      const positions = (await list({})).map(({ position }) => position);
+      const [one, two, , four, five] = positions as [number, number, number, number, number];
+      expect(await texts({ after: two })).toEqual(['three', 'four', 'five']);
+      expect(await texts({ before: four })).toEqual(['one', 'two', 'three']);
+      expect(await texts({ after: one, before: four })).toEqual(['two', 'three']);
+      expect(await texts({ after: one, before: four, limit: 1 })).toEqual(['two']);
+      const newest = { after: one, before: four, limit: 1, newestFirst: true };
+      expect(await texts(newest)).toEqual(['three']);
+      expect(await texts({ after: five })).toEqual([]);
+      expect(await texts({ before: one })).toEqual([]);
+      expect(await texts({ after: four, before: two })).toEqual([]);
+      expect(await texts({ after: -1, before: five + 1 })).toHaveLength(5);
+      expect(await texts({ before: 0 })).toEqual([]);
+    });
+
+    test.each([
+      { limit: -1 },
+      { limit: 1.5 },
+      { after: Number.NaN },
+      { before: 0.5 },
+      { limit: Number.POSITIVE_INFINITY },
+    ])('%o is refused', async (options) => {
+      await expect(list(options)).rejects.toMatchObject({ code: 'invalid_input' });
+    });
+  });
+
+  test('messages of every conversation are listed in order of arrival, without hidden ones', async () => {
+    const texts = (await bob.messages.list()).map(textOf);
+    expect(texts).toHaveLength(11);
+    expect(texts.slice(-3)).toEqual(['c-four', 'five', 'c-five']);
+    const newest = await bob.messages.list({ limit: 3, newestFirst: true });
+    expect(newest.map(textOf)).toEqual(texts.slice(-3).toReversed());
+    expect((await bob.messages.list({ limit: 1 })).map(textOf)).toEqual([texts[0]]);
+    expect((await bob.messages.list({ with: bob.id })).map(textOf)).toEqual(['note']);
+    expect((await bob.messages.list({ with: carol.id, limit: 1 })).map(textOf)).toEqual(['c-one']);
+    for (const id of ['', groupId, `${ann.id}/0000000000000001`, 'neo:unknown']) {
+      expect(await bob.messages.list({ with: id })).toEqual([]);
+    }
+  });
+
+  test('a list reads one range and its rows, however many are stored', async () => {
+    const counted = new CountedStore(store);
+    const again = await (await world.client({ store: counted })).account();
+    await again.messages.list({ limit: 0 });
+    const cost = async (list: () => Promise<unknown>) => {
+      counted.reads = { lists: 0, entries: 0 };
+      await list();
+      return counted.reads;
+    };
+    const options = { limit: 3, newestFirst: true };
+    for (const list of [
+      () => again.messages.list(options),
+      () => again.messages.list({ ...options, with: ann.id }),
+      () => again.groups.messages(groupId, options),
+      () => again.channels.posts(channelId, options),
+    ]) {
+      expect(await cost(list)).toEqual({ lists: 1, entries: 6 });
+    }
+  });
+
+  test('a store of an earlier version gets its lists in steps that survive a crash', async () => {
+    const before = await Promise.all(Object.values(lists).map((list) => list({})));
+    const all = await bob.messages.list();
+    await asEarlierVersion(store);
+    // Written between the update and the first list.
+    const updated = new CountedStore(store);
+    const device = await (await world.client({ store: updated })).account();
+    await ann.messages.send(bob.id, { text: 'six' });
+    await device.sync();
+    for (let writes = 0; ; writes += 1) {
+      updated.writesLeft = writes;
+      const listed = await device.messages.list().catch((error: Error) => error.message);
+      if (listed !== 'crash') break;
+    }
+    updated.writesLeft = Number.POSITIVE_INFINITY;
+    expect((await device.messages.list()).map(textOf)).toEqual([...all.map(textOf), 'six']);
+    bob = device;
+    const [messages, ...hosted] = await Promise.all(Object.values(lists).map((list) => list({})));
+    expect(messages?.slice(0, 5)).toEqual(before[0]);
+    expect(hosted).toEqual(before.slice(1));
+    const conversations = await device.conversations.list();
+    expect(conversations).toHaveLength(5);
+    // What was stored before counts as read.
+    expect(conversations.map(({ unread }) => unread).toSorted()).toEqual([0, 0, 0, 0, 1]);
+    expect(conversations[0]).toMatchObject({ id: ann.id, unread: 1 });
+  });
+});
+
+test('a store of an earlier version with more messages than one step takes', async () => {
+  const store = new MemoryStore();
+  const dan = await world.person({ store });
+  await store.write(async (tx) => {
+    for (let index = 1; index <= 1_201; index += 1) {
+      await addMessage({ account: dan.id, clock: world.clock }, tx, {
+        message_id: `msg_${index}`,
+        from: index % 2 === 0 ? ann.id : dan.id,
+        from_device_id: 'dev',
+        to: index % 2 === 0 ? dan.id : ann.id,
+        created_at: index,
+        digest: '',
+        content: { $type: network.type(index % 3 === 0 ? 'contact.grant' : 'message.direct') },
+        outcome: 'applied',
+      });
+    }
+  });
+  await asEarlierVersion(store);
+  const counted = new CountedStore(store);
+  const again = await (await world.client({ store: counted })).account();
+  const listed = await again.messages.list({ with: ann.id });
+  expect(listed.map(({ order }) => order)).toEqual(
+    Array.from({ length: 1_201 }, (_, index) => index + 1).filter((order) => order % 3 !== 0),
+  );
+  const [row] = await again.messages.list({ limit: 1, newestFirst: true });
+  expect(row?.order).toBe(1_201);
+});
