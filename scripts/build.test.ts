@@ -161,6 +161,25 @@ describe.each(names)('@posthouse/%s as published', (name) => {
     );
   });
 
+  test('imports no package but its dependencies', () => {
+    const { dependencies = {}, optionalDependencies = {}, bin = {} } = manifestOf(name);
+    const permitted = { ...(dependencies as object), ...(optionalDependencies as object) };
+    const bundled = Object.values(bin).map((path) => dirname(join(path)));
+    const found = filesOf(name)
+      .filter((file) => /\.(js|d\.ts)$/.test(file) && !bundled.includes(dirname(file)))
+      .flatMap((file) => {
+        const path = join(folder, 'node_modules/@posthouse', name, file);
+        const text = readFileSync(path, 'utf8').replace(/^ *(\*|\/\/).*$/gm, '');
+        return [
+          ...text.matchAll(/(?:\bfrom|\bimport\(?) ?["']((?:@[\w-]+\/)?\w[\w.-]*)[\w./-]*["']/g),
+        ];
+      })
+      .map(([, imported = '']) => imported)
+      .filter((imported) => imported !== `@posthouse/${name}`);
+    expect(found.length).toBeGreaterThan(0);
+    expect([...new Set(found)].filter((one) => !Object.hasOwn(permitted, one))).toEqual([]);
+  });
+
   test('holds no sources and no development dependencies, but the licence', () => {
     const files = filesOf(name);
     expect(files.filter((file) => /\.ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([]);

@@ -18,6 +18,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { bundleCommands, bundleFolder, findWorkers } from './bundle.ts';
+import { bundleParser } from './small-markdown.ts';
+import { noticesOf } from './third-party.ts';
 
 const root = dirname(import.meta.dirname);
 
@@ -153,6 +155,14 @@ function copyRest({ folder }: Package): void {
   }
 }
 
+/** Puts the Markdown parser of the protocol package in the place of the module that imports it. */
+async function putParser({ folder, manifest }: Package): Promise<void> {
+  if (manifest.name !== '@posthouse/protocol') return;
+  writeFileSync(join(folder, 'dist/markdown/parser.js'), await bundleParser());
+  const notices = noticesOf([join(root, 'node_modules/markdown-it')]);
+  writeFileSync(join(folder, 'dist/THIRD-PARTY-LICENSES'), notices);
+}
+
 /** Bundles the commands of a package that has some. */
 async function bundle({ folder, manifest }: Package): Promise<void> {
   const { bin: commands, optionalDependencies = {} } = manifest;
@@ -174,6 +184,7 @@ for (const one of packagesInOrder()) {
   mkdirSync(dist);
   compile(one, built);
   copyRest(one);
+  await putParser(one);
   await bundle(one);
   writeJson(join(dist, 'package.json'), publishedManifest(one.manifest));
   built.push(one);

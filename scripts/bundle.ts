@@ -5,6 +5,7 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
+import { smallMarkdown } from './small-markdown.ts';
 import { noticesOf } from './third-party.ts';
 
 /** Folder of the bundle in a published package. */
@@ -82,7 +83,7 @@ export async function bundleCommands({
     format: 'esm',
     target: 'node24',
     external: [...external, ...absent, ...unused],
-    plugins: [httpWithoutFetch],
+    plugins: [httpWithoutFetch, smallMarkdown],
     banner: { js: banner },
     // Names of functions stay as they are: a stack can be read without the map, which Node reads
     // with --enable-source-maps only.

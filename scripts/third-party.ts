@@ -15,7 +15,7 @@ export function noticesOf(folders: readonly string[]): string {
     if (license === undefined) throw new Error(`${folder} names no licence: look it up`);
     return `${name} ${version}\nLicence: ${license}\n\n${textsOf(folder)}`;
   });
-  const start = 'The commands of this package contain the following libraries.\n';
+  const start = 'This package contains the following libraries.\n';
   return [start, ...notices.sort()].join(`\n${'-'.repeat(80)}\n\n`);
 }
 

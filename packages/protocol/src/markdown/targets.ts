@@ -1,9 +1,8 @@
 /** Link and image targets of bodies (04 §8, §8.1). */
-import type { Token } from 'markdown-it';
 import { badRequest } from '../errors.ts';
 import { bodyFormat, type MessageBody } from '../messages/body.ts';
 import { hashReferenceResolver, isHashReference } from '../messages/hash-reference.ts';
-import { parseMarkdown } from './parser.ts';
+import { type MarkdownToken, parseMarkdown } from './parser.ts';
 
 /** One use of a target, as CommonMark understands the source. */
 export interface MarkdownTarget {
@@ -28,8 +27,8 @@ export function bodyTargets(body: MessageBody): MarkdownTarget[] {
   return parseMarkdown(body.text).flatMap((block) => (block.children ?? []).flatMap(target));
 }
 
-/** Returns the children of an image are its description; links in there lead nowhere. */
-function target(token: Token): MarkdownTarget[] {
+/** The children of an image are its description; links in there lead nowhere. */
+function target(token: MarkdownToken): MarkdownTarget[] {
   if (token.type !== 'link_open' && token.type !== 'image') return [];
   const kind = token.type === 'image' ? 'image' : 'link';
   return [{ kind, uri: String(token.attrGet(kind === 'image' ? 'src' : 'href') ?? '') }];

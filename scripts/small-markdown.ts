@@ -1,0 +1,56 @@
+/**
+ * The Markdown parser as it is published. `markdown-it` is one file that imports libraries for what
+ * CommonMark does not need (finding addresses in plain text, encoding URLs, their international
+ * names), and a large table of character references. In its place stand ours (decision 0031).
+ */
+import { join } from 'node:path';
+import { build, type Plugin } from 'esbuild';
+
+const sources = join(import.meta.dirname, '../packages/protocol/src/markdown');
+
+/** What `markdown-it` gets instead of a library. */
+const replacements: Readonly<Record<string, string>> = {
+  entities: `export { decodeHTMLStrict } from '${sources}/character-references.ts';`,
+  // Only called for links in plain text, which CommonMark has not.
+  'linkify-it': 'export class LinkifyIt {}',
+  // Only called to change the targets of links, which parser.ts leaves as they are written.
+  mdurl: '',
+  'punycode.js': 'export default {};',
+  'uc.micro': 'export const P = /\\p{P}/u; export const S = /\\p{S}/u;',
+};
+
+/** Bundles `markdown-it` without its libraries. */
+export const smallMarkdown: Plugin = {
+  name: 'small-markdown',
+  setup({ onResolve, onLoad }) {
+    const filter = new RegExp(
+      `^(?:${Object.keys(replacements).join('|').replaceAll('.', '\\.')})$`,
+    );
+    onResolve({ filter }, ({ path, importer }) =>
+      /\/node_modules\/markdown-it\//.test(importer)
+        ? { path, namespace: 'small-markdown', sideEffects: false }
+        : undefined,
+    );
+    onLoad({ filter: /.*/, namespace: 'small-markdown' }, ({ path }) => ({
+      contents: replacements[path] ?? '',
+      resolveDir: sources,
+    }));
+  },
+};
+
+/** Bundles the parser with `markdown-it` in it, and returns the text of the module. */
+export async function bundleParser(): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [join(sources, 'parser.ts')],
+    bundle: true,
+    format: 'esm',
+    platform: 'neutral',
+    mainFields: ['module', 'main'],
+    target: 'es2022',
+    charset: 'utf8',
+    legalComments: 'none',
+    plugins: [smallMarkdown],
+    write: false,
+  });
+  return outputFiles[0]?.text ?? '';
+}
