@@ -70,6 +70,11 @@ const verbs: readonly Verb[] = [
     async () => (await import('./commands/chat.ts')).chatCommand,
   ],
   [
+    'follow [parameters...]',
+    'run a program for each new message',
+    async () => (await import('./commands/follow.ts')).followCommand,
+  ],
+  [
     'group',
     'groups, their members and messages',
     async () => (await import('./commands/groups.ts')).groupCommand,
