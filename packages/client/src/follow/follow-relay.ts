@@ -9,6 +9,7 @@ import { groupRow, groupRows } from '../groups/group-rows.ts';
 import { timelinePosition } from '../messages/read-timeline.ts';
 import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { pendingTasks } from '../sync/tasks.ts';
+import { applicationInterval } from './application-polls.ts';
 import { Hints } from './hints.ts';
 import { subscribeAtHost } from './subscribe.ts';
 import { idsToSubscribe, type SubscribedIds } from './subscribed-ids.ts';
@@ -66,6 +67,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     }
     await relay.caughtUp(hints);
     signal.throwIfAborted();
+    const readAt = core.clock.milliseconds();
     // Only a complete read shows which groups there are.
     scope = { home: false, host: relayId };
     if (JSON.stringify(await idsToSubscribe(core, relayId)) !== key) continue;
@@ -73,11 +75,13 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     const isCovered =
       established.ended !== undefined && allSubscribed && !(await hasMoreToRead(core, relayId));
     const interval = isCovered ? fullReadInterval : pollInterval;
+    const applications = await applicationInterval(core, relayId);
     const request = await waitForChange(relay, {
       hints,
       readAllAt: lastFullReadAt + interval,
+      pollAt: readAt + (applications ?? Number.POSITIVE_INFINITY),
       // What sends no hints is read when the client is woken.
-      ...(!isCovered && { wakes }),
+      ...((!isCovered || applications !== undefined) && { wakes }),
       signal,
     });
     if (request === undefined) break;
@@ -125,17 +129,19 @@ async function waitForChange(
   until: {
     readonly hints: Hints;
     readonly readAllAt: number;
+    /** Unix milliseconds at which groups that this account applied to are read. */
+    readonly pollAt: number;
     /** A {@link Waker.count}: a later wake ends the waiting. */
     readonly wakes?: number;
     readonly signal: AbortSignal;
   },
 ): Promise<ReadRequest | undefined> {
   const { core, isHome } = relay;
-  const { hints, readAllAt, wakes, signal } = until;
+  const { hints, readAllAt, pollAt, wakes, signal } = until;
   for (;;) {
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
-    const left = Math.max(0, readAllAt - core.clock.milliseconds());
+    const left = Math.max(0, Math.min(readAllAt, pollAt) - core.clock.milliseconds());
     const pause =
       wakes === undefined
         ? core.clock.sleep(left, bounded)
@@ -149,16 +155,22 @@ async function waitForChange(
       pause.catch(() => undefined);
     });
     relay.responded();
-    const news = await takeReadRequest(relay, hints);
-    if (isOver) return undefined;
+    const now = core.clock.milliseconds();
+    const isPoll = isOver && pollAt <= now && now < readAllAt;
+    const news = await takeReadRequest(relay, hints, isPoll);
+    if (isOver && !isPoll) return undefined;
     if (news !== undefined) return news;
   }
 }
 
-/** Returns the unread items named by hints. Hints are not trusted and move no position. */
+/**
+ * Returns the unread items named by hints. Hints are not trusted and move no position.
+ * @param isPoll whether there is a reason to read even without them
+ */
 async function takeReadRequest(
   relay: FollowedRelay,
   hints: Hints,
+  isPoll: boolean,
 ): Promise<ReadRequest | undefined> {
   const { core, connection, isHome } = relay;
   const drained = hints.drain();
@@ -181,7 +193,7 @@ async function takeReadRequest(
   }
   const isWoken = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
   const isUnread = found.home || found.groups.size + found.channels.size > 0;
-  return isWoken || isUnread ? found : undefined;
+  return isPoll || isWoken || isUnread ? found : undefined;
 }
 
 /** Whether tasks wait to be sent over the home relay. */

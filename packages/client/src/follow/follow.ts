@@ -8,11 +8,11 @@ import { isClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/group-rows.ts';
 import { shouldReadGroup } from '../groups/timeline/read-group.ts';
-import { formerRelaysToRead } from '../messages/former-relays.ts';
 import { AsyncQueue } from '../sync/async-queue.ts';
 import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, hasTasks } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
+import { idsToRead } from './subscribed-ids.ts';
 
 /** Options of `Account.follow`. */
 export interface FollowOptions {
@@ -64,12 +64,19 @@ export async function* follow(
   }
 }
 
+interface FollowedHost {
+  readonly stop: AbortController;
+  hints?: Hints;
+  /** Groups and channels to be read, when they were last compared. */
+  ids: ReadonlySet<string>;
+}
+
 class AccountFollower {
   readonly #followed: Followed;
   readonly #options: Required<Omit<FollowOptions, 'wake'>>;
   readonly #queue: AsyncQueue<AccountEvent>;
   /** Followed hosts other than the home relay: their abort controllers and hints. */
-  readonly #hosts = new Map<string, { readonly stop: AbortController; hints?: Hints }>();
+  readonly #hosts = new Map<string, FollowedHost>();
   readonly #running = new Set<Promise<void>>();
   #homeId: string | undefined;
   /** The hints of the home relay's reader. */
@@ -163,21 +170,30 @@ class AccountFollower {
     }
   }
 
-  /** Starts followers of new hosts and stops those of hosts that are not needed any more. */
-  async #syncFollowedHosts(): Promise<void> {
+  /**
+   * Starts followers of new hosts, stops those that are not needed any more, and wakes the others
+   * if there is something new to read.
+   */
+  async #syncFollowedHosts(caller?: string): Promise<void> {
     const { core } = this.#followed;
-    const wanted = await hostsOf(core);
+    const wanted = await idsToRead(core);
     if (this.#homeId !== undefined) wanted.delete(this.#homeId);
     for (const [relayId, { stop }] of this.#hosts) {
       if (wanted.has(relayId)) continue;
       this.#hosts.delete(relayId);
       stop.abort();
     }
-    for (const relayId of wanted) {
-      if (this.#hosts.has(relayId) || this.#options.signal.aborted) continue;
-      const stop = new AbortController();
-      this.#hosts.set(relayId, { stop });
-      this.#run(this.#followHost(relayId, AbortSignal.any([this.#options.signal, stop.signal])));
+    for (const [relayId, ids] of wanted) {
+      const host = this.#hosts.get(relayId);
+      if (host !== undefined) {
+        // Another own device may have shared a group by a message to this one.
+        if (relayId !== caller && [...ids].some((id) => !host.ids.has(id))) host.hints?.wake();
+        host.ids = ids;
+      } else if (!this.#options.signal.aborted) {
+        const stop = new AbortController();
+        this.#hosts.set(relayId, { stop, ids });
+        this.#run(this.#followHost(relayId, AbortSignal.any([this.#options.signal, stop.signal])));
+      }
     }
   }
 
@@ -202,7 +218,7 @@ class AccountFollower {
             caughtUp: async (hints) => {
               const host = this.#hosts.get(relayId);
               if (host !== undefined) host.hints = hints;
-              await this.#syncFollowedHosts();
+              await this.#syncFollowedHosts(relayId);
               if (await hasTasks(core)) this.#homeHints?.wake();
             },
             responded: () => {
@@ -294,14 +310,4 @@ function throwUnlessNoRelay(error: unknown): void {
 /** Whether following goes on after an error. A misbehaving relay may be repaired later. */
 export function mayRecover(error: unknown): boolean {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
-}
-
-/** Every relay that hosts a group or channel to be read, and former home relays until read. */
-async function hostsOf(core: AccountCore): Promise<Set<string>> {
-  const former = await formerRelaysToRead(core, { isDue: false });
-  return await core.store.read(async (tx) => {
-    const groups = (await groupRows(tx)).filter(shouldReadGroup);
-    const channels = (await channelRows(tx)).filter(shouldReadChannel);
-    return new Set([...[...groups, ...channels].map((row) => row.relay_id), ...former]);
-  });
 }

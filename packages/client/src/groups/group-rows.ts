@@ -68,6 +68,8 @@ export interface GroupRow {
   readonly creation?: { readonly create: GroupCreate; readonly client_secret_box: GroupSecretBox };
   /** Stored until the host accepted it, for an unchanged repeat. */
   readonly application?: GroupApplication;
+  /** Unix milliseconds of the last application. */
+  readonly appliedAt?: number;
 }
 export const groups = new Collection<GroupRow>('groups');
 

@@ -212,7 +212,8 @@ export async function applyToGroup(
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
     const fresh: GroupRow = { ...emptyGroupRow({ group_id, relay_id }), standing: 'applied' };
     const { isForgotten: _again, ...row } = known?.facts === undefined ? fresh : known;
-    await putGroup(tx, { ...row, standing: 'applied', application });
+    const appliedAt = core.clock.milliseconds();
+    await putGroup(tx, { ...row, standing: 'applied', application, appliedAt });
     const id = { groupId: group_id, publicKey: member_encryption_public_key };
     await putMemberKey(tx, id, { privateKey, isOwn: true });
     return known;
