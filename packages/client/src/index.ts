@@ -40,6 +40,7 @@ export type {
 export type { ChannelPreview } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
+export { pinnedRegistry } from './connect/pinned-registry.ts';
 export { nodePost, type RegistrySource } from './connect/registry.ts';
 export type {
   HttpRequest,

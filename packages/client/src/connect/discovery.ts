@@ -9,6 +9,7 @@ import {
   type RelayEntry,
   verifyDescriptor,
 } from '@posthouse/protocol';
+import type { JsonValue } from '@posthouse/protocol/json';
 import { type Clock, unixSeconds } from '../environment.ts';
 import {
   ClientError,
@@ -113,16 +114,7 @@ export class Discovery {
 
   async #fetch(entry: RelayEntry, signal: AbortSignal): Promise<RelayDescriptor> {
     const { network, transport, clock } = this.#parts;
-    const response = await withDeadline(signal, timeout, (bounded) =>
-      transport.request({
-        verb: 'GET',
-        url: `${entry.endpoint.replace(/\/$/, '')}/relay/descriptor`,
-        headers: { accept: 'application/json' },
-        signal: bounded,
-        maxBytes: maxDescriptorBytes,
-      }),
-    );
-    const value = httpResult('relay.descriptor', response);
+    const value = await requestDescriptor(transport, entry.endpoint, signal);
     const claimed = (value as { relay_id?: unknown } | null)?.relay_id;
     if (claimed !== undefined && claimed !== entry.relay_id) {
       throw new RelayMisbehaviour('wrong_relay_id', 'descriptor of another relay', {
@@ -146,6 +138,24 @@ export class Discovery {
       return undefined;
     }
   }
+}
+
+/** Requests the descriptor at a registry record's endpoint; it is not verified yet. */
+export async function requestDescriptor(
+  transport: Transport,
+  endpoint: string,
+  signal: AbortSignal,
+): Promise<JsonValue> {
+  const response = await withDeadline(signal, timeout, (bounded) =>
+    transport.request({
+      verb: 'GET',
+      url: `${endpoint.replace(/\/$/, '')}/relay/descriptor`,
+      headers: { accept: 'application/json' },
+      signal: bounded,
+      maxBytes: maxDescriptorBytes,
+    }),
+  );
+  return httpResult('relay.descriptor', response);
 }
 
 function checkCandidate(entry: RelayEntry, relayId: string): void {

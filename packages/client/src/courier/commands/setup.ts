@@ -1,9 +1,9 @@
 import { join } from 'node:path';
 import { activeRelays, decodeBase64url, type Network } from '@posthouse/protocol';
-import { decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
 import type { Command } from 'commander';
-import { withDeadline } from '../../connect/deadline.ts';
 import { NodeTransport } from '../../connect/node-transport.ts';
+import { askRelayEntry } from '../../connect/pinned-registry.ts';
+import { isClientError } from '../../errors.ts';
 import { type WalletOptions, walletKey } from '../account-key.ts';
 import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
@@ -131,31 +131,15 @@ async function trustRelay(
   using transport = new NodeTransport(
     settings.ca === undefined ? {} : { ca: readText(settings.ca) },
   );
-  const endpoint = url.replace(/\/$/, '');
-  const { body } = await withDeadline(signal, 30_000, (bounded) =>
-    transport.request({
-      verb: 'GET',
-      url: `${endpoint}/relay/descriptor`,
-      headers: { accept: 'application/json' },
-      signal: bounded,
-      maxBytes: 262_144,
-    }),
+  const network = networkOf(settings);
+  const entry = await askRelayEntry(network, { endpoint: url, transport }, signal).catch(
+    (cause: unknown) => {
+      if (!isClientError(cause, 'relay_misbehaviour')) throw cause;
+      throw new UsageError('--relay: no relay of this network is at that address: check the URL');
+    },
   );
-  const relayId = claimedRelayId(body);
-  const entry = { relay_id: relayId, endpoint, status: 'active', updated_at: Date.now() };
   const registry = { context: settings.network, relays: [entry] };
   writePrivate(settings.registry, `${JSON.stringify(registry, undefined, 2)}\n`);
-}
-
-/** Reads the relay ID of a descriptor. Discovery verifies the descriptor later. */
-function claimedRelayId(body: Uint8Array): string {
-  try {
-    const value = parseJson(decodeUtf8(body));
-    if (isJsonObject(value) && typeof value.relay_id === 'string') return value.relay_id;
-  } catch {
-    // Not JSON, so not a descriptor.
-  }
-  throw new UsageError('--relay: no relay answers at that address: check the URL');
 }
 
 /** Resolves an option to a relay ID: an ID, or the URL that the registry has for a relay. */
