@@ -12,14 +12,23 @@ const scriptHead = Uint8Array.of(0x0c, 0x21);
 const scriptTail = Uint8Array.of(0x41, 0x56, 0xe7, 0xb3, 0x27);
 
 /**
+ * Returns the script of the single-signature account of a compressed P-256 key, 40 bytes (chapter
+ * 01, section 7).
+ *
+ * @param publicKey 33 bytes
+ */
+export function accountScript(publicKey: Uint8Array): Uint8Array {
+  return concatBytes(scriptHead, publicKey, scriptTail);
+}
+
+/**
  * Derives the script hash of the single-signature account of a compressed P-256 key, 20 bytes in
  * chain order (chapter 01, section 7).
  *
  * @param publicKey 33 bytes
  */
 export function scriptHash(primitives: Primitives, publicKey: Uint8Array): Uint8Array {
-  const script = concatBytes(scriptHead, publicKey, scriptTail);
-  return primitives.ripemd160(primitives.sha256(script));
+  return primitives.ripemd160(primitives.sha256(accountScript(publicKey)));
 }
 
 /**

@@ -106,3 +106,4 @@ export {
   signingDevice,
 } from './signers.ts';
 export { openNep6Wallet, WalletError, type WalletFault, type WalletKey } from './wallet.ts';
+export { type SealedWallet, sealNep6Wallet } from './wallet-writer.ts';

@@ -6,7 +6,7 @@ import { scryptAsync } from '@noble/hashes/scrypt.js';
 import { base58 } from '@scure/base';
 import type { Primitives } from '../crypto/primitives.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
-import { equalBytes, utf8 } from '../encoding/bytes.ts';
+import { concatBytes, equalBytes, utf8 } from '../encoding/bytes.ts';
 import { checkSchema, type Static, Type } from '../schema.ts';
 import { deriveAccountId } from './account-id.ts';
 import type { Network } from './network.ts';
@@ -113,12 +113,8 @@ export async function openNep6Wallet(
   if (!equalBytes(addressHash, hashOfAddress(network.primitives, account.address))) {
     throw new WalletError('format', 'the key is of another address');
   }
-  const privateKey = await decrypt(encrypted, {
-    // The only text of the protocol that is normalized (appendix C).
-    password: utf8(password.normalize('NFC')),
-    salt: addressHash,
-    cost: value.scrypt,
-  });
+  const { mask, cipher } = await nep2Keys({ password, salt: addressHash, cost: value.scrypt });
+  const privateKey = xor(cipher.decrypt(encrypted), mask);
   return checkKey(network, privateKey, account.address);
 }
 
@@ -161,21 +157,40 @@ function doubleHash(primitives: Primitives, bytes: Uint8Array): Uint8Array {
   return primitives.sha256(primitives.sha256(bytes));
 }
 
-async function decrypt(
-  encrypted: Uint8Array,
-  from: {
-    readonly password: Uint8Array;
-    readonly salt: Uint8Array;
-    readonly cost: Nep6Wallet['scrypt'];
-  },
-): Promise<Uint8Array> {
+/**
+ * Encrypts a private key as a NEP-2 text.
+ *
+ * @param privateKey 32 bytes; of `address`
+ */
+export async function encryptNep2(
+  primitives: Primitives,
+  privateKey: Uint8Array,
+  { address, ...from }: { password: string; address: string; cost: Nep6Wallet['scrypt'] },
+): Promise<string> {
+  const salt = hashOfAddress(primitives, address);
+  const { mask, cipher } = await nep2Keys({ ...from, salt });
+  const encrypted = cipher.encrypt(xor(privateKey, mask));
+  const payload = concatBytes(Uint8Array.of(0x01, 0x42, 0xe0), salt, encrypted);
+  return base58.encode(concatBytes(payload, doubleHash(primitives, payload).subarray(0, 4)));
+}
+
+async function nep2Keys(from: {
+  readonly password: string;
+  readonly salt: Uint8Array;
+  readonly cost: Nep6Wallet['scrypt'];
+}) {
   const { n, r, p } = from.cost;
-  const derived = await scryptAsync(from.password, from.salt, { N: n, r, p, dkLen: 64 });
-  const mask = derived.subarray(0, 32);
+  // The only text of the protocol that is normalized (appendix C).
+  const password = utf8(from.password.normalize('NFC'));
+  const derived = await scryptAsync(password, from.salt, { N: n, r, p, dkLen: 64 });
   // Loaded here: it computes tables that a program without a wallet does not need.
   const { ecb } = await import('@noble/ciphers/aes.js');
-  const plain = ecb(derived.subarray(32), { disablePadding: true }).decrypt(encrypted);
-  return plain.map((byte, index) => byte ^ (mask[index] as number));
+  const cipher = ecb(derived.subarray(32), { disablePadding: true });
+  return { mask: derived.subarray(0, 32), cipher };
+}
+
+function xor(bytes: Uint8Array, mask: Uint8Array): Uint8Array {
+  return bytes.map((byte, index) => byte ^ (mask[index] as number));
 }
 
 /** Only the right password gives the key of the address: a wrong one gives other 32 bytes. */
