@@ -49,6 +49,35 @@ export type ClientErrorCode =
   /** The input cannot be sent: too large, empty, malformed. */
   | 'invalid_input';
 
+const source = '@posthouse/client';
+
+/**
+ * An error as plain data: what `toJSON` of each error returns, what a message to another thread, tab
+ * or program carries, and what {@link isClientError} and {@link isRefusal} understand like the error
+ * itself. Members after `message` are those of its class.
+ */
+export interface PlainError {
+  /** Tells errors of this package from other objects. */
+  readonly source: typeof source;
+  /** Name of the class. */
+  readonly name: string;
+  readonly code: ClientErrorCode;
+  readonly message: string;
+  readonly outcomeUnknown?: boolean;
+  readonly kept?: boolean;
+  readonly method?: string | undefined;
+  readonly error?: string;
+  readonly data?: Readonly<Record<string, unknown>> | undefined;
+  readonly retryAfter?: number | undefined;
+  readonly reason?: MisbehaviourReason;
+}
+
+/** An error answer of the relay, as plain data. */
+export interface PlainRefusal extends PlainError {
+  readonly method: string;
+  readonly error: string;
+}
+
 /**
  * A failure with a code. `message` is for people and logs.
  *
@@ -61,7 +90,8 @@ export type ClientErrorCode =
  *   await account.contacts.add(peer);
  * }
  */
-export class ClientError extends Error {
+export class ClientError extends Error implements PlainError {
+  readonly source = source;
   override readonly name: string = 'ClientError';
   readonly code: ClientErrorCode;
 
@@ -69,10 +99,23 @@ export class ClientError extends Error {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = code;
   }
+
+  /**
+   * Returns the error as plain data, without stack and cause. `postMessage` of an error itself loses
+   * its code.
+   *
+   * @example
+   * import { ClientError, isClientError } from '@posthouse/client';
+   * const error = new ClientError('no_relay', 'no relay can be used');
+   * isClientError(structuredClone(error.toJSON()), 'no_relay'); // true
+   */
+  toJSON(): PlainError {
+    return { ...this, message: this.message };
+  }
 }
 
 /**
- * Whether a value is a {@link ClientError}, and has the code if one is given.
+ * Whether a value is a {@link ClientError}, or one as plain data, and has the code if one is given.
  *
  * @example
  * import { isClientError } from '@posthouse/client';
@@ -80,8 +123,9 @@ export class ClientError extends Error {
  *   if (!isClientError(error, 'relay_unreachable')) throw error;
  * });
  */
-export function isClientError(value: unknown, code?: ClientErrorCode): value is ClientError {
-  return value instanceof ClientError && (code === undefined || value.code === code);
+export function isClientError(value: unknown, code?: ClientErrorCode): value is PlainError {
+  const error = value as Partial<PlainError> | null | undefined;
+  return error?.source === source && (code === undefined || error.code === code);
 }
 
 /**
@@ -126,6 +170,8 @@ export class RelayRefused extends ClientError {
   readonly error: string;
   /** Machine-readable details, if the method defines them. */
   readonly data: Readonly<Record<string, unknown>> | undefined;
+  /** Minimum seconds to wait before a retry, from `rate_limited` (02 §5). */
+  readonly retryAfter: number | undefined;
 
   constructor(
     method: string,
@@ -136,16 +182,12 @@ export class RelayRefused extends ClientError {
     this.method = method;
     this.error = error;
     this.data = details.data;
-  }
-
-  /** Minimum seconds to wait before a retry, from `rate_limited` (02 §5). */
-  get retryAfter(): number | undefined {
-    return this.error === 'rate_limited' ? (this.data?.retry_after as number) : undefined;
+    this.retryAfter = error === 'rate_limited' ? (details.data?.retry_after as number) : undefined;
   }
 }
 
 /**
- * Whether a value is an error answer of the relay, with one of the given codes if there are any.
+ * Whether a value is an error answer of the relay, or one as plain data, with one of the given codes if there are any.
  *
  * @example
  * import { isRefusal } from '@posthouse/client';
@@ -153,8 +195,9 @@ export class RelayRefused extends ClientError {
  *   if (!isRefusal(error, 'rate_limited')) throw error;
  * });
  */
-export function isRefusal(value: unknown, ...errors: readonly string[]): value is RelayRefused {
-  return value instanceof RelayRefused && (errors.length === 0 || errors.includes(value.error));
+export function isRefusal(value: unknown, ...errors: readonly string[]): value is PlainRefusal {
+  if (!isClientError(value, 'relay_refused')) return false;
+  return errors.length === 0 || errors.includes(value.error ?? '');
 }
 
 /** The rule a relay's answer broke. Nothing of such an answer is used or stored. */

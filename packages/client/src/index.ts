@@ -61,6 +61,8 @@ export {
   isClientError,
   isRefusal,
   type MisbehaviourReason,
+  type PlainError,
+  type PlainRefusal,
   RelayMisbehaviour,
   RelayRefused,
   RelayUnreachable,

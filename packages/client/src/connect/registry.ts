@@ -9,7 +9,7 @@ import {
   type RelayEntry,
 } from '@posthouse/protocol';
 import { type Clock, unixSeconds } from '../environment.ts';
-import { isClientError, RelayUnreachable } from '../errors.ts';
+import { ClientError, RelayUnreachable } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { Store } from '../store/index.ts';
 import { withDeadline } from './deadline.ts';
@@ -67,7 +67,7 @@ export function nodePost(transport: Transport): NodePost {
 /** Transports speak of relays, and a node is none: returns the platform's own error. */
 function withoutRelay(error: unknown): unknown {
   let found = error;
-  while (isClientError(found)) found = found.cause ?? new Error(found.message);
+  while (found instanceof ClientError) found = found.cause ?? new Error(found.message);
   return found;
 }
 

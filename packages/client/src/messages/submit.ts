@@ -8,8 +8,8 @@ import {
   ClientError,
   checkRelayAnswer,
   isRefusal,
+  type PlainRefusal,
   RelayMisbehaviour,
-  type RelayRefused,
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
@@ -117,7 +117,7 @@ export async function storeStatus(
 export async function storeRejection(
   core: AccountCore,
   row: OutboxRow,
-  refusal: RelayRefused,
+  refusal: PlainRefusal,
 ): Promise<void> {
   const { envelope } = row.params;
   await core.store.write(async (tx) => {

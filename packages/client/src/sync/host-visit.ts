@@ -1,4 +1,4 @@
-import { type ClientError, isClientError } from '../errors.ts';
+import { isClientError, type PlainError } from '../errors.ts';
 import type { TimeLimit } from './budget.ts';
 import { isHostUnavailable } from './host-calls.ts';
 
@@ -10,7 +10,7 @@ export class HostVisit implements TimeLimit {
   readonly #isHome: boolean;
   /** Signal of the whole synchronization; the visit itself may end earlier. */
   readonly callerSignal: AbortSignal;
-  #unavailable: ClientError | undefined;
+  #unavailable: PlainError | undefined;
 
   constructor(
     address: { readonly host: string; readonly isHome: boolean },
@@ -33,7 +33,7 @@ export class HostVisit implements TimeLimit {
    * Returns the error of one group or channel, to be reported as an event.
    * @throws the error if it concerns more: an abort, an unavailable home relay, a program error
    */
-  failureOf(error: unknown): ClientError {
+  failureOf(error: unknown): PlainError {
     this.callerSignal.throwIfAborted();
     if (!isClientError(error)) throw error;
     if (isHostUnavailable(error)) {

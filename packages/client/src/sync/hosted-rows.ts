@@ -1,6 +1,6 @@
 /** Reading the groups and the channels of one host: order, isolation of failures, interruptions. */
 import type { AccountCore } from '../core.ts';
-import type { ClientError } from '../errors.ts';
+import type { PlainError } from '../errors.ts';
 import type { Collection } from '../store/collection.ts';
 import { byLastInterrupted } from './budget.ts';
 import type { HostVisit } from './host-visit.ts';
@@ -40,7 +40,7 @@ export function isDue(
 export async function* isolateFailure<E>(
   visit: HostVisit,
   work: () => AsyncGenerator<readonly E[]>,
-  failed: (error: ClientError) => E,
+  failed: (error: PlainError) => E,
 ): AsyncGenerator<readonly E[]> {
   try {
     visit.throwIfUnavailable();
