@@ -1,5 +1,6 @@
 /** Opens the folder's client for one command and closes it afterwards. */
 import { join } from 'node:path';
+import type { Command } from 'commander';
 import type { Account } from '../account.ts';
 import { Client } from '../client.ts';
 import { NodeTransport } from '../connect/node-transport.ts';
@@ -30,8 +31,18 @@ export interface CliEnvironment {
   openLines(signal: AbortSignal): LineInput;
   /** Asks at the terminal for a secret. @throws UsageError if there is no terminal */
   askSecret(question: string): Promise<string>;
+  /** The session that the command uses instead of its own: one for many commands. */
+  readonly session?: ClientSession;
   /** Aborts the command, also one that follows until it is interrupted. */
   readonly signal: AbortSignal;
+}
+
+/** The command line itself, for commands that are about other commands. */
+export interface Program {
+  /** Builds the command line; only commands that `args` name have their options. */
+  build(args: readonly string[], environment: CliEnvironment): Promise<Command>;
+  /** Runs one command. @returns the exit status */
+  run(args: readonly string[], environment: CliEnvironment): Promise<number>;
 }
 
 export interface ClientSession {
@@ -73,6 +84,8 @@ export async function withClient<T>(
   work: (session: ClientSession) => Promise<T>,
 ): Promise<T> {
   const { folder, environment } = context;
+  const { session, signal } = environment;
+  if (session !== undefined) return await work({ ...session, ...context, signal });
   prepareFolder(folder);
   const network = networkOf(settings);
   // Nodes of the chain have certificates of public authorities, whatever the relays have.
@@ -82,5 +95,5 @@ export async function withClient<T>(
   using transport = new NodeTransport(ca);
   await using store = SqliteStore.open(join(folder, 'store.sqlite'));
   await using client = await Client.open({ network, registry, transport, store });
-  return await work({ client, settings, ...context, signal: environment.signal });
+  return await work({ client, settings, ...context, signal });
 }

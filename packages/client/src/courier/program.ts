@@ -1,7 +1,7 @@
 /** The command `courier`, as a function: arguments in, exit status out. */
 import { type Command, CommanderError, type OutputConfiguration } from 'commander';
 import manifest from '../../package.json' with { type: 'json' };
-import type { CliEnvironment } from './client-session.ts';
+import type { CliEnvironment, Program } from './client-session.ts';
 import { newCommand } from './command-signature.ts';
 import { exitCodes } from './exit.ts';
 import { columns, jsonLine, printable } from './output.ts';
@@ -10,7 +10,7 @@ import { columns, jsonLine, printable } from './output.ts';
 type Verb = readonly [
   signature: string,
   description: string,
-  load: () => Promise<(base: Command, environment: CliEnvironment) => Command>,
+  load: () => Promise<(base: Command, environment: CliEnvironment, program: Program) => Command>,
 ];
 
 const verbs: readonly Verb[] = [
@@ -94,6 +94,11 @@ const verbs: readonly Verb[] = [
     'show what this device has read, and what waits to be sent',
     async () => (await import('./commands/account.ts')).statusCommand,
   ],
+  [
+    'serve',
+    'the commands for another program: JSON-RPC over standard input and output',
+    async () => (await import('./commands/serve.ts')).serveCommand,
+  ],
   ['sync', 'catch up once', async () => (await import('./commands/account.ts')).syncCommand],
   [
     'move',
@@ -126,7 +131,7 @@ async function courier(args: readonly string[], environment: CliEnvironment): Pr
   root.version(manifest.version, '--version', 'print the version').addHelpText('after', help);
   for (const [signature, description, load] of verbs) {
     const command = newCommand(signature, description);
-    if (args.includes(command.name())) (await load())(command, environment);
+    if (args.includes(command.name())) (await load())(command, environment, program);
     root.addCommand(command);
   }
   configure(root, {
@@ -183,3 +188,5 @@ export async function runCourier(
     return exit;
   }
 }
+
+const program: Program = { build: courier, run: runCourier };
