@@ -9,6 +9,11 @@ import { Rotation } from '../rotation.ts';
  */
 const callsPerTurn = 64;
 const callsOfPage = 8;
+/**
+ * Calls that an owner begins one after another, if they make no page: requests that arrived together
+ * are then answered together, in one write.
+ */
+const callsOfOwner = 8;
 
 interface Waiting {
   readonly calls: number;
@@ -17,11 +22,12 @@ interface Waiting {
 
 /**
  * Begins calls in rotation of those who pay for them, a few in each turn of the event loop: so a turn
- * stays short, and an account with many calls delays those of another by a few.
+ * stays short, and accounts with many calls delay the first one of another by a few, however many
+ * they are.
  */
 export class CallTurns {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  readonly #waiting = new Rotation<Waiting>();
+  readonly #waiting = new Rotation<Waiting>(callsOfOwner);
   /** When the first call of this turn of the event loop began. */
   #beganAt: number | undefined;
   #begun = 0;
@@ -42,6 +48,7 @@ export class CallTurns {
   /** Counts the call that began last as one that makes a page. */
   countPage(): void {
     this.#begun += callsOfPage - 1;
+    this.#waiting.endTurn();
   }
 
   /** Begins the next call if this turn of the event loop has time for it. */
@@ -59,6 +66,7 @@ export class CallTurns {
     this.#isWorking = true;
     const next = this.#waiting.take();
     this.#begun += next?.calls ?? 0;
+    if (next?.calls === callsOfPage) this.#waiting.endTurn();
     next?.begin();
     // After all microtasks: the call has ended then, or waits for something.
     queueMicrotask(() =>

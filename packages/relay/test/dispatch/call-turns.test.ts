@@ -72,3 +72,30 @@ test('02 §18: a call that proves to make a page once it has begun counts as eig
   }
   expect(begun).toEqual([16, 24]);
 });
+
+test('02 §18: an owner begins up to eight short calls in a row; one that makes a page is its turn', async () => {
+  const order = async (isPage: boolean) => {
+    const owners = [...Array(20).fill('ann'), ...Array(20).fill('bob')];
+    const made = working(0.01, owners, isPage);
+    await made.done;
+    return made.order.join(' ').replaceAll('ann', 'a').replaceAll('bob', 'b').replaceAll(' ', '');
+  };
+  expect(await order(false)).toBe(
+    `aab${'a'.repeat(8)}${'b'.repeat(8)}${'a'.repeat(8)}${'b'.repeat(8)}aabbb`,
+  );
+  expect(await order(true)).toBe(`aab${'ab'.repeat(18)}b`);
+});
+
+test('02 §18: however many owners have many calls, the first call of another is among the next', async () => {
+  const turns = new CallTurns({ monotonic: () => 0 });
+  const order: string[] = [];
+  const call = async (owner: string) => {
+    await turns.take(owner);
+    order.push(owner);
+  };
+  for (let hot = 0; hot < 40; hot += 1) for (let n = 0; n < 50; n += 1) void call(`hot ${hot}`);
+  while (order.length < 200) await turn();
+  const before = order.length;
+  await call('new');
+  expect(order.indexOf('new') - before).toBeLessThanOrEqual(8);
+});
