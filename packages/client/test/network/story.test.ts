@@ -127,4 +127,25 @@ describe.each(['websocket', 'http'] as const)('over %s', (prefer) => {
     await bob.messages.send(ann.id, { text: 'from my new home' });
     await shows(ann, ['before', 'after', 'from my new home']);
   });
+
+  test('05 §16: a group that an own device shares is read at once at a followed host', async () => {
+    const phone = await world.person('a');
+    const client = await world.client();
+    const approval = await phone.devices.approve(await client.requestDevice(phone.publicKey));
+    const laptop = await client.completeDevice(approval, { accountPublicKey: phone.publicKey });
+    const stop = new AbortController();
+    const joined: string[] = [];
+    const following = (async () => {
+      for await (const event of laptop.follow({ signal: stop.signal })) {
+        if (event.kind === 'group-joined') joined.push(event.groupId);
+      }
+    })();
+    for (const name of ['makes the host followed', 'is at the same host']) {
+      const { id } = await phone.groups.create({ name, relayId: world.relayId('b') });
+      await phone.sync();
+      await expect.poll(() => joined, { timeout: 30_000 }).toContain(id);
+    }
+    stop.abort();
+    await following;
+  });
 });
