@@ -307,6 +307,7 @@ export class Client implements AsyncDisposable {
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
       eventBuffer: new EventBuffer(),
+      stateReads: new Map(),
       sender: this.#newSender(),
       sending: new Set(),
       home: async () => relay(await homeRelay(core, account)),

@@ -56,6 +56,8 @@ export interface AccountCore extends Core {
   readonly sender: Sender;
   /** Outbox keys of the group messages and channel writes that are being sent now. */
   readonly sending: Set<string>;
+  /** Unix milliseconds of the last read of a contact's device state before sending, by account. */
+  readonly stateReads: Map<string, number>;
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;
   /** The stored account key, unless one is given. @throws ClientError `account_key_required` */

@@ -1,21 +1,21 @@
 /** The devices for which a message is sealed (04 §5, §12). */
 import type { Authorization, ContactGrant, DeviceCertificate } from '@posthouse/protocol';
-import { deviceStates, stateHints } from '../accounts/account-rows.ts';
 import {
   knownState,
   requireCurrentDevices,
   resolveOwnState,
   resolveState,
 } from '../accounts/device-states.ts';
+import { freshState, usableFor } from '../accounts/fresh-states.ts';
 import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
 
-/** Milliseconds for which a device state is used without a new read, unless a hint arrives. */
-const stateMaxAge = 3_600_000;
-
-/** Returns the target's currently valid devices, by a state that is recent enough. */
+/**
+ * Returns the target's currently valid devices, by a state read within the last minute, and reads
+ * the own state for the copy to the own devices likewise.
+ */
 export async function recipientsOf(
   core: AccountCore,
   message: {
@@ -26,10 +26,11 @@ export async function recipientsOf(
   { refresh, signal }: { readonly refresh: boolean; readonly signal: AbortSignal },
 ): Promise<DeviceCertificate[]> {
   const { to, authorization, includeThisDevice = true } = message;
-  if (refresh || to === core.account) {
-    await refreshOwnState(core, { refresh, signal });
-  }
+  // A copy goes to the own devices; their state was read at the latest when this one was set up.
+  const usable = to === core.account ? usableFor : Number.POSITIVE_INFINITY;
+  const own = readOwnState(core, { refresh, usableFor: usable, signal });
   if (to === core.account) {
+    await own;
     const devices = await ownDevices(core);
     if (includeThisDevice) return devices;
     const others = devices.filter(
@@ -43,9 +44,16 @@ export async function recipientsOf(
     }
     return others;
   }
-  const known = refresh ? undefined : await recentState(core, to);
-  const options = { ...(authorization !== undefined && { authorization }), signal };
-  return requireCurrentDevices(core, known ?? (await resolveState(core, to, options)));
+  const resolve = (within: AbortSignal) =>
+    resolveState(core, to, {
+      ...(authorization !== undefined && { authorization }),
+      signal: within,
+    });
+  const [state] = await Promise.all([
+    refresh ? resolve(signal) : freshState(core, to, { resolve, usableFor, signal }),
+    own,
+  ]);
+  return requireCurrentDevices(core, state);
 }
 
 /** Returns the account's own valid devices, by the stored state. @throws ClientError `not_set_up` */
@@ -56,22 +64,19 @@ export async function ownDevices(core: AccountCore): Promise<DeviceCertificate[]
   return requireCurrentDevices(core, state);
 }
 
-async function recentState(core: AccountCore, account: string) {
-  return await core.store.read(async (tx) => {
-    const record = await deviceStates.get(tx, account);
-    if (record === undefined || (await stateHints.get(tx, account)) !== undefined) return undefined;
-    const age = core.clock.milliseconds() - record.checkedAt;
-    return age >= 0 && age < stateMaxAge ? record.state : undefined;
-  });
-}
-
-async function refreshOwnState(
+async function readOwnState(
   core: AccountCore,
-  { refresh, signal }: { readonly refresh: boolean; readonly signal: AbortSignal },
+  {
+    refresh,
+    usableFor,
+    signal,
+  }: { readonly refresh: boolean; readonly usableFor: number; readonly signal: AbortSignal },
 ): Promise<void> {
-  const recent = refresh ? undefined : await recentState(core, core.account);
-  if (recent !== undefined) return;
-  await resolveOwnState(core, await core.home(), { account: core.account, signal });
+  const { account } = core;
+  const resolve = async (within: AbortSignal) =>
+    await resolveOwnState(core, await core.home(), { account, signal: within });
+  if (refresh) await resolve(signal);
+  else await freshState(core, account, { resolve, usableFor, signal });
 }
 
 /** Returns the grant of a contact. @throws ClientError `not_a_contact` */
