@@ -13,7 +13,7 @@ export type { MoveStep } from './accounts/move-rows.ts';
 export type { MovePreview, RelayPreview } from './accounts/preview-move.ts';
 export type { Attachments, DownloadRequest, SealRequest } from './api/attachments.ts';
 export type { Channel, Channels } from './api/channels.ts';
-export type { Contact, ContactRequestOptions, Contacts } from './api/contacts.ts';
+export type { ContactRequestOptions, Contacts } from './api/contacts.ts';
 export type { Conversations } from './api/conversations.ts';
 export type { Devices } from './api/devices.ts';
 export type { GroupChanges } from './api/group-administration.ts';
@@ -51,6 +51,7 @@ export type {
 } from './connect/transport.ts';
 export type { WakeSource } from './connect/waker.ts';
 export { webTransport } from './connect/web-transport.ts';
+export type { Contact, ContactStatus } from './contacts/contact.ts';
 export type { ConversationKey } from './conversations/conversation-rows.ts';
 export type { Conversation } from './conversations/list-conversations.ts';
 export type { ListOptions } from './conversations/list-options.ts';

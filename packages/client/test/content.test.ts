@@ -49,7 +49,7 @@ describe('04 §7: types', () => {
     const content = { $type: 'example.poll', question: 'Tea?' };
     await raw.send(ann.id, content);
     expect(await ann.sync()).toMatchObject([{ kind: 'message', message: { content } }]);
-    expect((await ann.contacts.get(bob.id)).relationship.status).toBe('active');
+    expect((await ann.contacts.get(bob.id)).status).toBe('active');
   });
 
   test.each<[string, JsonObject]>([
@@ -69,7 +69,7 @@ describe('04 §7: types', () => {
     const record = { account: bob.id, status: 'deleted', updated_at: 4_000_000_000 };
     await raw.send(ann.id, { $type: network.type('account.contacts.sync'), records: [record] });
     expect(await ann.sync()).toMatchObject(refused('not_permitted'));
-    expect((await ann.contacts.get(bob.id)).relationship.status).toBe('active');
+    expect((await ann.contacts.get(bob.id)).status).toBe('active');
   });
 
   test('04 §7.2: a consent to oneself is refused', async () => {
@@ -174,7 +174,7 @@ describe('04 §7.4: hints of device changes', () => {
     await raw.send(ann.id, { $type: network.type('message.direct'), body: text('still here') });
     expect(await ann.sync()).toMatchObject([{ kind: 'message' }]);
     expect(await ann.status()).toMatchObject({ pendingTasks: 1 });
-    expect((await ann.contacts.get(bob.id)).relationship.status).toBe('active');
+    expect((await ann.contacts.get(bob.id)).status).toBe('active');
   });
 
   test('a hint that tells nothing new leads to nothing', async () => {

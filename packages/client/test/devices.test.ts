@@ -32,7 +32,7 @@ async function settle(...accounts: readonly Account[]): Promise<AccountEvent[]> 
 }
 
 const standing = async (account: Account, other: Account) =>
-  (await account.contacts.get(other.id)).relationship.status;
+  (await account.contacts.get(other.id)).status;
 
 describe('joining', () => {
   test('03 §11.2: with the account key, a store becomes another device', async () => {
@@ -200,7 +200,7 @@ describe('03 §17: what the devices of an account tell each other', () => {
     await settle(laptop, phone, bob);
     await laptop.contacts.remove(bob.id);
     await settle(laptop, phone);
-    expect(await standing(phone, bob)).toBe('deleted');
+    expect(await standing(phone, bob)).toBe('removed');
     await expect(phone.messages.send(bob.id, { text: 'x' })).rejects.toMatchObject({
       code: 'not_a_contact',
     });

@@ -1,5 +1,6 @@
 import type { ContactInvite } from '@posthouse/protocol';
-import { type ContactRow, contactRow, contactRows } from '../contacts/contact-rows.ts';
+import { type Contact, toContact } from '../contacts/contact.ts';
+import { contactRow, contactRows } from '../contacts/contact-rows.ts';
 import {
   acceptRequest,
   addContact,
@@ -12,9 +13,6 @@ import {
 import type { AccountCore } from '../core.ts';
 import { type Message, toMessage } from '../messages/message.ts';
 import { type Abortable, signalOf } from './options.ts';
-
-/** One other account: a contact, a pending request, or an account that was asked. */
-export type Contact = ContactRow;
 
 /** Options of requests to another account. */
 export interface ContactRequestOptions extends Abortable {
@@ -42,24 +40,30 @@ export class Contacts {
   }
 
   /**
-   * Lists contacts, pending requests, and accounts that were asked and have not answered.
+   * Lists contacts, accounts that ask to become one, accounts that were asked and have not answered,
+   * and removed contacts.
    *
    * @example
-   * const contacts = await account.contacts.list();
-   * const active = contacts.filter(({ relationship }) => relationship.status === 'active');
+   * for (const { account: peer, name, status } of await account.contacts.list()) {
+   *   if (status === 'active') console.log(name ?? peer);
+   * }
    */
-  list(): Promise<Contact[]> {
-    return this.#core.store.read((tx) => contactRows(tx));
+  async list(): Promise<Contact[]> {
+    return await this.#core.store.read(async (tx) => {
+      const rows = await contactRows(tx);
+      const contacts = await Promise.all(rows.map((row) => toContact(tx, row)));
+      return contacts.filter(({ status }) => status !== 'none');
+    });
   }
 
   /**
    * Gets what is stored about one account; without a relationship the status is `none`.
    *
    * @example
-   * const { relationship, record } = await account.contacts.get(account.id);
+   * const { status, name } = await account.contacts.get(peer);
    */
   get(peer: string): Promise<Contact> {
-    return this.#core.store.read((tx) => contactRow(tx, peer));
+    return this.#core.store.read(async (tx) => await toContact(tx, await contactRow(tx, peer)));
   }
 
   /**
@@ -124,8 +128,8 @@ export class Contacts {
    * @returns the message that carries the consent
    * @throws ClientError `invalid_input` if no request is pending
    * @example
-   * for (const { account: peer, request } of await account.contacts.list()) {
-   *   if (request !== undefined) await account.contacts.approve(peer);
+   * for (const { account: peer, status } of await account.contacts.list()) {
+   *   if (status === 'asks') await account.contacts.approve(peer);
    * }
    */
   async approve(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
@@ -138,8 +142,8 @@ export class Contacts {
    *
    * @throws ClientError `invalid_input` if no request is pending
    * @example
-   * for (const { account: peer, request } of await account.contacts.list()) {
-   *   if (request !== undefined) await account.contacts.decline(peer);
+   * for (const { account: peer, status } of await account.contacts.list()) {
+   *   if (status === 'asks') await account.contacts.decline(peer);
    * }
    */
   decline(peer: string): Promise<void> {

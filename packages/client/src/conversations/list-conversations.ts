@@ -1,9 +1,9 @@
 /** Lists conversations from their rows; no history is read. */
-import { profiles } from '../accounts/account-rows.ts';
 import { channelRow } from '../channels/channel-rows.ts';
 import { channelOutbox } from '../channels/outbox.ts';
 import { type ChannelPostEntry, listPosts } from '../channels/timeline/channel-entries.ts';
-import { aliasOf, contactRow } from '../contacts/contact-rows.ts';
+import { toContact } from '../contacts/contact.ts';
+import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { groupRow } from '../groups/group-rows.ts';
 import { groupOutbox } from '../groups/outbox.ts';
@@ -23,9 +23,9 @@ import { checkWhole } from './list-options.ts';
 interface ConversationFacts {
   readonly id: string;
   /**
-   * The contact's local name, else the nickname of its stored profile; the name of the group or
-   * channel. Absent if none is known. All but local names are chosen by others: `visibleName` of
-   * `@posthouse/client/content` makes them safe to show.
+   * The contact's `name`, or the name of the group or channel; absent if none is known. All but
+   * local names are chosen by others: `visibleName` of `@posthouse/client/content` makes them safe
+   * to show.
    */
   readonly title?: string;
   /** Number of messages of others that were not marked as read on this device. */
@@ -112,8 +112,7 @@ async function loadConversation(
 async function titleOf(tx: StoreReader, { kind, id }: ConversationKey) {
   if (kind === 'group') return (await groupRow(tx, id))?.facts?.name;
   if (kind === 'channel') return (await channelRow(tx, id))?.descriptor.name;
-  const alias = aliasOf(await contactRow(tx, id));
-  return alias || (await profiles.get(tx, id))?.profile.nickname || undefined;
+  return (await toContact(tx, await contactRow(tx, id))).name;
 }
 
 /** Counts what is not sent yet, by ID of the conversation. */

@@ -2,8 +2,7 @@
 import type { DirectMessage } from '@posthouse/protocol';
 import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
-import type { Contact } from '../api/contacts.ts';
-import { aliasOf } from '../contacts/contact-rows.ts';
+import type { Contact, ContactStatus } from '../contacts/contact.ts';
 import type { Message } from '../messages/message.ts';
 
 export function messageShape(row: Message, self: string) {
@@ -34,20 +33,26 @@ function directionOf({ from, to }: Message, self: string): 'in' | 'out' | 'self'
   return from === self ? 'out' : 'in';
 }
 
+/** The words of the stable JSON. */
+const standings: Readonly<Record<ContactStatus, string>> = {
+  active: 'active',
+  asks: 'pending',
+  waiting: 'awaiting',
+  removed: 'deleted',
+  none: 'none',
+};
+
 /** Returns one word for the state of a relationship. */
-export function contactState({ relationship }: Contact) {
-  if (relationship.status === 'active') return 'active';
-  if (relationship.pending) return 'pending';
-  if (relationship.awaiting) return 'awaiting';
-  return relationship.status;
+export function contactState({ status }: Contact): string {
+  return standings[status];
 }
 
 export function contactShape(contact: Contact) {
   return {
     account: contact.account,
-    alias: aliasOf(contact),
+    alias: contact.alias,
     standing: contactState(contact),
-    note: contact.request?.note,
+    note: contact.note,
   };
 }
 

@@ -62,11 +62,10 @@ export async function noteEvents(
   events: readonly AccountEvent[],
 ) {
   for (const event of events) noteEvent(out, event);
-  for (const { account: id, request } of await account.contacts.list()) {
+  for (const { account: id, status, note } of await account.contacts.list()) {
     const isNoted = events.some((it) => it.kind === 'contact-request' && it.account === id);
-    if (request === undefined || isNoted) continue;
-    const note = request.note && { note: request.note };
-    noteEvent(out, { kind: 'contact-request', account: id, ...note });
+    if (status !== 'asks' || isNoted) continue;
+    noteEvent(out, { kind: 'contact-request', account: id, ...(note !== undefined && { note }) });
   }
 }
 

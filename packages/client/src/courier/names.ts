@@ -1,7 +1,6 @@
 /** Local contact names on the command line, and the account IDs that they stand for. */
 import { AccountId, checkSchema } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
-import { aliasOf } from '../contacts/contact-rows.ts';
 import { UsageError } from './exit.ts';
 import { printable } from './output.ts';
 
@@ -12,7 +11,7 @@ export async function accountOf(account: Account, name: string): Promise<string>
     checkAccount(name);
     return name;
   }
-  const found = (await account.contacts.list()).filter((contact) => aliasOf(contact) === name);
+  const found = (await account.contacts.list()).filter(({ alias }) => alias === name);
   const [first, second] = found;
   if (first === undefined) {
     throw new UsageError(`no contact is called ${name}: courier contacts lists them`);
@@ -35,10 +34,7 @@ function checkAccount(id: string): void {
 /** Returns a function from account ID to what is printed: `me`, the local name, or the ID. */
 export async function namesOf(account: Account): Promise<(id: string) => string> {
   const aliases = new Map(
-    (await account.contacts.list()).map((contact) => [
-      contact.account,
-      aliasOf(contact) || undefined,
-    ]),
+    (await account.contacts.list()).map(({ account: id, alias }) => [id, alias]),
   );
   return (id) => (id === account.id ? 'me' : printable(aliases.get(id) ?? id));
 }

@@ -18,7 +18,7 @@ async function syncUntil(account: Account, holds: () => Promise<boolean>): Promi
 }
 
 const isContact = async (account: Account, other: Account) =>
-  (await account.contacts.get(other.id)).relationship.status === 'active';
+  (await account.contacts.get(other.id)).status === 'active';
 
 /** Makes two accounts contacts of each other. */
 async function befriend(ann: Account, bob: Account): Promise<void> {

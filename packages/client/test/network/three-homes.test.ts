@@ -27,7 +27,7 @@ async function befriend(mia: Account, other: Account): Promise<void> {
   };
   await expect.poll(isAsked, { timeout: 20_000 }).toBe(true);
   await mia.contacts.approve(other.id);
-  const isContact = async () => (await other.contacts.get(mia.id)).relationship.status === 'active';
+  const isContact = async () => (await other.contacts.get(mia.id)).status === 'active';
   await syncUntil(other, isContact);
 }
 

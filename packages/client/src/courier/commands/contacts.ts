@@ -1,5 +1,4 @@
 import type { Command } from 'commander';
-import { aliasOf } from '../../contacts/contact-rows.ts';
 import { isClientError } from '../../errors.ts';
 import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
@@ -74,17 +73,15 @@ function listCommand(environment: CliEnvironment): Command {
       if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
       out.note('The relay cannot be reached; this is the stored state. Try again later.');
     });
-    const contacts = (await account.contacts.list()).filter((contact) =>
-      ['active', 'pending', 'awaiting'].includes(contactState(contact)),
-    );
+    const contacts = (await account.contacts.list()).filter(({ status }) => status !== 'removed');
     out.result({ contacts: contacts.map(contactShape) }, () =>
       columns(
         contacts.map((contact) => [
           contactState(contact),
           contact.account,
-          oneLine(aliasOf(contact) ?? ''),
+          oneLine(contact.alias ?? ''),
           // Quoted, so that a note cannot pass for a local name.
-          contact.request?.note === undefined ? '' : quoted(contact.request.note),
+          contact.note === undefined ? '' : quoted(contact.note),
         ]),
       ),
     );
