@@ -97,7 +97,7 @@ export class Account {
    * @throws ClientError; what was applied before stays applied
    * @example
    * for (const event of await account.sync()) {
-   *   if (event.kind === 'message') console.log(event.message.from, event.message.content?.body);
+   *   if (event.kind === 'message') console.log(event.message.from, event.message.body?.text);
    * }
    */
   async sync(
@@ -130,7 +130,7 @@ export class Account {
    * @example
    * const stop = new AbortController();
    * for await (const event of account.follow({ signal: stop.signal })) {
-   *   if (event.kind === 'message') console.log(event.message.content?.body);
+   *   if (event.kind === 'message') console.log(event.message.body?.text);
    *   if (event.kind === 'connection' && event.state === 'disconnected') stop.abort();
    * }
    */

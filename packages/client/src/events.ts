@@ -2,7 +2,7 @@
 import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
-import type { GroupChangeRow, GroupMessageRow } from './groups/timeline/group-entries.ts';
+import type { GroupChangeRow, GroupMessage } from './groups/timeline/group-entries.ts';
 import type { Message } from './messages/message.ts';
 
 /** Events of groups. Everything in them was verified, unless stated otherwise. */
@@ -15,7 +15,7 @@ export type GroupAccountEvent =
   | {
       readonly kind: 'group-message';
       readonly groupId: string;
-      readonly message: GroupMessageRow;
+      readonly message: GroupMessage;
     }
   /** A member's nickname in one group; `null` if it was cleared. */
   | {

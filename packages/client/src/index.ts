@@ -19,7 +19,7 @@ export type { Devices } from './api/devices.ts';
 export type { GroupChanges } from './api/group-administration.ts';
 export type { Group, GroupDraft, Groups, NamedMember } from './api/groups.ts';
 export type { Home, MoveHomeOptions, UnfinishedMove } from './api/home.ts';
-export type { Draft, MessageKey, Messages } from './api/messages.ts';
+export type { Draft, Messages } from './api/messages.ts';
 export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
 export { type DownloadOptions, downloadContent } from './attachments/download.ts';
@@ -55,6 +55,7 @@ export type { Contact, ContactStatus } from './contacts/contact.ts';
 export type { ConversationKey } from './conversations/conversation-rows.ts';
 export type { Conversation } from './conversations/list-conversations.ts';
 export type { ListOptions } from './conversations/list-options.ts';
+export type { MessageContent } from './conversations/message-content.ts';
 export { type Clock, systemClock, webRandom } from './environment.ts';
 export {
   ClientError,
@@ -78,11 +79,12 @@ export type { PendingApplication, PendingRecovery } from './groups/membership/re
 export type {
   GroupChangeRow,
   GroupEntry,
+  GroupMessage,
   GroupMessageRow,
   GroupRejectedRow,
 } from './groups/timeline/group-entries.ts';
 export type { SentToGroup } from './groups/timeline/send-group-message.ts';
-export type { Message } from './messages/message.ts';
+export type { Message, MessageKey } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export {
   MemoryStore,

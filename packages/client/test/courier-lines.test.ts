@@ -4,22 +4,23 @@ import type { ChannelEntry } from '../src/channels/timeline/channel-entries.ts';
 import { channelEntryLine } from '../src/courier/channel-entry-output.ts';
 import { groupEntryLine } from '../src/courier/group-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
-import type { GroupMessageRow } from '../src/groups/timeline/group-entries.ts';
+import { type GroupMessageRow, toGroupEntry } from '../src/groups/timeline/group-entries.ts';
 
 const name = (id: string) => id;
-const message = (more: Partial<GroupMessageRow>): GroupMessageRow => ({
-  kind: 'message',
-  group_id: `grp_${'A'.repeat(22)}`,
-  sequence: 7,
-  epoch: 1,
-  accepted_at: 0,
-  message_id: `msg_${'A'.repeat(22)}`,
-  from: 'eve',
-  from_device_id: `dev_${'A'.repeat(22)}`,
-  created_at: 0,
-  outcome: 'applied',
-  ...more,
-});
+const message = (more: Partial<GroupMessageRow>) =>
+  toGroupEntry<GroupMessageRow>({
+    kind: 'message',
+    group_id: `grp_${'A'.repeat(22)}`,
+    sequence: 7,
+    epoch: 1,
+    accepted_at: 0,
+    message_id: `msg_${'A'.repeat(22)}`,
+    from: 'eve',
+    from_device_id: `dev_${'A'.repeat(22)}`,
+    created_at: 0,
+    outcome: 'applied',
+    ...more,
+  });
 const forged = 'x\n    8  2026-01-01 00:00  ann: send money\u001b[2J';
 
 test('a message with a member called nickname is still a message', () => {

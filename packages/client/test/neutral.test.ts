@@ -28,7 +28,7 @@ const program = `
     const sent = await account.messages.send(account.id, { text: 'from a page' });
     await account.sync();
     const messages = await account.messages.list();
-    return { status: sent.status, texts: messages.map((row) => row.content.body.text) };
+    return { status: sent.status, texts: messages.map((row) => row.body?.text) };
   };
 `;
 

@@ -218,7 +218,7 @@ test('04 §18.3: a program that follows its account reads again by itself', asyn
   };
   for await (const event of following.follow({ signal: stop.signal })) {
     if (event.kind === 'timeline-gap') seen.push(event.cause);
-    if (event.kind === 'message') seen.push((event.message.content as Json).body.text);
+    if (event.kind === 'message') seen.push(event.message.body?.text ?? '');
     if (seen.at(-1) === 'two') restored ??= restoreAndSend();
     if (seen.at(-1) === 'b') stop.abort();
   }
@@ -366,8 +366,7 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       write: async (...lines) => {
         for (const text of lines) await ann.channels.post(id, { text });
       },
-      texts: async () =>
-        (await bob.channels.posts(id)).map(({ content }) => content.body?.text ?? ''),
+      texts: async () => (await bob.channels.posts(id)).map(({ body }) => body?.text ?? ''),
     };
   }
 

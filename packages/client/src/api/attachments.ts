@@ -70,10 +70,8 @@ export class Attachments {
    *
    * @throws ClientError `invalid_input`, `verification_failed`, `relay_unreachable`
    * @example
-   * import type { DirectMessage } from '@posthouse/protocol';
    * const [message] = await account.messages.list({ limit: 1 });
-   * const { attachments = [] } = (message?.content ?? {}) as Partial<DirectMessage>;
-   * for (const reference of attachments) await account.attachments.download(reference);
+   * for (const reference of message?.attachments ?? []) await account.attachments.download(reference);
    */
   async download(reference: ContentReference, request: DownloadRequest = {}): Promise<Uint8Array> {
     const signal = signalOf(request);

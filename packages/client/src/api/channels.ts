@@ -80,7 +80,7 @@ export interface Channel {
  * const channel = await account.channels.create({ name: 'Release notes' });
  * await account.channels.post(channel.id, { text: 'Version 1.0 is out' });
  * await other.channels.follow(channel.link);
- * for (const { content } of await other.channels.posts(channel.id)) console.log(content.body);
+ * for (const { body } of await other.channels.posts(channel.id)) console.log(body?.text);
  */
 export class Channels {
   readonly #core: AccountCore;
@@ -320,7 +320,7 @@ export class Channels {
    *
    * @throws ClientError `invalid_input`
    * @example
-   * for (const { content } of await account.channels.posts(channelId)) console.log(content.body);
+   * for (const { body } of await account.channels.posts(channelId)) console.log(body?.text);
    */
   async posts(channelId: string, options: ListOptions = {}): Promise<ChannelPostEntry[]> {
     await buildConversations(this.#core);

@@ -13,7 +13,7 @@ import type { AccountCore } from '../core.ts';
  *
  * @example
  * for (const { title, id, unread, lastMessage } of await account.conversations.list()) {
- *   console.log(title ?? id, unread, lastMessage?.content?.body);
+ *   console.log(title ?? id, unread, lastMessage?.body?.text);
  * }
  */
 export class Conversations {

@@ -30,11 +30,12 @@ import {
 } from '../groups/membership/join-group.ts';
 import {
   type GroupEntry,
-  type GroupMessageRow,
+  type GroupMessage,
   groupEntry,
   isGroupMessage,
   listGroupEntries,
   listGroupMessages,
+  toGroupEntry,
 } from '../groups/timeline/group-entries.ts';
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
@@ -246,7 +247,8 @@ export class Groups extends GroupAdministration {
    * const latest = await account.groups.entries(groupId, { limit: 50, newestFirst: true });
    */
   async entries(groupId: string, options: ListOptions = {}): Promise<GroupEntry[]> {
-    return await this.#core.store.read((tx) => listGroupEntries(tx, groupId, options));
+    const rows = await this.#core.store.read((tx) => listGroupEntries(tx, groupId, options));
+    return rows.map((row) => toGroupEntry(row));
   }
 
   /**
@@ -257,9 +259,10 @@ export class Groups extends GroupAdministration {
    * @example
    * const [last] = await account.groups.messages(groupId, { limit: 1, newestFirst: true });
    */
-  async messages(groupId: string, options: ListOptions = {}): Promise<GroupMessageRow[]> {
+  async messages(groupId: string, options: ListOptions = {}): Promise<GroupMessage[]> {
     await buildConversations(this.#core);
-    return await this.#core.store.read((tx) => listGroupMessages(tx, groupId, options));
+    const rows = await this.#core.store.read((tx) => listGroupMessages(tx, groupId, options));
+    return rows.map((row) => toGroupEntry(row));
   }
 
   /**
@@ -269,15 +272,15 @@ export class Groups extends GroupAdministration {
    * @example
    * for (const message of await account.groups.messages(groupId)) {
    *   const answered = await account.groups.replied(message);
-   *   console.log(answered?.content, message.content);
+   *   console.log(answered?.body?.text, message.body?.text);
    * }
    */
-  async replied(message: GroupMessageRow): Promise<GroupMessageRow | undefined> {
-    const sequence = message.content?.reply_to_seq;
-    if (typeof sequence !== 'number' || !isGroupMessage(message)) return undefined;
+  async replied(message: GroupMessage): Promise<GroupMessage | undefined> {
+    const { replyTo: sequence } = message;
+    if (sequence === undefined) return undefined;
     const { store } = this.#core;
     const entry = await store.read((tx) => groupEntry(tx, message.group_id, sequence));
-    return entry !== undefined && isGroupMessage(entry) ? entry : undefined;
+    return entry !== undefined && isGroupMessage(entry) ? toGroupEntry(entry) : undefined;
   }
 
   /**

@@ -9,7 +9,7 @@ import { buildConversations } from '../conversations/build-conversations.ts';
 import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
-import { type Message, toMessage } from '../messages/message.ts';
+import { type Message, type MessageKey, toMessage } from '../messages/message.ts';
 import { currentRow } from '../messages/message-queue.ts';
 import { listMessages } from '../messages/message-rows.ts';
 import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
@@ -26,12 +26,6 @@ export interface Draft {
   readonly attachments?: readonly ContentReference[];
   /** The message this one answers. */
   readonly replyTo?: MessageKey;
-}
-
-/** Identifies a message: IDs are chosen by senders, so only both together are unique. */
-export interface MessageKey {
-  readonly from: string;
-  readonly messageId: string;
 }
 
 /**

@@ -35,10 +35,9 @@ const tagBytes = 16;
  *   `verification_failed` for content that does not match the reference; `relay_unreachable`
  * @example
  * import { downloadContent, webTransport } from '@posthouse/client';
- * import type { DirectMessage } from '@posthouse/protocol';
  * const signal = AbortSignal.timeout(60_000);
- * for (const { content } of await account.messages.list()) {
- *   for (const attachment of (content as DirectMessage | undefined)?.attachments ?? []) {
+ * for (const { attachments = [] } of await account.messages.list()) {
+ *   for (const attachment of attachments) {
  *     const bytes = await downloadContent(network, attachment, { transport: webTransport, signal });
  *   }
  * }

@@ -7,7 +7,11 @@ import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { groupRow } from '../groups/group-rows.ts';
 import { groupOutbox } from '../groups/outbox.ts';
-import { type GroupMessageRow, listGroupMessages } from '../groups/timeline/group-entries.ts';
+import {
+  type GroupMessage,
+  listGroupMessages,
+  toGroupEntry,
+} from '../groups/timeline/group-entries.ts';
 import { type Message, toMessage } from '../messages/message.ts';
 import { listMessages, unsentMessages } from '../messages/message-rows.ts';
 import type { StoreReader } from '../store/index.ts';
@@ -41,7 +45,7 @@ interface ConversationFacts {
 /** A conversation as a person sees it in a list. */
 export type Conversation =
   | (ConversationFacts & { readonly kind: 'person'; readonly lastMessage?: Message })
-  | (ConversationFacts & { readonly kind: 'group'; readonly lastMessage?: GroupMessageRow })
+  | (ConversationFacts & { readonly kind: 'group'; readonly lastMessage?: GroupMessage })
   | (ConversationFacts & { readonly kind: 'channel'; readonly lastMessage?: ChannelPostEntry });
 
 /** Lists conversations, the one with the newest message first. @throws ClientError `invalid_input` */
@@ -102,8 +106,8 @@ async function loadConversation(
     return { kind, ...facts, ...(last !== undefined && { lastMessage: toMessage(last) }) };
   }
   if (kind === 'group') {
-    const [lastMessage] = await listGroupMessages(tx, id, newest);
-    return { kind, ...facts, ...(lastMessage !== undefined && { lastMessage }) };
+    const [last] = await listGroupMessages(tx, id, newest);
+    return { kind, ...facts, ...(last !== undefined && { lastMessage: toGroupEntry(last) }) };
   }
   const [lastMessage] = await listPosts(tx, id, newest);
   return { kind, ...facts, ...(lastMessage !== undefined && { lastMessage }) };

@@ -67,11 +67,7 @@ export function groupEntryShape(entry: GroupEntry): ShownShape {
     return { ...rest, ...placed };
   }
   const { message_id, from, created_at, outcome, content, reason } = entry;
-  const { body, attachments, reply_to_seq } = (outcome === 'applied' ? content : {}) as {
-    body?: { text: string; content_type: string };
-    attachments?: readonly ContentReference[];
-    reply_to_seq?: number;
-  };
+  const { body, attachments, replyTo } = entry;
   return {
     ...placed,
     message_id,
@@ -83,7 +79,7 @@ export function groupEntryShape(entry: GroupEntry): ShownShape {
     text: body?.text,
     content_type: body?.content_type,
     attachments,
-    reply_to: reply_to_seq,
+    reply_to: replyTo,
   };
 }
 

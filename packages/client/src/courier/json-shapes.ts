@@ -1,15 +1,11 @@
 /** The stable shapes of `--json`. Members are only ever added. */
-import type { DirectMessage } from '@posthouse/protocol';
 import type { AccountStatus } from '../account.ts';
 import type { DeviceInfo } from '../accounts/devices.ts';
 import type { Contact, ContactStatus } from '../contacts/contact.ts';
 import type { Message } from '../messages/message.ts';
 
 export function messageShape(row: Message, self: string) {
-  // Only a known type has members of known shape; an unknown type may carry anything.
-  const known: Partial<DirectMessage> =
-    row.outcome === 'applied' ? ((row.content ?? {}) as Partial<DirectMessage>) : {};
-  const { body, attachments, reply_to } = known;
+  const { body, attachments, replyTo } = row;
   return {
     message_id: row.messageId,
     from: row.from,
@@ -22,7 +18,7 @@ export function messageShape(row: Message, self: string) {
     text: body?.text,
     content_type: body?.content_type,
     attachments,
-    reply_to,
+    reply_to: replyTo && { from: replyTo.from, message_id: replyTo.messageId },
     status: row.status,
     error: row.error,
   };

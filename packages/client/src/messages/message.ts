@@ -1,10 +1,20 @@
 /** The public form of a message; stored rows keep the wire's member names. */
-import type { RelayError } from '@posthouse/protocol';
+import type { DirectMessage, RelayError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import { type MessageContent, messageContent } from '../conversations/message-content.ts';
 import type { MessageRow, RecordOutcome, SendingStatus } from './message-rows.ts';
 
-/** A direct message, sent or received, as this device stores it. */
-export interface Message {
+/** Identifies a message: IDs are chosen by senders, so only both together are unique. */
+export interface MessageKey {
+  readonly from: string;
+  readonly messageId: string;
+}
+
+/**
+ * A direct message, sent or received, as this device stores it. Body, attachments and `replyTo` are
+ * those of an accepted message; objects of unknown types have only `content`.
+ */
+export interface Message extends MessageContent {
   readonly messageId: string;
   readonly from: string;
   readonly fromDeviceId: string;
@@ -13,6 +23,8 @@ export interface Message {
   readonly createdAt: number;
   /** Digest of the complete envelope (04 §18.2); empty while there is none. */
   readonly digest: string;
+  /** The message that this one answers. */
+  readonly replyTo?: MessageKey;
   /** The business object, a wire object; absent if it could not be decrypted. */
   readonly content?: JsonObject;
   readonly outcome: RecordOutcome;
@@ -36,5 +48,17 @@ export function toMessage(row: MessageRow): Message {
     fromDeviceId: from_device_id,
     createdAt: created_at,
     ...(accepted_at !== undefined && { acceptedAt: accepted_at }),
+    ...contentOf(row),
+  };
+}
+
+/** Content of a known type was checked when it was sent or read; of others, anything may be in it. */
+function contentOf({ outcome, content }: MessageRow): Pick<Message, 'replyTo'> & MessageContent {
+  if (outcome !== 'applied' || !String(content?.$type).endsWith('.message.direct')) return {};
+  const message = content as unknown as DirectMessage;
+  const { reply_to: answered } = message;
+  return {
+    ...messageContent(message),
+    ...(answered && { replyTo: { from: answered.from, messageId: answered.message_id } }),
   };
 }

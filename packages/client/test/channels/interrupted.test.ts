@@ -46,9 +46,7 @@ async function channel(
 
 async function atHost(account: Account, link: string): Promise<string[]> {
   const { entries } = await account.channels.read(link);
-  return entries.flatMap((entry) =>
-    entry.kind === 'post' ? [entry.content.body?.text ?? ''] : [],
-  );
+  return entries.flatMap((entry) => (entry.kind === 'post' ? [entry.body?.text ?? ''] : []));
 }
 
 test.each(['memory', 'a SQLite file'])(

@@ -1,8 +1,8 @@
 /** Helpers for tests of channels. */
 import type { Account, ChannelPostEntry } from '../../src/index.ts';
 
-export function textOf({ content }: ChannelPostEntry): string {
-  return content.body?.text ?? '';
+export function textOf({ body }: ChannelPostEntry): string {
+  return body?.text ?? '';
 }
 
 /** Lists the texts of a channel's posts on one device. */

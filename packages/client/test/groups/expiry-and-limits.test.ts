@@ -161,7 +161,7 @@ test('02 §12.3: changes without a hint are read within a minute, however many h
     for await (const event of bob.follow({ signal: stop.signal })) {
       if (isConnected(event)) seen.push('connected');
       if (event.kind !== 'group-message') continue;
-      const body = event.message.content?.body as { text: string } | undefined;
+      const { body } = event.message;
       seen.push(body?.text ?? '');
       look();
     }

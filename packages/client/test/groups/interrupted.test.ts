@@ -338,7 +338,7 @@ describe('05 §17.1: follow', () => {
 
 function textOf(event: AccountEvent): string | undefined {
   if (event.kind !== 'group-message') return undefined;
-  return (event.message.content?.body as { text: string } | undefined)?.text;
+  return event.message.body?.text;
 }
 
 test('05 §17.1: a failing group does not delay other groups, also on the home relay', async () => {

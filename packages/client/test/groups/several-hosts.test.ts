@@ -94,7 +94,7 @@ function followed(account: Account) {
 
 function textOf(event: AccountEvent): string | undefined {
   if (event.kind !== 'group-message') return undefined;
-  return (event.message.content?.body as { text: string } | undefined)?.text;
+  return event.message.body?.text;
 }
 
 test('05 §17.1: groups of two hosts are read, written and followed by one account', async () => {

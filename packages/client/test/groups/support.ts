@@ -5,7 +5,7 @@ import type { RelayWithClients } from '../support/relay-with-clients.ts';
 /** Lists the texts of a group's messages on one device. */
 export async function groupTexts(account: Account, groupId: string): Promise<string[]> {
   const rows = await account.groups.messages(groupId);
-  return rows.map((row) => (row.content?.body as { text: string } | undefined)?.text ?? '');
+  return rows.map((row) => row.body?.text ?? '');
 }
 
 /** Adds another device to an account; both devices know each other. */

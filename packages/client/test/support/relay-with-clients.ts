@@ -159,5 +159,5 @@ export async function befriend(ann: Account, bob: Account): Promise<void> {
 /** Texts of the messages an account shows, in order of arrival. */
 export async function texts(account: Account): Promise<string[]> {
   const rows = await account.messages.list();
-  return rows.map((row) => (row.content?.body as { text: string } | undefined)?.text ?? '');
+  return rows.map((row) => row.body?.text ?? '');
 }

@@ -18,6 +18,7 @@ import {
   shownMessages,
 } from '../../conversations/conversation-rows.ts';
 import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
+import { type MessageContent, messageContent } from '../../conversations/message-content.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
@@ -30,13 +31,13 @@ interface EntryPosition {
 }
 
 /** A post in its latest edited state. */
-export interface ChannelPostEntry extends EntryPosition {
+export interface ChannelPostEntry extends EntryPosition, MessageContent {
   readonly kind: 'post';
   readonly message_id: string;
   /** Account of the verified certificate. */
   readonly from: string;
   /**
-   * Body, attachments and other members of the post; `postReferences` of `@posthouse/protocol/markdown` resolves its targets.
+   * The post without its signature: body, attachments and other members; `postReferences` of `@posthouse/protocol/markdown` resolves its targets.
    */
   readonly content: PostState;
   /** The last edit that took effect, by the owner or a moderator. */
@@ -176,7 +177,8 @@ function placedPost({ channel_id, from, post, accepted_at: time }: StoredPost, p
 }
 
 function entryOf({ post, state, ...row }: StoredPost): ChannelPostEntry {
-  return { ...row, message_id: post.message_id, content: state ?? postState(post) };
+  const content = state ?? postState(post);
+  return { ...row, message_id: post.message_id, content, ...messageContent(content) };
 }
 
 /** Returns the entry of a projected post. */

@@ -1,9 +1,8 @@
 /** `courier chat`: a conversation, a line at a time. */
 import type { Command } from 'commander';
-import type { MessageKey } from '../../api/messages.ts';
 import { visibleText } from '../../content/visible-text.ts';
 import { ClientError } from '../../errors.ts';
-import type { Message } from '../../messages/message.ts';
+import type { Message, MessageKey } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';

@@ -10,6 +10,7 @@ import {
   shownMessages,
 } from '../../conversations/conversation-rows.ts';
 import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
+import { type MessageContent, messageContent } from '../../conversations/message-content.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
@@ -46,6 +47,15 @@ export interface GroupMessageRow extends EntryPosition {
   readonly envelope?: GroupMessageEnvelope;
 }
 
+/**
+ * A member's message as lists and events have it. Body, attachments and `replyTo` are those of an
+ * applied message.
+ */
+export interface GroupMessage extends GroupMessageRow, MessageContent {
+  /** Sequence of the message that this one answers. */
+  readonly replyTo?: number;
+}
+
 /** A verified and applied management event. */
 export interface GroupChangeRow extends EntryPosition {
   readonly kind: 'change';
@@ -71,7 +81,7 @@ export interface GroupRejectedRow extends EntryPosition {
   readonly reason: string;
 }
 
-export type GroupEntry = GroupMessageRow | GroupChangeRow | GroupRejectedRow;
+export type GroupEntry = GroupMessage | GroupChangeRow | GroupRejectedRow;
 
 /** Entries read at once to find the last change. */
 const batchSize = 100;
@@ -110,6 +120,18 @@ export async function putGroupEntry(
 export function isGroupMessage(entry: GroupEntry): entry is GroupMessageRow {
   if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
   return String(entry.content?.$type).endsWith('.group.message.content');
+}
+
+/** Converts a stored row to the form of lists and events. */
+export function toGroupEntry<E extends GroupEntry>(
+  entry: E,
+): E extends GroupMessageRow ? GroupMessage : E;
+export function toGroupEntry(entry: GroupEntry): GroupEntry {
+  if (!isGroupMessage(entry)) return entry;
+  const { reply_to_seq: replyTo, ...content } = entry.content as MessageContent & {
+    readonly reply_to_seq?: number;
+  };
+  return { ...entry, ...messageContent(content), ...(replyTo !== undefined && { replyTo }) };
 }
 
 function conversationOf(id: string): ConversationKey {

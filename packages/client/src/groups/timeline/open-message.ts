@@ -23,6 +23,7 @@ import {
   nextUndecryptedEpoch,
   putGroupEntry,
   removeUndecrypted,
+  toGroupEntry,
   undecryptedOf,
 } from './group-entries.ts';
 
@@ -149,7 +150,7 @@ async function openMessage(
     const { nickname } = content.content;
     return await storeNickname(core, tx, { ...shown, nickname });
   }
-  return [{ kind: 'group-message', groupId: row.group_id, message: shown }];
+  return [{ kind: 'group-message', groupId: row.group_id, message: toGroupEntry(shown) }];
 }
 
 /** Returns the checked content, or the reason for rejecting it. */

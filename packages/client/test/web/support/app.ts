@@ -33,7 +33,7 @@ export async function followMessages(account: Account, count: number): Promise<u
   const texts: unknown[] = [];
   for await (const event of account.follow({ signal: stop.signal })) {
     if (event.kind !== 'message' || event.message.from === account.id) continue;
-    texts.push((event.message.content?.body as { text: string } | undefined)?.text);
+    texts.push(event.message.body?.text);
     if (texts.length === count) stop.abort();
   }
   return texts;
