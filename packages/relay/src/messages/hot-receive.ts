@@ -25,7 +25,7 @@ export async function receiveHot(
 ): Promise<Reception | undefined> {
   const { identity, knownAccounts, limits, storage } = context;
   const { content, digest: request, envelope, key, message, now } = receipt;
-  if (wasAccepted(context, key)) return undefined;
+  if (!storage.appends(receivedMessages) || wasAccepted(context, key)) return undefined;
   const facts = await knownAccounts.find(envelope.to);
   if (facts === undefined || homeFrom(facts.home, identity.relayId, now).kind !== 'local') {
     return undefined;

@@ -155,6 +155,8 @@ export interface Storage extends AsyncDisposable {
    * @throws ProtocolError as {@link write}
    */
   append<Input, Output>(kind: AppendKind<Input, Output>, input: Input): Promise<Output | undefined>;
+  /** Whether {@link append} can do writes of a kind. If not, it declines all. */
+  appends<Input, Output>(kind: AppendKind<Input, Output>): boolean;
   /**
    * Tells a listener the aggregates of each {@link write}, for as long as the storage is open. Of a
    * declined append it may be told too: another process may have written its aggregates.

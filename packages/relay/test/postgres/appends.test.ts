@@ -132,6 +132,9 @@ describe('0027: appends that wait are one transaction', () => {
   });
 
   test('a kind without statements for it is declined', async () => {
+    expect([things, { ...things, batch: undefined }].map((of) => storage.appends(of))).toEqual([
+      ...[true, false],
+    ]);
     expect(await storage.append({ ...things, batch: undefined }, { name: 'a', of: 'a' })).toBe(
       undefined,
     );

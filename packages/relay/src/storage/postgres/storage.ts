@@ -178,11 +178,15 @@ export class PostgresStorage implements Storage {
     return this.#listeners.around(keys, work, (told) => this.#writeWith(keys, told));
   }
 
+  appends({ batch }: Pick<AppendKind<never, unknown>, 'batch'>): boolean {
+    return batch !== undefined;
+  }
+
   async append<Input, Output>(
     kind: AppendKind<Input, Output>,
     input: Input,
   ): Promise<Output | undefined> {
-    if (kind.batch === undefined) return undefined;
+    if (!this.appends(kind)) return undefined;
     this.#faults.reach?.('queued');
     const output = await this.#retries.run((until) => this.#appends.add(kind, input, until));
     if (output === undefined) this.#listeners.changedElsewhere(kind.aggregates(input));

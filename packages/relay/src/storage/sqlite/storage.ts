@@ -202,6 +202,10 @@ export class SqliteStorage implements Storage {
     return this.#listeners.around(keys, work, (told) => this.#writer.write(told));
   }
 
+  appends(): boolean {
+    return true;
+  }
+
   append<Input, Output>(
     kind: AppendKind<Input, Output>,
     input: Input,
