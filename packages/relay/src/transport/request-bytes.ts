@@ -114,6 +114,8 @@ export function holdAnswer(
   length: number,
   inMemory = length,
 ): void {
+  // Its event is over, and nothing would end what is held.
+  if (response.closed) return;
   const end = () => void response.socket?.destroy();
   const hold = bytes.waiting.open(owner, end);
   // A write that ended while this process was busy is announced first.
@@ -135,6 +137,7 @@ interface BodyParts extends Omit<RequestBytesParts, 'response'> {
 /** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
 export function dropBody(parts: BodyParts): void {
   const { context, request } = parts;
+  if (request.closed) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
   const deadline = context.clock.after(requestTimeout, () => void request.socket.destroy());
   request.once('close', () => deadline[Symbol.dispose]());

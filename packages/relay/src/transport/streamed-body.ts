@@ -49,7 +49,9 @@ export async function streamBody(
   const pieces = request.iterator({ destroyOnReturn: false });
   using _pieces = { [Symbol.dispose]: () => void pieces.return?.() };
   while (left > 0) {
-    const { done, value: piece } = await Promise.race([pieces.next(), ended]);
+    // Fails if the peer has gone, perhaps before the first piece was asked for.
+    const next = pieces.next().catch(() => Promise.reject(cutOff()));
+    const { done, value: piece } = await Promise.race([next, ended]);
     if (done === true) throw cutOff();
     if (!hold.add(piece.length)) throw tooManyBytes(context);
     deadline.receive(piece.length);

@@ -86,6 +86,24 @@ test('one that is not taken within the time allowed ends its connection', async 
   expect(bytes.waiting.total).toBe(0);
 });
 
+test('an answer to a connection that has closed holds nothing', async () => {
+  const response = new FakeResponse();
+  response.close();
+  const real = response as unknown as ServerResponse;
+  holdAnswer({ context, bytes, owner, response: real }, 4_000);
+  expect(bytes.waiting.total).toBe(0);
+  clock.advance(120);
+  await turn();
+  expect(response.socket.destroy).not.toHaveBeenCalled();
+});
+
+test('the rest of the body of a request that has closed is not waited for', () => {
+  const request = { closed: true, on: vi.fn(), once: vi.fn(), socket: { destroy: vi.fn() } };
+  dropBody({ context, bytes, owner, request: request as unknown as IncomingMessage });
+  clock.advance(120);
+  expect(request.socket.destroy).not.toHaveBeenCalled();
+});
+
 test('above 16 MiB of one account, the connection with most ends', () => {
   const mebibyte = 1_048_576;
   const [large, ...others] = [10, 3, 3, 1].map((count) => answer(count * mebibyte));
