@@ -389,6 +389,7 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       await backUp();
       await hosted.write('three', 'four', 'five');
       await bob.sync();
+      expect(await hosted.texts()).toHaveLength(5);
       await restore();
       expect(kinds(await bob.sync(), hosted.id)).toEqual([`${what}-rollback`]);
       expect(kinds(await bob.sync(), hosted.id)).toEqual([]);

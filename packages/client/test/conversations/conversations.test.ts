@@ -196,6 +196,17 @@ describe.each<[string, () => Store]>([
     relay.behave();
     await bob.sync();
     expect(await conversation(ann.id)).toMatchObject({ waiting: 0 });
+    relay.overHttp.set('device.state.resolve', (response) => response.destroy());
+    relay.world.clock.advance(3_700);
+    const cancelled = await bob.messages.post(ann.id, { text: 'too early' });
+    expect(await conversation(ann.id)).toMatchObject({ waiting: 1, lastMessage: cancelled });
+    await bob.messages.cancel(cancelled);
+    expect(brief((await conversation(ann.id))!)).toMatchObject({ last: 'lost' });
+    expect(await conversation(ann.id)).toMatchObject({ waiting: 0 });
+    // Without a message left, a person is not listed.
+    const only = await bob.messages.post(bob.id, { text: 'a note' });
+    await bob.messages.cancel(only);
+    expect(await conversation(bob.id)).toBeUndefined();
   });
 
   test('a list reads one range, and a few rows of each conversation', async () => {
