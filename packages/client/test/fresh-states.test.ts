@@ -1,4 +1,5 @@
 /** How recent the recipient's devices are when a message is sealed (03 §13.2, 04 §7.4). */
+import { nodeRandom } from '@posthouse/protocol/node';
 import { expect, test } from 'vitest';
 import type { Account } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
@@ -37,12 +38,15 @@ test('a device gets what a contact writes a minute after it was added, though no
 });
 
 test('a new own device gets copies of what is sent a minute after it was added', async () => {
-  const { ann, bob } = await contacts();
+  const accountKey = nodeRandom(32);
+  const [ann, bob] = [await world.person(), await world.person({ accountKey })];
+  await befriend(ann, bob);
   await bob.messages.send(ann.id, { text: 'before' });
-  const laptop = await addDevice(bob);
+  const laptop = await world.person({ accountKey });
   world.clock.advance(60);
   await bob.messages.send(ann.id, { text: 'after' });
-  await laptop.sync();
+  // The laptop learns of the contact.
+  for (const each of [laptop, bob, laptop]) await each.sync();
   expect(await texts(laptop)).toEqual(['after']);
 });
 
