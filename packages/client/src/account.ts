@@ -1,6 +1,7 @@
 import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';
+import { keepCertificate } from './accounts/keep-certificate.ts';
 import { Attachments } from './api/attachments.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
@@ -223,6 +224,8 @@ export class Account {
     const core = this.#core;
     const home = await core.home();
     const { signal } = visit;
+    // First: a device whose certificate has ended can do nothing else.
+    yield await keepCertificate(core, signal);
     await syncOwnState(core, home, signal);
     yield* readTimeline(core, home.relayId, visit);
     await sendAllWaiting(core, signal);

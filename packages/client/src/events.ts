@@ -170,6 +170,17 @@ export type AccountEvent =
     }
   /** A read limit was reached on a relay's timeline; the next `sync` reads the rest. */
   | { readonly kind: 'timeline-incomplete'; readonly relayId: string }
+  /**
+   * This device's certificate ends in 30, 7 or 1 days or less, and the client cannot renew it: the
+   * account key is not stored here, or renewing failed. After the end the device is refused. Call
+   * `account.devices.renew` with the key, or have the request of `Client.requestDevice` approved.
+   */
+  | {
+      readonly kind: 'device-expires';
+      /** Unix seconds. */
+      readonly expiresAt: number;
+      readonly days: 30 | 7 | 1;
+    }
   /** The home relay is being connected; the first event of `follow`. */
   | { readonly kind: 'connection'; readonly state: 'connecting' }
   /** The home relay is connected, over this transport. Lists may have changed meanwhile. */

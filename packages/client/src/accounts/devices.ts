@@ -84,10 +84,14 @@ export async function approveRequest(
   return makeDeviceApproval(core.network, { certificate, route });
 }
 
-/** Renews this device's certificate; keys and ID stay. */
+/**
+ * Renews this device's certificate; keys and ID stay.
+ * @param act.onlyIfListed does not add the device again if it was removed
+ * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
 export async function renewThisDevice(
   core: AccountCore,
-  act: SigningCall,
+  act: SigningCall & { readonly onlyIfListed?: boolean },
 ): Promise<DeviceCertificate> {
   const now = unixSeconds(core.clock);
   const certificate = await signDeviceCertificate(core.network, {
@@ -98,7 +102,13 @@ export async function renewThisDevice(
   });
   // Stored before it is published, so that a crash never leaves a device without its certificate.
   await core.store.write((tx) => ownCertificates.put(tx, ownKey, certificate));
-  await publish(core, act, (current) => withCertificate(core, current, certificate));
+  const { deviceId } = core.device;
+  await publish(core, act, (current) => {
+    const isListed = current.some((item) => deriveDeviceId(core.network, item) === deviceId);
+    if (act.onlyIfListed && !isListed)
+      throw new ClientError('invalid_input', `${deviceId} was removed: add the device again`);
+    return withCertificate(core, current, certificate);
+  });
   return certificate;
 }
 

@@ -27,6 +27,8 @@ export function eventShape(event: AccountEvent, self: string): object {
       const { from, messageId: message_id, reason } = event.message;
       return { event: 'refused', from, message_id, reason };
     }
+    case 'device-expires':
+      return { event: 'device-expires', expires_at: event.expiresAt, days: event.days };
     case 'connection': {
       if (event.state !== 'disconnected') {
         const { kind: _kind, state, ...members } = event;

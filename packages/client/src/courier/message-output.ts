@@ -95,6 +95,9 @@ export function noteEvent(out: AccountSession['out'], event: AccountEvent): void
     case 'message-conflict':
       out.note(`a second message ${event.messageId} of ${event.from} was refused`);
       return;
+    case 'device-expires':
+      out.note(`this device ends in ${event.days} days or less; extend it: courier devices renew`);
+      return;
     case 'connection':
       if (event.state === 'disconnected') out.note('connection lost; reconnecting');
       return;
