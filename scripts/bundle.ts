@@ -2,7 +2,7 @@
  * Bundles the commands of a package: what a process runs is one small file for the command and few
  * others, each loaded when it is needed, instead of a thousand modules of ours and of libraries.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { build, type Metafile, type Plugin } from 'esbuild';
 import { smallMarkdown } from './small-markdown.ts';
@@ -96,7 +96,22 @@ export async function bundleCommands({
     absWorkingDir: folder,
     logLevel: 'warning',
   });
+  removeUnused(folder, metafile);
   writeFileSync(join(out, 'THIRD-PARTY-LICENSES'), noticesOf(libraries(folder, metafile)));
+}
+
+/** Removes parts that no file loads: the bundler also makes one for an `import()` in unused code. */
+function removeUnused(folder: string, { outputs }: Metafile): void {
+  const used = new Set<string>();
+  const add = (path: string) => {
+    if (used.has(path)) return;
+    used.add(path);
+    for (const { path: next } of outputs[path]?.imports ?? []) add(next);
+  };
+  for (const path of Object.keys(outputs)) if (!/\/part-[^/]+$/.test(path)) add(path);
+  for (const path of Object.keys(outputs)) {
+    if (!used.has(path.replace(/\.map$/, ''))) rmSync(join(folder, path));
+  }
 }
 
 /** The folders of the packages in `node_modules` that a bundle contains. */
