@@ -1,54 +1,25 @@
 /** The packages that `npm run build` makes, used as another project would: packed, unpacked, imported. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { installPackages } from './installed.ts';
+import { programsOf, runBot, showPage } from './readme-programs.ts';
 
 const root = dirname(import.meta.dirname);
-const folder = mkdtempSync(join(tmpdir(), 'posthouse-build-'));
 const names = readdirSync(join(root, 'packages'));
-
-/** Packs a built package and unpacks it below `node_modules` of the folder. */
-function install(name: string): void {
-  const dist = join(root, 'packages', name, 'dist');
-  const packed = execFileSync('npm', ['pack', '--json', '--pack-destination', folder], {
-    cwd: dist,
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const target = join(folder, 'node_modules', '@posthouse', name);
-  mkdirSync(target, { recursive: true });
-  const [{ filename }] = JSON.parse(packed) as [{ filename: string }];
-  execFileSync('tar', ['-xzf', join(folder, filename), '-C', target, '--strip-components=1']);
-}
+let folder: string;
 
 beforeAll(() => {
   execFileSync(process.execPath, [join(root, 'scripts/build.ts')], { stdio: 'inherit' });
-  mkdirSync(join(folder, 'node_modules'));
-  for (const entry of readdirSync(join(root, 'node_modules'))) {
-    if (entry === '@posthouse' || entry === '.bin') continue;
-    symlinkSync(join(root, 'node_modules', entry), join(folder, 'node_modules', entry));
-  }
-  for (const name of names) install(name);
-  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  folder = installPackages(names);
 }, 300_000);
 
 afterAll(() => rmSync(folder, { recursive: true }));
 
 interface Published {
-  readonly exports: Record<string, { types: string; default: string } | string>;
+  readonly exports: Record<string, { types: string; default: string }>;
   readonly bin?: Record<string, string>;
   readonly [member: string]: unknown;
 }
@@ -58,11 +29,9 @@ const manifestOf = (name: string): Published =>
     readFileSync(join(folder, 'node_modules/@posthouse', name, 'package.json'), 'utf8'),
   ) as Published;
 
-/** Names to import the package's modules by; entries for files of data are left out. */
+/** Names to import the package's modules by. */
 const modulesOf = (name: string): string[] =>
-  Object.entries(manifestOf(name).exports)
-    .filter(([, target]) => typeof target !== 'string')
-    .map(([entry]) => `@posthouse/${name}${entry.slice(1)}`);
+  Object.keys(manifestOf(name).exports).map((entry) => `@posthouse/${name}${entry.slice(1)}`);
 
 /** Runs a file of the folder with Node, which finds no TypeScript there to fall back on. */
 function run(file: string, ...parameters: string[]) {
@@ -151,9 +120,7 @@ describe.each(names)('@posthouse/%s as published', (name) => {
 
   test('every module is imported by an entry point or a command', () => {
     const { exports, bin = {} } = manifestOf(name);
-    const targets = Object.values(exports).flatMap((target) =>
-      typeof target === 'string' ? [] : [target.default],
-    );
+    const targets = Object.values(exports).map((target) => target.default);
     const used = importedBy(name, [...targets, ...Object.values(bin)]);
     const published = filesOf(name).filter((file) => /\.(js|d\.ts)$/.test(file));
     expect([...new Set(published.map(moduleName))].filter((module) => !used.has(module))).toEqual(
@@ -180,21 +147,23 @@ describe.each(names)('@posthouse/%s as published', (name) => {
     expect([...new Set(found)].filter((one) => !Object.hasOwn(permitted, one))).toEqual([]);
   });
 
+  test('holds a changelog, and no link to a file that is not in the package', () => {
+    const pages = filesOf(name).filter((file) => file.endsWith('.md'));
+    expect(pages).toContain('CHANGELOG.md');
+    const texts = pages.map((file) =>
+      readFileSync(join(folder, 'node_modules/@posthouse', name, file), 'utf8'),
+    );
+    const links = texts.flatMap((text) => [...text.matchAll(/\]\(([\w./-]+)\)/g)]);
+    expect(links.map(([, to = '']) => to).filter((to) => !filesOf(name).includes(to))).toEqual([]);
+  });
+
   test('holds no sources and no development dependencies, but the licence', () => {
     const files = filesOf(name);
+    expect(files.filter((file) => file.startsWith('vectors/'))).toEqual([]);
     expect(files.filter((file) => /\.ts$/.test(file) && !file.endsWith('.d.ts'))).toEqual([]);
     expect(files).toContain('LICENSE');
     expect(Object.keys(manifestOf(name))).not.toContain('devDependencies');
   });
-});
-
-test('the published vectors are imported by name', () => {
-  const lines = [
-    "import accounts from '@posthouse/protocol/vectors/accounts.json' with { type: 'json' };",
-    'console.log(accounts.source);',
-  ];
-  writeFileSync(join(folder, 'vectors.js'), lines.join('\n'));
-  expect(run('vectors.js')).toEqual({ status: 0, stdout: '01 §7, §12; 02 §8\n', stderr: '' });
 });
 
 test('the published relay works: its command makes keys and reads them again', () => {
@@ -293,35 +262,87 @@ describe('commands are small: each loads what it needs', () => {
   });
 });
 
-test('the published commands exchange a message', async () => {
-  const data = join(folder, 'relay');
+/** A relay of the published command, which ends with status 0. */
+async function serveRelay(name: string) {
+  const data = join(folder, name);
   const flags = ['serve', '--dev', '--data', data, '--listen', '127.0.0.1:0', '--log', 'error'];
   const relay = spawn(process.execPath, [pathOf('relay', 'posthouse'), ...flags], { cwd: folder });
   const ended = once(relay, 'exit');
-  try {
-    const [ready] = (await once(relay.stdout, 'data')) as [Buffer];
-    expect(ready.toString()).toMatch(/^ready https:/);
-    const courier = (who: string, ...parameters: string[]) => {
-      const home = ['--data', join(folder, who)];
-      const { status, stdout, stderr } = run(pathOf('client', 'courier'), ...parameters, ...home);
-      expect([status, stderr]).toEqual([0, expect.any(String)]);
-      return stdout.trim();
-    };
-    const network = ['--registry', join(data, 'registry.json'), '--ca', join(data, 'tls/ca.pem')];
-    const [ann = '', ben = ''] = ['ann', 'ben'].map(
-      (who) =>
-        (JSON.parse(courier(who, 'setup', '--json', ...network)) as { account: string }).account,
-    );
-    courier('ben', 'accept', courier('ann', 'invite'));
-    courier('ann', 'sync');
-    courier('ann', 'accept', ben);
-    courier('ben', 'send', ann, 'hello');
-    expect(courier('ann', 'inbox')).toMatch(/hello$/);
-  } finally {
-    relay.kill('SIGTERM');
-  }
-  expect(await ended).toEqual([0, null]);
+  const [ready] = (await once(relay.stdout, 'data')) as [Buffer];
+  expect(ready.toString()).toMatch(/^ready https:/);
+  return {
+    data,
+    async [Symbol.asyncDispose]() {
+      relay.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+    },
+  };
+}
+
+test('the published commands exchange a message', async () => {
+  await using relay = await serveRelay('relay');
+  const courier = (who: string, ...parameters: string[]) => {
+    const home = ['--data', join(folder, who)];
+    const { status, stdout, stderr } = run(pathOf('client', 'courier'), ...parameters, ...home);
+    expect([status, stderr]).toEqual([0, expect.any(String)]);
+    return stdout.trim();
+  };
+  const registry = ['--registry', join(relay.data, 'registry.json')];
+  const network = [...registry, '--ca', join(relay.data, 'tls/ca.pem')];
+  const [ann = '', ben = ''] = ['ann', 'ben'].map(
+    (who) =>
+      (JSON.parse(courier(who, 'setup', '--json', ...network)) as { account: string }).account,
+  );
+  courier('ben', 'accept', courier('ann', 'invite'));
+  courier('ann', 'sync');
+  courier('ann', 'accept', ben);
+  courier('ben', 'send', ann, 'hello');
+  expect(courier('ann', 'inbox')).toMatch(/hello$/);
 }, 120_000);
+
+const chromiumPath = '/usr/bin/chromium';
+
+test.skipIf(!existsSync(chromiumPath))(
+  'the bot of the client’s README answers its page',
+  async () => {
+    await using relay = await serveRelay('relay-of-bot');
+    const [bot = '', page = ''] = programsOf(
+      readFileSync(join(folder, 'node_modules/@posthouse/client/README.md'), 'utf8'),
+    );
+    expect([bot, page].map((program) => program.trim().split('\n').length <= 24)).toEqual([
+      true,
+      true,
+    ]);
+    await using running = await runBot(bot, { folder, relay: relay.data });
+    const registry = readFileSync(join(relay.data, 'registry.json'), 'utf8');
+    await using shown = await showPage(page, { folder, registry, chromiumPath });
+    await shown.open(`#${encodeURIComponent(running.firstLine)}`);
+    await expect.poll(shown.text, { timeout: 60_000 }).toContain('You wrote: Hello');
+  },
+  120_000,
+);
+
+/** Compiles a file of another project, with every declaration that it leads to. */
+function compile(source: readonly string[], lib: readonly string[], types: readonly string[]) {
+  writeFileSync(join(folder, 'user.ts'), source.join('\n'));
+  const options = {
+    compilerOptions: {
+      ...{ strict: true, noEmit: true, module: 'NodeNext', target: 'ES2024' },
+      ...{ lib, types, skipLibCheck: false },
+    },
+    files: ['user.ts'],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(options));
+  const tsc = join(root, 'node_modules/.bin/tsc');
+  const { status, stdout } = spawnSync(tsc, ['-p', folder], { encoding: 'utf8' });
+  expect([status, stdout]).toEqual([0, '']);
+}
+
+test('the declarations for pages need only the `lib` that the README names', () => {
+  const modules = ['client', 'protocol'].flatMap(modulesOf).filter((one) => !/\/node/.test(one));
+  const lines = modules.map((module, index) => `export * as m${index} from '${module}';`);
+  compile(lines, ['ES2024', 'ESNext.Disposable', 'DOM'], []);
+});
 
 test('the declarations serve another project’s compiler', () => {
   const lines = names.flatMap((name) =>
@@ -338,22 +359,5 @@ test('the declarations serve another project’s compiler', () => {
     'export const none = (post: ChannelPost): string => post.subject;',
     `export const all = [${used.join(', ')}];`,
   ];
-  writeFileSync(join(folder, 'user.ts'), source.join('\n'));
-  const options = {
-    compilerOptions: {
-      strict: true,
-      noEmit: true,
-      module: 'NodeNext',
-      target: 'ES2024',
-      lib: ['ES2025', 'ESNext.Disposable'],
-      types: ['node'],
-      skipLibCheck: true,
-    },
-    files: ['user.ts'],
-  };
-  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(options));
-  const { status, stdout } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', folder], {
-    encoding: 'utf8',
-  });
-  expect([status, stdout]).toEqual([0, '']);
+  compile(source, ['ES2024', 'ESNext.Disposable'], ['node']);
 });

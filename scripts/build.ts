@@ -8,7 +8,6 @@ import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
-  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -18,6 +17,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { bundleCommands, bundleFolder, findWorkers } from './bundle.ts';
+import { writePages } from './published-pages.ts';
 import { bundleParser } from './small-markdown.ts';
 import { noticesOf } from './third-party.ts';
 
@@ -65,9 +65,6 @@ function packagesInOrder(): Package[] {
   return ordered;
 }
 
-/** Whether an entry is a file of data, which is published as it is. */
-const isData = (source: string) => source.endsWith('.json');
-
 /** `./src/main.ts` is emitted as `./main.js`. */
 function emitted(source: string, extension: '.js' | '.d.ts'): string {
   const [, path] = /^\.\/src\/(.+)\.ts$/.exec(source) ?? [];
@@ -79,7 +76,7 @@ function emitted(source: string, extension: '.js' | '.d.ts'): string {
 function publishedManifest({ exports, bin, devDependencies: _, ...rest }: Manifest): object {
   const entries = Object.entries(exports).map(([name, source]) => [
     name,
-    isData(source) ? source : { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
+    { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
   ]);
   const commands = Object.keys(bin ?? {}).map((name) => [name, `./${bundleFolder}/${name}.js`]);
   return {
@@ -94,7 +91,6 @@ function pathsTo(built: readonly Package[]): Record<string, string[]> {
   const paths: Record<string, string[]> = {};
   for (const { folder, manifest } of built) {
     for (const [name, source] of Object.entries(manifest.exports)) {
-      if (isData(source)) continue;
       const types = join(folder, 'dist', emitted(source, '.d.ts'));
       paths[manifest.name + name.slice(1)] = [types];
     }
@@ -119,10 +115,9 @@ function compile({ folder, manifest }: Package, built: readonly Package[]): void
       paths: pathsTo(built),
     },
     include: [],
-    files: [
-      ...Object.values(manifest.exports).filter((source) => !isData(source)),
-      ...findWorkers(folder),
-    ].map((source) => join(folder, source)),
+    files: [...Object.values(manifest.exports), ...findWorkers(folder)].map((source) =>
+      join(folder, source),
+    ),
   });
   const { status } = spawnSync(join(root, 'node_modules/.bin/tsc'), ['-p', config], {
     stdio: 'inherit',
@@ -142,16 +137,13 @@ function rewriteDeclarations(dist: string): void {
   }
 }
 
-/** Files of a package, in addition to its sources, that are published. */
-const extras = ['README.md', 'config.schema.json', 'vectors'];
-
-/** Files that are read while running, or belong in every package. */
+/** Files that belong in every package, and the schema of the relay's configuration. */
 function copyRest({ folder }: Package): void {
-  const dist = join(folder, 'dist');
-  copyFileSync(join(root, 'LICENSE'), join(dist, 'LICENSE'));
-  for (const name of extras) {
-    const path = join(folder, name);
-    if (existsSync(path)) cpSync(path, join(dist, name), { recursive: true });
+  copyFileSync(join(root, 'LICENSE'), join(folder, 'dist/LICENSE'));
+  writePages(folder);
+  const schema = 'config.schema.json';
+  if (existsSync(join(folder, schema))) {
+    copyFileSync(join(folder, schema), join(folder, 'dist', schema));
   }
 }
 

@@ -1,11 +1,11 @@
 /** One verdict of both engines for each Ed25519 signature (01 §5.2; decision 0026). */
 import { decodeBase64url, fromHex } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
-import signatures from '@posthouse/protocol/vectors/signatures.json' with { type: 'json' };
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { craft, multiply, order, Point, torsion } from '../../../protocol/test/crypto/crafted.ts';
 import { littleEndian } from '../../../protocol/test/crypto/implementations.ts';
+import signatures from '../../../protocol/vectors/signatures.json' with { type: 'json' };
 import { type Engine, engines, verifiers } from './verifiers.ts';
 
 const { ed25519 } = nodePrimitives;

@@ -1,7 +1,7 @@
 /** The published requests of relay RPC, sent to a relay as another relay sends them. */
 import { utf8 } from '@posthouse/protocol';
-import vectors from '@posthouse/protocol/vectors/relay-requests.json' with { type: 'json' };
 import { expect, test } from 'vitest';
+import vectors from '../../../protocol/vectors/relay-requests.json' with { type: 'json' };
 import { servedRelay } from '../support/served-relay.ts';
 import { ForeignRelay } from './foreign-relay.ts';
 
