@@ -70,6 +70,7 @@ const long = {
   once: [
     'packages/client/test/groups/crash.test.ts',
     'packages/client/test/network/interrupted-move.test.ts',
+    'packages/client/test/web/worker.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/move/crashes.test.ts',
   ],

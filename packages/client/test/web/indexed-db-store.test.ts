@@ -18,7 +18,10 @@ const world = relayWithClients();
 let app: AppServer;
 beforeAll(async () => {
   const tls = join(world.folder, 'relay', 'tls');
-  app = await serveApp(await bundleForPage(program), { tls, relay: 'https://127.0.0.1:1' });
+  app = await serveApp(
+    { page: await bundleForPage(program) },
+    { tls, relay: 'https://127.0.0.1:1' },
+  );
 });
 afterAll(() => app[Symbol.asyncDispose]());
 

@@ -19,10 +19,13 @@ beforeAll(async () => {
   const program = `
     import { followMessages, openAccount } from './test/web/support/app.ts';
     Object.assign(globalThis, { followMessages, openAccount });`;
-  app = await serveApp(await bundleForPage(program), {
-    tls: join(folder, 'tls'),
-    relay: new URL(registry.relays[0].endpoint).origin,
-  });
+  app = await serveApp(
+    { page: await bundleForPage(program) },
+    {
+      tls: join(folder, 'tls'),
+      relay: new URL(registry.relays[0].endpoint).origin,
+    },
+  );
   const given = JSON.stringify({ context: network.context, registry });
   open = `openAccount(${given}).then((account) => { globalThis.ann = account; return account.id; })`;
 });
@@ -89,5 +92,6 @@ describe.each(engineNames)('a page in %s', (name) => {
         expect([...told, ...logged]).toEqual([]);
       }
     },
+    120_000,
   );
 });

@@ -45,12 +45,18 @@ export interface AppServer extends AsyncDisposable {
   readonly url: string;
 }
 
+/** What a page runs, and what its worker does, if it has one. */
+export interface Scripts {
+  readonly page: string;
+  readonly worker?: string;
+}
+
 /**
  * @param tls a folder with `server.key` and `server.pem`
  * @param relay origin of the relay that the page may call
  */
 export async function serveApp(
-  script: string,
+  { page: script, worker = '' }: Scripts,
   { tls, relay }: { readonly tls: string; readonly relay: string },
 ): Promise<AppServer> {
   const policy = [
@@ -59,7 +65,9 @@ export async function serveApp(
     'img-src data:',
     `connect-src ${relay} ${relay.replace('https', 'wss')}`,
     "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
+    // The one that a page needs to start its worker.
+    `trusted-types ${worker === '' ? "'none'" : 'app'}`,
+    "worker-src 'self'",
     ...["base-uri 'none'", "form-action 'none'"],
   ].join('; ');
   const server = createServer(
@@ -71,7 +79,12 @@ export async function serveApp(
       const type = url === '/' ? 'text/html' : 'text/javascript';
       const scripts = '<script src=listeners.js></script><script src=app.js></script>';
       const page = `<!doctype html><meta charset=utf-8><link rel=icon href=data:,>${scripts}`;
-      const texts = { '/': page, '/app.js': script, '/listeners.js': listeners };
+      const texts = {
+        '/': page,
+        '/app.js': script,
+        '/worker.js': worker,
+        '/listeners.js': listeners,
+      };
       const text = texts[url as keyof typeof texts];
       response.writeHead(text === undefined ? 404 : 200, {
         'content-type': `${type}; charset=utf-8`,
