@@ -1,25 +1,37 @@
 import { Queue } from './queue.ts';
 
-/** Newcomers that are served in a row while other owners wait. */
+/** Items of newcomers that are served in a row while other owners wait. */
 const newcomersInRow = 8;
+
+/** An owner in the present round. */
+interface Owner<T> {
+  readonly name: string;
+  readonly items: Queue<T>;
+  /** Items that it had as a newcomer since its last turn. */
+  early: number;
+  /** Whether its next item is served before the turns of others. */
+  isNewcomer: boolean;
+}
 
 /**
  * What waits, in rotation of its owners: in each round, an owner has one turn of a few items. A
- * newcomer, which had nothing waiting in this round, has its first item served before the turns of the
- * others: an owner that waits for each answer hardly notices those with many items. It is a newcomer
- * once in a round, and those in a row are few, so no owner waits for more than one turn of each other.
+ * newcomer, which had nothing waiting, has its item served before the turns of the others: an owner
+ * that waits for each answer hardly notices those with many items. It is a newcomer for as many items
+ * of a round as a turn has, and those in a row are few, so each owner has its turns.
  */
 export class Rotation<T> {
   /** Items that an owner may have in one turn. */
   readonly #itemsOfTurn: number;
-  /** Items of each owner; an owner of this round stays when it has none. */
-  readonly #items = new Map<string, Queue<T>>();
-  readonly #newcomers = new Queue<string>();
-  /** The others, in the order of their turns. */
-  readonly #owners = new Queue<string>();
+  /** The owners of this round; each stays until a turn in which it has nothing. */
+  readonly #round = new Map<string, Owner<T>>();
+  readonly #newcomers = new Queue<Owner<T>>();
+  /** In the order of their turns. */
+  readonly #owners = new Queue<Owner<T>>();
   /** Whose turn it is, and the items left of it. */
-  #current: string | undefined;
+  #current: Owner<T> | undefined;
   #left = 0;
+  /** Whose item was taken last: what it adds before the next take follows that item. */
+  #last: Owner<T> | undefined;
   #newcomersServed = 0;
   #size = 0;
 
@@ -38,25 +50,30 @@ export class Rotation<T> {
 
   /** Returns the number of items of one owner. */
   sizeOf(owner: string): number {
-    return this.#items.get(owner)?.size ?? 0;
+    return this.#round.get(owner)?.items.size ?? 0;
   }
 
   /** Adds an item after the others of its owner. */
-  add(owner: string, item: T): void {
-    let items = this.#items.get(owner);
-    if (items === undefined) {
-      items = new Queue();
-      this.#items.set(owner, items);
+  add(name: string, item: T): void {
+    let owner = this.#round.get(name);
+    if (owner === undefined) {
+      owner = { name, items: new Queue(), early: 0, isNewcomer: false };
+      this.#round.set(name, owner);
+    }
+    const mayBeEarly = owner !== this.#last && owner.early < this.#itemsOfTurn;
+    if (owner.items.size === 0 && mayBeEarly) {
+      owner.isNewcomer = true;
       this.#newcomers.push(owner);
     }
-    items.push(item);
+    owner.items.push(item);
     this.#size += 1;
   }
 
   /** Takes the next item. */
   take(): T | undefined {
     if (this.#size === 0) return undefined;
-    const item = this.#items.get(this.#next() as string)?.shift();
+    this.#last = this.#next();
+    const item = this.#last?.items.shift();
     this.#size -= 1;
     if (this.#size === 0) this.#endRound();
     return item;
@@ -69,9 +86,10 @@ export class Rotation<T> {
   }
 
   /** Returns the owner of the next item. */
-  #next(): string | undefined {
-    if (this.#newcomersServed < newcomersInRow && this.#newcomers.size > 0) return this.#newcomer();
-    if (this.#current === undefined || this.sizeOf(this.#current) === 0) this.#beginTurn();
+  #next(): Owner<T> | undefined {
+    const early = this.#newcomersServed < newcomersInRow ? this.#newcomer() : undefined;
+    if (early !== undefined) return early;
+    if (this.#current === undefined || this.#current.items.size === 0) this.#beginTurn();
     const owner = this.#current;
     if (owner === undefined) return this.#newcomer();
     this.#left -= 1;
@@ -84,28 +102,39 @@ export class Rotation<T> {
     this.endTurn();
     this.#newcomersServed = 0;
     this.#left = this.#itemsOfTurn;
-    do this.#current = this.#owners.shift();
-    while (this.#current !== undefined && this.#hasLeft(this.#current));
+    for (;;) {
+      const owner = this.#owners.shift();
+      this.#current = owner;
+      if (owner === undefined) return;
+      if (owner.items.size > 0) {
+        owner.isNewcomer = false;
+        owner.early = this.#itemsOfTurn;
+        return;
+      }
+      this.#round.delete(owner.name);
+    }
   }
 
-  #newcomer(): string | undefined {
-    this.#newcomersServed += 1;
-    const owner = this.#newcomers.shift();
-    if (owner !== undefined) this.#owners.push(owner);
-    return owner;
+  #newcomer(): Owner<T> | undefined {
+    for (;;) {
+      const owner = this.#newcomers.shift();
+      if (owner === undefined) return undefined;
+      // Its turn may have come meanwhile.
+      if (!owner.isNewcomer) continue;
+      owner.isNewcomer = false;
+      if (owner.early === 0) this.#owners.push(owner);
+      owner.early += 1;
+      this.#newcomersServed += 1;
+      return owner;
+    }
   }
 
-  /** Forgets an owner that has nothing when its turn comes; returns whether it did. */
-  #hasLeft(owner: string): boolean {
-    if (this.sizeOf(owner) > 0) return false;
-    return this.#items.delete(owner);
-  }
-
-  /** Forgets all owners: each is a newcomer again. */
+  /** Forgets all owners. */
   #endRound(): void {
-    this.#items.clear();
-    while (this.#owners.shift() !== undefined);
+    this.#round.clear();
+    for (const queue of [this.#owners, this.#newcomers]) while (queue.shift() !== undefined);
     this.#current = undefined;
+    this.#last = undefined;
     this.#newcomersServed = 0;
   }
 }
