@@ -49,7 +49,7 @@ describe('decision 0019: turns of owners', () => {
     expect(taken(rotation, 10)).not.toContain('new');
   });
 
-  test('an owner is a newcomer once in a round', () => {
+  test('an owner whose next item follows at once is a newcomer once in a round', () => {
     const rotation = new Rotation<string>(2);
     for (const owner of ['a', 'b']) fill(rotation, owner, 100);
     taken(rotation, 4);
