@@ -69,6 +69,7 @@ const slow = [
 const long = {
   once: [
     'packages/client/test/groups/crash.test.ts',
+    'packages/client/test/messages/outages.test.ts',
     'packages/client/test/network/interrupted-move.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',

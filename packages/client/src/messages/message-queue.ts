@@ -102,9 +102,14 @@ export async function currentRow(
   );
 }
 
+/** Whether messages of an earlier version have their places. */
+export async function isAdopted(tx: StoreReader): Promise<boolean> {
+  return (await adoptions.get(tx, 'outbox')) !== undefined;
+}
+
 /** Gives messages of an earlier version, which have no answer yet, their places: by age. */
 export async function adoptOutbox(tx: StoreWriter): Promise<void> {
-  if ((await adoptions.get(tx, 'outbox')) !== undefined) return;
+  if (await isAdopted(tx)) return;
   await adoptions.put(tx, 'outbox', true);
   const found: { readonly id: string; readonly order: number }[] = [];
   for (const { key: id, value } of await outbox.list(tx)) {

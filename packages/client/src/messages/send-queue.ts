@@ -9,6 +9,7 @@ import {
   adoptOutbox,
   firstId,
   headOf,
+  isAdopted,
   type QueuedMessage,
   waitingConversations,
 } from './message-queue.ts';
@@ -79,10 +80,9 @@ async function submitAtHome(core: AccountCore, row: OutboxRow, signal: AbortSign
  * @throws what concerns more than one recipient; the signal's reason
  */
 export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Promise<void> {
-  const waiting = await core.store.write(async (tx) => {
-    await adoptOutbox(tx);
-    return await waitingConversations(tx);
-  });
+  const { store } = core;
+  if (!(await store.read(isAdopted))) await store.write(adoptOutbox);
+  const waiting = await store.read(waitingConversations);
   const failures: unknown[] = [];
   const worker = async () => {
     for (let to = waiting.shift(); to !== undefined; to = waiting.shift()) {
