@@ -5,6 +5,7 @@ import {
   acceptRequest,
   addContact,
   declineRequest,
+  type InviteFormat,
   makeInvite,
   readInvite,
   removeContact,
@@ -71,19 +72,23 @@ export class Contacts {
    * until it expires.
    *
    * @param options.lifetime seconds; a week by default
+   * @param options.format `document` for the JSON of chapter 03, which every client of the network
+   *   understands; `link`, by default, for this one
    * @example
    * const text = await account.contacts.invite({ lifetime: 3_600 });
    */
   async invite({
     lifetime = inviteLifetime,
+    format = 'link',
   }: {
     readonly lifetime?: number;
+    readonly format?: InviteFormat;
   } = {}): Promise<string> {
-    return makeInvite(this.#core, lifetime);
+    return makeInvite(this.#core, { lifetime, format });
   }
 
   /**
-   * Reads another account's invite without using it.
+   * Reads another account's invite, in either format, without using it.
    *
    * @throws ClientError `verification_failed`
    * @example
@@ -95,7 +100,7 @@ export class Contacts {
   }
 
   /**
-   * Sends a contact request to the account that made an invite.
+   * Sends a contact request to the account that made an invite, in either format.
    *
    * @returns the message that carries the request
    * @throws ClientError `verification_failed`, `invalid_input`

@@ -7,6 +7,7 @@ import {
   checkAccountId,
   checkConsent,
   checkContactRecord,
+  checkInvite,
   checkInviteUse,
   decodeInvite,
   encodeInvite,
@@ -15,6 +16,7 @@ import {
   signGrant,
   signInvite,
 } from '@posthouse/protocol';
+import { canonicalJson, JsonError, parseJson } from '@posthouse/protocol/json';
 import {
   knownState,
   requireCurrentDevices,
@@ -30,25 +32,38 @@ import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
 import { nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
-/** Makes an invite as text, for a link or a QR code; signed by this device. */
-export function makeInvite(core: AccountCore, lifetime: number): string {
+/** How an invite is written: for a link or QR code, or as the document of chapter 03. */
+export type InviteFormat = 'link' | 'document';
+
+/** Makes an invite as text, signed by this device (03 §14). */
+export function makeInvite(
+  core: AccountCore,
+  { lifetime, format }: { readonly lifetime: number; readonly format: InviteFormat },
+): string {
   const invite = signInvite(core.network, core.device, {
     expires_at: unixSeconds(core.clock) + lifetime,
   });
-  return encodeInvite(core.network, invite);
+  return format === 'document' ? canonicalJson(invite) : encodeInvite(core.network, invite);
 }
 
 /**
- * Reads an invite and makes all checks that need no device state of the inviter.
+ * Reads an invite in either format and makes all checks that need no device state of the inviter.
  * @throws ClientError `verification_failed`
  */
 export function readInvite(core: AccountCore, text: string): ContactInvite {
   return verifyInput('invite', () => {
-    const invite = decodeInvite(core.network, text.trim());
+    const invite = parseInvite(core, text.trim());
     checkInviteUse(invite, { now: unixSeconds(core.clock) });
     if (invite.inviter === core.account) throw new ProtocolError('bad_request', 'an own invite');
     return invite;
   });
+}
+
+function parseInvite({ network }: AccountCore, text: string): ContactInvite {
+  if (!text.startsWith('{')) return decodeInvite(network, text);
+  const invite = parseJson(text);
+  checkInvite(network, invite, 'invite');
+  return invite;
 }
 
 /**
@@ -239,7 +254,7 @@ function verifyInput<T>(what: string, check: () => T): T {
   try {
     return check();
   } catch (cause) {
-    if (!(cause instanceof ProtocolError)) throw cause;
+    if (!(cause instanceof ProtocolError || cause instanceof JsonError)) throw cause;
     throw new ClientError('verification_failed', `${what}: ${cause.message}`, { cause });
   }
 }
