@@ -242,6 +242,77 @@ describe('contacts and messages', () => {
   });
 });
 
+describe('names, unread messages and requests', () => {
+  test('a profile names an account without a local name: quoted, with the end of the ID', async () => {
+    const [ann, bob] = [await newAccount(), await newAccount()];
+    await bob.json('profile', '--nickname', 'Bob" \u202e', '--public');
+    await ann.json('profile', '--nickname', 'Ann', '--public');
+    const asked = await ann.run(['accept', bob.account, '--note', 'hi']);
+    const named = `"Bob\\" [U+202E]" (${bob.account})`;
+    expect(asked.out).toBe(`asked ${named}; waiting for the answer\n`);
+    expect((await bob.run(['inbox'])).error).toContain(`"Ann" (${ann.account}) asks to be`);
+    expect(await bob.json('inbox')).toMatchObject({
+      requests: [{ account: ann.account, note: 'hi' }],
+    });
+    expect((await bob.run(['contacts'])).out).toBe(`pending  ${ann.account}  "Ann"  "hi"\n`);
+    expect((await bob.run(['accept', ann.account])).out).toBe(
+      `"Ann" (${ann.account}) is a contact\n`,
+    );
+    await ann.json('sync');
+    await ann.json('send', bob.account, 'hello');
+    expect((await bob.run(['inbox'])).out).toMatch(/ {2}\* "Ann" \(….{6}\): hello\n$/);
+    expect((await bob.run(['inbox', '--ids'])).out).toContain(`  ${ann.account}: hello\n`);
+    await bob.json('contacts', 'rename', ann.account, 'Annie');
+    expect((await bob.run(['inbox'])).out).toMatch(/ {2}Annie: hello\n$/);
+  });
+
+  test('what is shown is marked and then read; a conversation is shown alone', async () => {
+    const [ann, bob] = await contacts();
+    for (const text of ['one', 'two', 'three']) await ann.json('send', 'bob', text);
+    await bob.json('send', 'me', 'a note');
+    const unreadOf = async (...args: string[]) => {
+      const { messages } = await bob.json('inbox', ...args);
+      return messages.map(({ text, unread = false }: { text: string; unread?: boolean }) =>
+        unread ? `* ${text}` : text,
+      );
+    };
+    const cut = await bob.run(['inbox', '--with', 'ann', '--limit', '2']);
+    expect(cut.error).toContain('1 older unread messages are not shown');
+    expect(await unreadOf('--keep-unread')).toEqual(['a note', '* one', '* two', '* three']);
+    expect(await unreadOf('--with', 'me')).toEqual(['a note']);
+    const { out } = await bob.run(['inbox', '--with', 'ann']);
+    expect(out.split('\n').map((line) => line.slice(16))).toEqual([
+      '  * ann: one',
+      '  * ann: two',
+      '  * ann: three',
+      '',
+    ]);
+    expect(await unreadOf()).toEqual(['a note', 'one', 'two', 'three']);
+    await ann.json('send', 'bob', 'four');
+    expect(await unreadOf('--with', 'ann', '--limit', '1')).toEqual(['* four']);
+    expect(await unreadOf('--limit', '0')).toEqual([]);
+    expect((await bob.run(['inbox', '--with', 'nemo'])).exit).toBe(2);
+  });
+
+  test('a followed inbox marks what it shows as read, and begins with requests', async () => {
+    const [ann, bob] = await contacts();
+    const eve = await newAccount();
+    const { invite } = await bob.json('invite');
+    await eve.json('accept', invite, '--note', 'eve');
+    const follow = bob.start(['inbox', '--follow', '--json', '--with', 'ann']);
+    await expect
+      .poll(follow.objects)
+      .toContainEqual({ event: 'request', account: eve.account, note: 'eve' });
+    await bob.json('send', 'me', 'not of this conversation');
+    await ann.json('send', 'bob', 'hello');
+    await expect.poll(follow.objects).toContainEqual(expect.objectContaining({ event: 'message' }));
+    follow.stop();
+    expect(await follow.exit).toBe(0);
+    expect(follow.objects().filter(({ event }) => event === 'message')).toHaveLength(1);
+    expect((await bob.json('inbox')).messages[1]).not.toHaveProperty('unread');
+  });
+});
+
 describe('devices', () => {
   test('a second device joins; the account key stays on the first', async () => {
     const [ann, bob] = await contacts();

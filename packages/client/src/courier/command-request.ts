@@ -10,7 +10,17 @@ const excluded = new Set([
 
 /** Options that choose account and output, which one session has only one of. */
 const excludedOptions = new Set([
-  ...['ca', 'data', 'follow', 'json', 'network', 'registry', 'registryAgree', 'registryNode'],
+  ...[
+    'ca',
+    'data',
+    'follow',
+    'ids',
+    'json',
+    'network',
+    'registry',
+    'registryAgree',
+    'registryNode',
+  ],
   ...['service', 'version'],
 ]);
 

@@ -5,6 +5,7 @@ import type { Message } from '../messages/message.ts';
 import type { AccountSession } from './client-session.ts';
 import { gapNote, hostedNote } from './event-notes.ts';
 import { messageShape } from './json-shapes.ts';
+import { nameAndId } from './names.ts';
 import { localTime, oneLine, printable, quoted } from './output.ts';
 
 /** What a person is told about the status of a message. */
@@ -34,6 +35,7 @@ export async function catchUp({ account, signal }: AccountSession): Promise<{
 interface LineOptions {
   readonly name: (id: string) => string;
   readonly safe?: (text: string) => string;
+  readonly isUnread?: boolean;
 }
 
 /**
@@ -43,7 +45,7 @@ interface LineOptions {
 export function messageLine(
   row: Message,
   self: string,
-  { name, safe = (text) => text }: LineOptions,
+  { name, safe = (text) => text, isUnread = false }: LineOptions,
 ): string {
   const { type, text, attachments = [] } = messageShape(row, self);
   const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
@@ -53,39 +55,46 @@ export function messageLine(
     row.status === undefined || row.status === 'target_accepted'
       ? ''
       : ` (${statusWords[row.status]})`;
-  return `${localTime(row.createdAt)}  ${ends}: ${printable(safe(shown))}${files}${state}`;
+  return `${localTime(row.createdAt)}  ${isUnread ? '* ' : ''}${ends}: ${printable(safe(shown))}${files}${state}`;
 }
 
 /** Prints notes for events, and for contact requests that are not decided yet. */
 export async function noteEvents(
-  { account, out }: AccountSession,
+  session: AccountSession,
   events: readonly AccountEvent[],
-) {
-  for (const event of events) noteEvent(out, event);
-  for (const { account: id, status, note } of await account.contacts.list()) {
-    const isNoted = events.some((it) => it.kind === 'contact-request' && it.account === id);
-    if (status !== 'asks' || isNoted) continue;
-    noteEvent(out, { kind: 'contact-request', account: id, ...(note !== undefined && { note }) });
+): Promise<void> {
+  for (const event of events) await noteEvent(session, event);
+  for (const { account, note } of await pendingRequests(session)) {
+    const isNoted = events.some((it) => it.kind === 'contact-request' && it.account === account);
+    if (isNoted) continue;
+    await noteEvent(session, { kind: 'contact-request', account, ...(note && { note }) });
   }
 }
 
+/** Lists contact requests that are not decided yet. */
+export async function pendingRequests({ account }: AccountSession) {
+  const contacts = await account.contacts.list();
+  return contacts.flatMap(({ account: id, status, note }) =>
+    status === 'asks' ? [{ account: id, note }] : [],
+  );
+}
+
 /** Prints what a person is told about an event that is no message. */
-export function noteEvent(out: AccountSession['out'], event: AccountEvent): void {
+export async function noteEvent(session: AccountSession, event: AccountEvent): Promise<void> {
+  const { out } = session;
+  if (out.isJson) return;
   switch (event.kind) {
     case 'contact-request': {
       const note = event.note === undefined ? '' : ` (${quoted(event.note)})`;
-      out.note(
-        `${event.account} asks to be a contact${note}; accept with: courier accept ${event.account}`,
-      );
+      const who = await nameAndId(session, event.account);
+      out.note(`${who} asks to be a contact${note}; accept with: courier accept ${event.account}`);
       return;
     }
-    case 'contact-changed':
-      out.note(
-        event.status === 'active'
-          ? `${event.account} is a contact now`
-          : `${event.account} is no longer a contact`,
-      );
+    case 'contact-changed': {
+      const who = await nameAndId(session, event.account);
+      out.note(`${who} is ${event.status === 'active' ? 'a contact now' : 'no longer a contact'}`);
       return;
+    }
     case 'timeline-gap':
       out.note(gapNote(event));
       return;
@@ -106,4 +115,37 @@ export function noteEvent(out: AccountSession['out'], event: AccountEvent): void
       if (note !== undefined) out.note(note);
     }
   }
+}
+
+/** Returns the other account of a message: the own one for notes. */
+export function peerOf({ account }: AccountSession, { from, to }: Message): string {
+  return from === account.id ? to : from;
+}
+
+/**
+ * Finds the unread messages among those that are shown, and how far each conversation is read then:
+ * through its last shown message, unless older unread ones are not shown.
+ */
+export async function unreadAmong(session: AccountSession, shown: readonly Message[]) {
+  const { account } = session;
+  const unread = new Set<Message>();
+  const read: { readonly id: string; readonly through: number }[] = [];
+  let hidden = 0;
+  for (const [id, messages] of Map.groupBy(shown, (message) => peerOf(session, message))) {
+    const found = await account.conversations.get({ kind: 'person', id });
+    const { unread: count = 0, readThrough = 0 } = found ?? {};
+    const own = messages.filter(({ from, order }) => from !== account.id && order > readThrough);
+    for (const message of own) unread.add(message);
+    if (own.length < count) hidden += count - own.length;
+    else if (count > 0) read.push({ id, through: Math.max(...own.map(({ order }) => order)) });
+  }
+  return { unread, read, hidden };
+}
+
+/** Marks a message that is shown as read, with those before it in its conversation. */
+export async function markRead(session: AccountSession, message: Message): Promise<void> {
+  const { account } = session;
+  if (message.from === account.id) return;
+  const key = { kind: 'person', id: message.from } as const;
+  await account.conversations.markRead(key, { through: message.order });
 }

@@ -1,8 +1,10 @@
 /** Local contact names on the command line, and the account IDs that they stand for. */
 import { AccountId, checkSchema } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
+import { visibleName } from '../content/visible-text.ts';
+import type { AccountSession } from './client-session.ts';
 import { UsageError } from './exit.ts';
-import { printable } from './output.ts';
+import { printable, quoted } from './output.ts';
 
 /** Resolves a contact's local name, `me` or an account ID to an account ID. @throws UsageError */
 export async function accountOf(account: Account, name: string): Promise<string> {
@@ -31,12 +33,69 @@ function checkAccount(id: string): void {
   }
 }
 
-/** Returns a function from account ID to what is printed: `me`, the local name, or the ID. */
-export async function namesOf(account: Account): Promise<(id: string) => string> {
-  const aliases = new Map(
-    (await account.contacts.list()).map(({ account: id, alias }) => [id, alias]),
-  );
-  return (id) => (id === account.id ? 'me' : printable(aliases.get(id) ?? id));
+/** Accounts whose profiles one command reads, and how long that may take in milliseconds. */
+const mostProfiles = 20;
+const profileTime = 3_000;
+
+/** What profiles gave, by account ID: each is read once by a command. */
+const nicknames = new WeakMap<Account, Map<string, string>>();
+
+type NameOf = (id: string) => string;
+
+/**
+ * Returns a function from account ID to what is printed: `me`, the local name, the nickname of the
+ * profile in quotes with the end of the ID, or the ID.
+ *
+ * @param format formats what is printed: profiles are read of the accounts that it names
+ */
+export async function namesOf(
+  session: Pick<AccountSession, 'account' | 'out' | 'signal'>,
+  format?: (name: NameOf) => unknown,
+): Promise<NameOf> {
+  const { account, out } = session;
+  const contacts = await account.contacts.list();
+  const aliases = new Map(contacts.map(({ account: id, alias }) => [id, alias]));
+  const known = nicknames.get(account) ?? new Map<string, string>();
+  nicknames.set(account, known);
+  const unnamed = new Set<string>();
+  const name = (id: string) => {
+    if (id === account.id) return 'me';
+    if (out.showsIds) return id;
+    const found = aliases.get(id) || known.get(id);
+    if (found === undefined) unnamed.add(id);
+    return printable(found ?? id);
+  };
+  if (format === undefined || out.isJson) return name;
+  format(name);
+  await readNicknames(session, [...unnamed].slice(0, mostProfiles), known);
+  return name;
+}
+
+async function readNicknames(
+  { account, signal }: Pick<AccountSession, 'account' | 'signal'>,
+  ids: readonly string[],
+  known: Map<string, string>,
+): Promise<void> {
+  const bounded = AbortSignal.any([signal, AbortSignal.timeout(profileTime)]);
+  const read = async (id: string) => {
+    const profile = await account.profiles.resolve(id, { signal: bounded });
+    const { nickname = '' } = profile ?? {};
+    // Others choose it freely: the end of the ID tells two of one name apart.
+    known.set(id, nickname === '' ? id : `${quoted(visibleName(nickname))} (…${id.slice(-6)})`);
+  };
+  // A profile that cannot be read leaves the ID.
+  await Promise.allSettled(ids.map(read));
+  signal.throwIfAborted();
+}
+
+/** Returns an account's name and its ID; the ID alone if it has no name. */
+export async function nameAndId(
+  session: Pick<AccountSession, 'account' | 'out' | 'signal'>,
+  id: string,
+): Promise<string> {
+  const name = await namesOf(session, (nameOf) => nameOf(id));
+  const alias = aliasIn(name, id).replace(/ \(….{6}\)$/, '');
+  return alias === '' ? id : `${alias} (${id})`;
 }
 
 /** Returns the local name of an account whose ID is printed as well; empty if it has none. */

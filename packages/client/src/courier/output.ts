@@ -9,6 +9,8 @@ export {
 
 export interface Output {
   readonly isJson: boolean;
+  /** Whether IDs are printed instead of names. */
+  readonly showsIds: boolean;
   /** Writes a result: the value as JSON, or its lines. */
   result(value: object, lines: () => readonly string[]): void;
   /** Writes a remark for people that is not part of the result; nothing with `--json`. */
@@ -20,9 +22,13 @@ export interface Streams {
   writeError(text: string): void;
 }
 
-export function createOutput(streams: Streams, isJson: boolean): Output {
+export function createOutput(
+  streams: Streams,
+  { isJson, showsIds }: Pick<Output, 'isJson' | 'showsIds'>,
+): Output {
   return {
     isJson,
+    showsIds,
     result(value, lines) {
       const shown = isJson ? [terminalJson(value)] : lines().map(terminalLine);
       for (const line of shown) streams.write(`${line}\n`);

@@ -40,6 +40,7 @@ export interface GlobalOptions {
   readonly registryAgree?: '1' | '2';
   readonly ca?: string;
   readonly json?: boolean;
+  readonly ids?: boolean;
 }
 
 /** Returns the account's folder: `--data`, `COURIER_HOME`, or `.courier` in the home folder. */

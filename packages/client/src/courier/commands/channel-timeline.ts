@@ -174,7 +174,9 @@ function readCommand(environment: CliEnvironment): Command {
       ? await readFollowed(session, found.id, range)
       : await readPreview(session, { name: found?.link ?? name, relay: options.relay, range });
     const { id, entries, hasMore } = shown;
-    const called = await namesOf(account);
+    const called = await namesOf(session, (nameOf) =>
+      entries.map((entry) => channelEntryLine(entry, nameOf)),
+    );
     const shapes = entries.map(channelEntryShape);
     out.result({ channel: id, entries: shapes, has_more: hasMore }, () =>
       entries.map((entry) => channelEntryLine(entry, called)),
@@ -269,8 +271,10 @@ function watchCommand(environment: CliEnvironment): Command {
     const last = positiveNumber('--limit', options.limit);
     await catchUp(session);
     const { id } = await channelOf(account, args[0] ?? '');
-    const name = await namesOf(account);
     const latest = await account.channels.entries(id, { limit: last, newestFirst: true });
+    const name = await namesOf(session, (nameOf) =>
+      latest.map((entry) => channelEntryLine(entry, nameOf)),
+    );
     for (const entry of latest.reverse()) {
       out.result({ event: 'entry', entry: channelEntryShape(entry) }, () => [
         channelEntryLine(entry, name),
@@ -281,7 +285,8 @@ function watchCommand(environment: CliEnvironment): Command {
         out.note('connection lost; reconnecting');
       if (!('channelId' in event) || event.channelId !== id) continue;
       const note = channelNote(event);
-      const lines = channelEventLines(event, await namesOf(account));
+      const name = await namesOf(session, (nameOf) => channelEventLines(event, nameOf));
+      const lines = channelEventLines(event, name);
       if (out.isJson || lines.length > 0) out.result(eventShape(event, account.id), () => lines);
       else if (note !== undefined) out.note(printable(note));
     }

@@ -65,9 +65,10 @@ function channelLines(channel: Channel, name: (id: string) => string): string[] 
   return columns(facts);
 }
 
-async function showChannel({ account, out }: AccountSession, id: string): Promise<void> {
+async function showChannel(session: AccountSession, id: string): Promise<void> {
+  const { account, out } = session;
   const channel = await account.channels.get(id);
-  const name = await namesOf(account);
+  const name = await namesOf(session, (nameOf) => channelLines(channel, nameOf));
   out.result(channelShape(channel), () => channelLines(channel, name));
 }
 

@@ -10,7 +10,7 @@ import { failureOf } from '../failure.ts';
 import { followEvents } from '../follow-events.ts';
 import { messageShape } from '../json-shapes.ts';
 import { lineBytes } from '../line-input.ts';
-import { catchUp, messageLine, noteEvent } from '../message-output.ts';
+import { catchUp, markRead, messageLine, noteEvent, peerOf } from '../message-output.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { createOutput } from '../output.ts';
 import { onAccount, withOptions } from './context.ts';
@@ -35,14 +35,10 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
     const signal = AbortSignal.any([opened.signal, ending.signal]);
     const { failure } = await catchUp(opened);
     using input = environment.openLines(signal);
-    const session = { ...opened, signal, out: createOutput(input, opened.out.isJson) };
+    const session = { ...opened, signal, out: createOutput(input, opened.out) };
     if (failure !== undefined) session.out.note(failureOf(failure).message);
-    const earlier = (await account.messages.list()).filter(
-      (message) => peerOf(opened, message) === peer,
-    );
-    for (const message of earlier.slice(Math.max(0, earlier.length - limit))) {
-      await show(session, message);
-    }
+    const earlier = await account.messages.list({ with: peer, limit, newestFirst: true });
+    for (const message of earlier.reverse()) await show(session, message);
     const following = showArrivals(session, peer);
     // A failure there ends the conversation, also while a line is awaited.
     following.catch(() => ending.abort());
@@ -55,25 +51,22 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
   });
 }
 
-/** Returns the other account of a message: the own one for notes. */
-function peerOf({ account }: AccountSession, { from, to }: Message): string {
-  return from === account.id ? to : from;
-}
-
-async function show({ account, out }: AccountSession, message: Message): Promise<void> {
-  const name = await namesOf(account);
-  out.result(eventShape({ kind: 'message', message }, account.id), () => [
-    messageLine(message, account.id, { name, safe: visibleText }),
-  ]);
+async function show(session: AccountSession, message: Message): Promise<void> {
+  const { account, out } = session;
+  const line = (name: (id: string) => string) =>
+    messageLine(message, account.id, { name, safe: visibleText });
+  const name = await namesOf(session, line);
+  out.result(eventShape({ kind: 'message', message }, account.id), () => [line(name)]);
+  await markRead(session, message);
 }
 
 /** Shows what others and the account's other devices write, until the conversation ends. */
 async function showArrivals(session: AccountSession, peer: string): Promise<void> {
-  const { account, out, signal } = session;
+  const { account, signal } = session;
   const isArrival = (message: Message) =>
     peerOf(session, message) === peer && message.fromDeviceId !== account.deviceId;
   for await (const event of followEvents(account, signal)) {
-    if (event.kind !== 'message') noteEvent(out, event);
+    if (event.kind !== 'message') await noteEvent(session, event);
     else if (isArrival(event.message)) {
       await show(session, event.message);
     }

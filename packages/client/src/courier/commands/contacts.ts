@@ -3,7 +3,7 @@ import { isClientError } from '../../errors.ts';
 import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { contactShape, contactState } from '../json-shapes.ts';
-import { accountOf } from '../names.ts';
+import { accountOf, aliasIn, nameAndId, namesOf } from '../names.ts';
 import { columns, oneLine, printable, quoted } from '../output.ts';
 import { onAccount, subcommand, withOptions, withVerbs } from './context.ts';
 
@@ -29,7 +29,8 @@ export function acceptCommand(base: Command, environment: CliEnvironment): Comma
   return onAccount<{ note?: string; as?: string }>(
     command,
     environment,
-    async ({ account, out, signal }, { options, args }) => {
+    async (session, { options, args }) => {
+      const { account, out, signal } = session;
       const [text = ''] = args;
       const { note } = options;
       await account.sync({ signal });
@@ -41,8 +42,9 @@ export function acceptCommand(base: Command, environment: CliEnvironment): Comma
       await account.sync({ signal });
       const contact = await account.contacts.get(id);
       const standing = contactState(contact);
+      const who = await nameAndId(session, id);
       out.result(contactShape(contact), () => [
-        standing === 'active' ? `${id} is a contact` : `asked ${id}; waiting for the answer`,
+        standing === 'active' ? `${who} is a contact` : `asked ${who}; waiting for the answer`,
       ]);
     },
   );
@@ -68,24 +70,31 @@ export function contactsCommand(base: Command, environment: CliEnvironment): Com
 
 function listCommand(environment: CliEnvironment): Command {
   const command = subcommand('list', 'catch up and show contacts, and requests in both directions');
-  return onAccount(command, environment, async ({ account, out, signal }) => {
+  return onAccount(command, environment, async (session) => {
+    const { account, out, signal } = session;
     await account.sync({ signal }).catch((error: unknown) => {
       if (signal.aborted || !isClientError(error, 'relay_unreachable')) throw error;
       out.note('The relay cannot be reached; this is the stored state. Try again later.');
     });
     const contacts = (await account.contacts.list()).filter(({ status }) => status !== 'removed');
+    const name = await namesOf(session, (nameOf) => contacts.map((each) => nameOf(each.account)));
     out.result({ contacts: contacts.map(contactShape) }, () =>
       columns(
         contacts.map((contact) => [
           contactState(contact),
           contact.account,
-          oneLine(contact.alias ?? ''),
+          oneLine(contact.alias || profileName(name, contact.account)),
           // Quoted, so that a note cannot pass for a local name.
           contact.note === undefined ? '' : quoted(contact.note),
         ]),
       ),
     );
   });
+}
+
+/** Returns the profile's name, in quotes; empty if there is none. */
+function profileName(name: (id: string) => string, account: string): string {
+  return aliasIn(name, account).replace(/ \(….*\)$/, '');
 }
 
 function removeCommand(environment: CliEnvironment): Command {

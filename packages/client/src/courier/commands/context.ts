@@ -29,6 +29,7 @@ export function withOptions(command: Command): Command {
   return command
     .option('--data <folder>', 'folder of the account (default: COURIER_HOME, or ~/.courier)')
     .option('--json', 'write JSON for programs')
+    .option('--ids', 'print account IDs instead of names')
     .option('--network <context>', 'network context neo:<magic>:<registry>')
     .option('--service <word>', 'service word of the network')
     .option('--registry <file>', 'registry file')
@@ -62,7 +63,10 @@ export function onAction<O>(
   return command.action(async (...given: unknown[]) => {
     const options = given.at(-2) as O & GlobalOptions;
     const args = given.slice(0, -2).flatMap((value) => value as string | string[] | undefined);
-    const out = createOutput(environment, options.json === true);
+    const out = createOutput(environment, {
+      isJson: options.json === true,
+      showsIds: options.ids === true,
+    });
     const folder = dataFolder(options, environment.env);
     await action({ options, args: args.map((arg) => arg ?? ''), out, folder });
   });

@@ -25,7 +25,7 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
     .option('--shell', 'the program is a command line for /bin/sh')
     .option('--timeout <seconds>', 'time for one message, after which the program is ended', '60');
   return onAccount<FollowOptions>(command, environment, async (session, { options, args }) => {
-    const { account, out, signal } = session;
+    const { account, signal } = session;
     const timeout = Number(options.timeout);
     if (!(timeout > 0 && timeout <= longestTimeout)) {
       throw new UsageError(`--timeout: give seconds, at most ${longestTimeout}`);
@@ -33,7 +33,7 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
     for await (const event of followEvents(account, signal)) {
       const variables = variablesOf(event, account.id);
       if (variables === undefined) {
-        noteEvent(out, event);
+        await noteEvent(session, event);
         continue;
       }
       const failure = await runProgram({

@@ -100,11 +100,14 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
 
 function applicationsCommand(environment: CliEnvironment): Command {
   const command = subcommand('applications <group>', 'show verified applications');
-  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
+  return onAccount(command, environment, async (session, { args }) => {
+    const { account, out, signal } = session;
     const { id } = await groupOf(account, args[0] ?? '');
     await account.groups.sync(id, { signal });
-    const name = await namesOf(account);
     const pending = await account.groups.applications(id, { signal });
+    const name = await namesOf(session, (nameOf) =>
+      pending.map(({ application }) => nameOf(application.account)),
+    );
     const shapes = pending.map(({ application, accepted_at }) => ({
       account: application.account,
       invite_id: application.invite_id,
@@ -155,7 +158,8 @@ function recoveriesCommand(environment: CliEnvironment): Command {
   return onAccount<{ approve?: string[]; reject?: string[] }>(
     command,
     environment,
-    async ({ account, out, signal }, { args, options }) => {
+    async (session, { args, options }) => {
+      const { account, out, signal } = session;
       const { id } = await groupOf(account, args[0] ?? '');
       await account.groups.sync(id, { signal });
       const of = (names: readonly string[]) =>
@@ -168,8 +172,10 @@ function recoveriesCommand(environment: CliEnvironment): Command {
         await account.groups.rejectRecovery(id, await of(options.reject), { signal });
         out.note('rejected');
       }
-      const name = await namesOf(account);
       const requests = await account.groups.recoveries(id, { signal });
+      const name = await namesOf(session, (nameOf) =>
+        requests.map(({ request }) => nameOf(request.account)),
+      );
       const shapes = requests.map(({ request, accepted_at, expires_at }) => ({
         account: request.account,
         accepted_at,

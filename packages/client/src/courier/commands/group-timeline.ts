@@ -128,7 +128,9 @@ function readCommand(environment: CliEnvironment): Command {
     const newestFirst = options.after === undefined;
     const entries = await account.groups.entries(id, { ...after, limit: last, newestFirst });
     if (newestFirst) entries.reverse();
-    const name = await namesOf(account);
+    const name = await namesOf(session, (nameOf) =>
+      entries.map((entry) => groupEntryLine(entry, nameOf)),
+    );
     if (options.follow && out.isJson) {
       for (const entry of entries)
         out.result({ event: 'entry', entry: groupEntryShape(entry) }, () => []);
@@ -152,8 +154,11 @@ async function followGroup(session: AccountSession, id: string, from: number): P
     const note = isNote ? groupNote(event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);
     else if (note !== undefined) out.note(printable(note));
-    const name = await namesOf(account);
-    for (const entry of await account.groups.entries(id, { after: shown })) {
+    const entries = await account.groups.entries(id, { after: shown });
+    const name = await namesOf(session, (nameOf) =>
+      entries.map((entry) => groupEntryLine(entry, nameOf)),
+    );
+    for (const entry of entries) {
       shown = entry.sequence;
       out.result({ event: 'entry', entry: groupEntryShape(entry) }, () => {
         const line = groupEntryLine(entry, name);

@@ -99,7 +99,7 @@ function showCommand(environment: CliEnvironment): Command {
     await catchUp(session);
     const { account, out } = session;
     const group = await groupOf(account, args[0] ?? '');
-    const name = await namesOf(account);
+    const name = await namesOf(session, (nameOf) => groupLines(group, account.id, nameOf));
     out.result(groupShape(group, account.id), () => groupLines(group, account.id, name));
   });
 }
@@ -190,10 +190,13 @@ function inviteCommand(environment: CliEnvironment): Command {
 
 function invitesCommand(environment: CliEnvironment): Command {
   const command = subcommand('invites <group>', 'show the valid invitations you may see');
-  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
+  return onAccount(command, environment, async (session, { args }) => {
+    const { account, out, signal } = session;
     const { id } = await groupOf(account, args[0] ?? '');
-    const name = await namesOf(account);
     const invites = await account.groups.invites(id, { signal });
+    const name = await namesOf(session, (nameOf) =>
+      invites.map(({ invite }) => [invite.inviter, invite.invitee ?? account.id].map(nameOf)),
+    );
     const shapes = invites.map(({ invite, text, uses }) => ({ ...invite, uses, text }));
     out.result({ invites: shapes }, () =>
       columns(
@@ -238,16 +241,13 @@ function addCommand(environment: CliEnvironment): Command {
     'add <group>',
     'add a group you are a member of, if no other device can share it',
   ).option('--relay <id>', 'its host (default: the home relay)');
-  return onAccount<{ relay?: string }>(
-    command,
-    environment,
-    async ({ account, out, signal }, { options, args }) => {
-      const relayId = options.relay ?? (await account.status()).homeRelay;
-      const group = await account.groups.add({ groupId: args[0] ?? '', relayId }, { signal });
-      const name = await namesOf(account);
-      out.result(groupShape(group, account.id), () => groupLines(group, account.id, name));
-    },
-  );
+  return onAccount<{ relay?: string }>(command, environment, async (session, { options, args }) => {
+    const { account, out, signal } = session;
+    const relayId = options.relay ?? (await account.status()).homeRelay;
+    const group = await account.groups.add({ groupId: args[0] ?? '', relayId }, { signal });
+    const name = await namesOf(session, (nameOf) => groupLines(group, account.id, nameOf));
+    out.result(groupShape(group, account.id), () => groupLines(group, account.id, name));
+  });
 }
 
 function forgetCommand(environment: CliEnvironment): Command {
@@ -272,8 +272,8 @@ function membersCommand(environment: CliEnvironment): Command {
     await catchUp(session);
     const { account, out } = session;
     const { id } = await groupOf(account, args[0] ?? '');
-    const name = await namesOf(account);
     const members = await account.groups.members(id);
+    const name = await namesOf(session, (nameOf) => members.map((each) => nameOf(each.account)));
     out.result({ group: id, members: members.map(memberShape) }, () =>
       columns(
         members.map((member) => [

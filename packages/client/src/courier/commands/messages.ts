@@ -1,12 +1,23 @@
 import type { Command } from 'commander';
 import { isClientError } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
+import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
 import { followEvents } from '../follow-events.ts';
 import { messageShape } from '../json-shapes.ts';
-import { catchUp, messageLine, noteEvent, noteEvents, statusWords } from '../message-output.ts';
+import {
+  catchUp,
+  markRead,
+  messageLine,
+  noteEvent,
+  noteEvents,
+  peerOf,
+  pendingRequests,
+  statusWords,
+  unreadAmong,
+} from '../message-output.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { onAccount, withOptions } from './context.ts';
 import { type DraftOptions, draftOf, withDraft } from './draft.ts';
@@ -51,32 +62,66 @@ interface InboxOptions {
   readonly follow?: boolean;
   readonly limit: string;
   readonly after?: string;
+  readonly with?: string;
+  readonly keepUnread?: boolean;
 }
 
 export function inboxCommand(base: Command, environment: CliEnvironment): Command {
   const command = withOptions(base)
+    .option('--with <contact>', 'only the conversation with a contact, or your notes: me')
     .option('--follow', 'keep running and show messages as they arrive')
     .option('--limit <number>', 'largest number of messages, the latest ones', '50')
-    .option('--after <order>', 'show only messages after this position');
+    .option('--after <order>', 'show only messages after this position')
+    .option('--keep-unread', 'do not mark the messages as read');
   return onAccount<InboxOptions>(command, environment, async (session, { options }) => {
     const { account, out } = session;
     const limit = wholeNumber('--limit', options.limit);
     const after = options.after === undefined ? undefined : wholeNumber('--after', options.after);
+    const peer = options.with === undefined ? undefined : await accountOf(account, options.with);
     const { events, failure } = await catchUp(session);
-    const rows = await account.messages.list(after === undefined ? {} : { after });
-    const shown = rows.slice(Math.max(0, rows.length - limit));
+    const shown = await account.messages.list({
+      ...{ limit, newestFirst: true },
+      ...(after !== undefined && { after }),
+      ...(peer !== undefined && { with: peer }),
+    });
+    await showMessages(session, shown.reverse(), options);
     if (options.follow && out.isJson) {
-      for (const row of shown) writeEvent(session, { kind: 'message', message: row });
-    } else {
-      const name = await namesOf(account);
-      out.result({ messages: shown.map((row) => messageShape(row, account.id)) }, () =>
-        shown.map((row) => messageLine(row, account.id, { name })),
-      );
+      for (const { account: from, note } of await pendingRequests(session)) {
+        writeEvent(session, { kind: 'contact-request', account: from, ...(note && { note }) });
+      }
     }
     await noteEvents(session, events);
-    if (options.follow) await followInbox(session);
+    if (options.follow) await followInbox(session, { peer, ...options });
     else if (failure !== undefined) throw failure;
   });
+}
+
+/** Shows stored messages, the unread ones marked, and marks them as read. */
+async function showMessages(
+  session: AccountSession,
+  shown: readonly Message[],
+  { follow = false, keepUnread = false }: InboxOptions,
+): Promise<void> {
+  const { account, out } = session;
+  const { unread, read, hidden } = await unreadAmong(session, shown);
+  const lines = (name: (id: string) => string) =>
+    shown.map((row) => messageLine(row, account.id, { name, isUnread: unread.has(row) }));
+  if (follow && out.isJson) {
+    for (const message of shown) writeEvent(session, { kind: 'message', message });
+  } else {
+    const name = await namesOf(session, lines);
+    const requests = out.isJson ? await pendingRequests(session) : [];
+    const messages = shown.map((row) => ({
+      ...messageShape(row, account.id),
+      ...(unread.has(row) && { unread: true }),
+    }));
+    out.result({ messages, requests }, () => lines(name));
+  }
+  if (hidden > 0) out.note(`${hidden} older unread messages are not shown: see --limit and --with`);
+  if (keepUnread) return;
+  for (const { id, through } of read) {
+    await account.conversations.markRead({ kind: 'person', id }, { through });
+  }
 }
 
 /** Parses a whole number from 0 up. @throws UsageError */
@@ -87,15 +132,27 @@ export function wholeNumber(flag: string, text: string): number {
   return value;
 }
 
-async function followInbox(session: AccountSession): Promise<void> {
+async function followInbox(
+  session: AccountSession,
+  {
+    peer,
+    keepUnread = false,
+  }: { readonly peer: string | undefined; readonly keepUnread?: boolean },
+): Promise<void> {
   const { account, out, signal } = session;
   for await (const event of followEvents(account, signal)) {
-    if (out.isJson) {
-      writeEvent(session, event);
-    } else if (event.kind === 'message') {
-      const name = await namesOf(account);
-      out.result({}, () => [messageLine(event.message, account.id, { name })]);
-    } else noteEvent(out, event);
+    if (event.kind !== 'message') {
+      if (out.isJson) writeEvent(session, event);
+      else await noteEvent(session, event);
+      continue;
+    }
+    const { message } = event;
+    const id = peerOf(session, message);
+    if (peer !== undefined && peer !== id) continue;
+    const line = (name: (id: string) => string) => messageLine(message, account.id, { name });
+    const name = await namesOf(session, line);
+    out.result(eventShape(event, account.id), () => [line(name)]);
+    if (!keepUnread) await markRead(session, message);
   }
 }
 
