@@ -50,18 +50,21 @@ test('each new message of others runs the program once, one at a time, without a
 });
 
 test.each([
-  ['ends with a status', 'process.exit(3);', 'exit status 3'],
-  ['takes too long', 'setInterval(() => {}, 1_000);', 'ended after 0.5 seconds'],
-])('a program that %s is reported, and the next message runs it again', async (_, then, why) => {
-  const [ann, bob] = await contactsOfCourier(world);
-  const bot = program(ann.folder, then);
-  const follow = ann.start(['follow', '--exec', bot, '--timeout', '0.5']);
-  await bob.json('send', 'ann', 'one');
-  await bob.json('send', 'ann', 'two');
-  await expect.poll(() => follow.written.error.split(why)).toHaveLength(3);
-  follow.stop();
-  expect(await follow.exit).toBe(0);
-});
+  ['ends with a status', 'process.exit(3);', '60', 'exit status 3'],
+  ['takes too long', 'setInterval(() => {}, 1_000);', '0.5', 'ended after 0.5 seconds'],
+])(
+  'a program that %s is reported, and the next message runs it again',
+  async (_, then, seconds, why) => {
+    const [ann, bob] = await contactsOfCourier(world);
+    const bot = program(ann.folder, then);
+    const follow = ann.start(['follow', '--exec', bot, '--timeout', seconds]);
+    await bob.json('send', 'ann', 'one');
+    await bob.json('send', 'ann', 'two');
+    await expect.poll(() => follow.written.error.split(why)).toHaveLength(3);
+    follow.stop();
+    expect(await follow.exit).toBe(0);
+  },
+);
 
 test('a program that is not there is reported; an interrupt ends the one that runs', async () => {
   const [ann, bob] = await contactsOfCourier(world);
