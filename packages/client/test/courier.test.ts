@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { accountSigner, utf8 } from '@posthouse/protocol';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { describe, expect, test } from 'vitest';
+import { qrCode } from '../src/courier/qr-code.ts';
 import { SqliteStore } from '../src/node.ts';
 import { Person } from './support/courier.ts';
 import { RawSender } from './support/raw-sender.ts';
@@ -508,6 +509,56 @@ test('an account of a wallet: the key stays in the wallet', async () => {
   expect((await ann.run(['devices', 'renew'])).exit).toBe(8);
   const renewing = ['devices', 'renew', '--wallet', wallet];
   expect((await ann.run(renewing, { password: 'open sesame' })).exit).toBe(0);
+});
+
+test('a wallet that the command wrote opens the account again, with its password only', async () => {
+  const ann = await newAccount();
+  const wallet = join(ann.folder, 'backup.json');
+  const write = ['key', 'export', '--wallet', wallet, '--json'];
+  const { out, error, exit } = await ann.run(write, { password: 'open sesame' });
+  expect({ exit, error }).toEqual({ exit: 0, error: '' });
+  const { address } = JSON.parse(out);
+  expect(`${network.context.split(':').slice(0, 2).join(':')}:${address}`).toBe(ann.account);
+  expect(statSync(wallet).mode & 0o777).toBe(0o600);
+  const { account_private_key: key } = await ann.json('key', 'export');
+  expect(readFileSync(wallet, 'utf8')).not.toContain(key);
+  // An existing file, and an empty password, are refused.
+  expect((await ann.run(write, { password: 'open sesame' })).exit).toBe(2);
+  const other = ['key', 'export', '--wallet', `${wallet}.2`];
+  expect((await ann.run(other, { password: '' })).exit).toBe(2);
+  const setup = ['setup', '--recover', '--wallet', wallet, ...ann.network, '--json'];
+  expect((await newPerson().run(setup, { password: 'open sesam' })).exit).toBe(8);
+  const again = await newPerson().run(setup, { password: 'open sesame' });
+  expect(JSON.parse(again.out)).toMatchObject({ account: ann.account });
+});
+
+test('an invite is drawn as a QR code: its three finders are where readers look', async () => {
+  const ann = await newAccount();
+  const { out } = await ann.run(['invite', '--qr']);
+  const lines = out.trimEnd().split('\n');
+  const invite = lines.pop() ?? '';
+  expect(invite).toMatch(/^svc-invite:/);
+  expect((await ann.run(['invite', '--qr', '--json'])).out).not.toContain('\u2588');
+  const rows = lines.flatMap((line) => [
+    [...line].map((block) => block === '\u2588' || block === '\u2580'),
+    [...line].map((block) => block === '\u2588' || block === '\u2584'),
+  ]);
+  const width = rows[0]?.length ?? 0;
+  // The three finders: a dark ring, a light one, and a dark square.
+  const isDark = (x: number, y: number) => rows[y]?.[x] === false;
+  for (const [left, top] of [
+    [2, 2],
+    [width - 9, 2],
+    [2, width - 9],
+  ] as const) {
+    for (let x = 0; x < 7; x += 1) {
+      for (let y = 0; y < 7; y += 1) {
+        const ring = Math.max(Math.abs(x - 3), Math.abs(y - 3));
+        expect(isDark(left + x, top + y)).toBe(ring !== 2);
+      }
+    }
+  }
+  expect(() => qrCode('x'.repeat(3_000))).toThrow('too many');
 });
 
 test('a file that is not a wallet', async () => {

@@ -1,9 +1,12 @@
-/** The account key from a wallet file. */
+/** The account key from and to a wallet file. */
+import { writeFileSync } from 'node:fs';
 import {
   type AccountSigner,
   accountSigner,
+  decodeBase64url,
   type Network,
   openNep6Wallet,
+  sealNep6Wallet,
 } from '@posthouse/protocol';
 import type { CliEnvironment } from './client-session.ts';
 import { UsageError } from './exit.ts';
@@ -49,4 +52,39 @@ function parseWalletFile(path: string, text: string): unknown {
   } catch {
     throw new UsageError(`${path}: not JSON: give a NEP-6 wallet file`);
   }
+}
+
+/**
+ * Writes an account key to a new wallet file that only its owner may read.
+ *
+ * @param from.key 32 bytes, base64url
+ * @returns the account's address in the wallet
+ * @throws UsageError if the file exists, or the password is empty or not repeated
+ */
+export async function writeWallet(
+  path: string,
+  from: { readonly key: string; readonly network: Network; readonly environment: CliEnvironment },
+): Promise<string> {
+  const { network, environment } = from;
+  const key = decodeBase64url(from.key);
+  if (key === undefined) throw new UsageError('the stored account key is damaged: use a backup');
+  const password = await newPassword(environment);
+  const wallet = await sealNep6Wallet(network, key, { password });
+  try {
+    writeFileSync(path, `${JSON.stringify(wallet, undefined, 2)}\n`, { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    throw new UsageError(`--wallet: ${(error as Error).message}`);
+  }
+  return wallet.accounts[0]?.address ?? '';
+}
+
+/** Asks twice: a password that was mistyped would lock the key up. */
+async function newPassword({ env, askSecret }: CliEnvironment): Promise<string> {
+  const given = env[passwordVariable];
+  const password = given ?? (await askSecret('New wallet password: '));
+  if (password === '') throw new UsageError('the password is empty: choose one');
+  if (given === undefined && (await askSecret('Again: ')) !== password) {
+    throw new UsageError('the passwords differ: run the command again');
+  }
+  return password;
 }

@@ -4,13 +4,14 @@ import type { Command } from 'commander';
 import { accountKeys } from '../../accounts/account-rows.ts';
 import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
+import { writeWallet } from '../account-key.ts';
 import { type CliEnvironment, settingsInForce } from '../client-session.ts';
 import { gapNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
 import { statusShape } from '../json-shapes.ts';
 import { accountOf } from '../names.ts';
 import { columns, localTime, oneLine } from '../output.ts';
-import type { GlobalOptions } from '../settings.ts';
+import { type GlobalOptions, networkOf } from '../settings.ts';
 import { onAccount, onAction, subcommand, withOptions, withVerbs } from './context.ts';
 
 export function whoamiCommand(base: Command, environment: CliEnvironment): Command {
@@ -133,11 +134,18 @@ export function keyCommand(base: Command, environment: CliEnvironment): Command 
   return withVerbs(base, [keyExportCommand(environment)]);
 }
 
+interface ExportOptions extends GlobalOptions {
+  readonly wallet?: string;
+}
+
 /** The one command that prints a secret. */
 function keyExportCommand(environment: CliEnvironment): Command {
-  const command = subcommand('export', 'print the account key stored in the folder: a secret');
-  return onAction(command, environment, async ({ options, out, folder }) => {
-    settingsInForce(options, environment.env);
+  const command = subcommand(
+    'export',
+    'print the account key stored in the folder: a secret; or write it to a wallet',
+  ).option('--wallet <file>', 'write a NEP-6 wallet instead, encrypted with a password');
+  return onAction<ExportOptions>(command, environment, async ({ options, out, folder }) => {
+    const settings = settingsInForce(options, environment.env);
     await using store = SqliteStore.open(join(folder, 'store.sqlite'));
     const key = await store.read((tx) => accountKeys.get(tx, 'account'));
     if (key === undefined) {
@@ -146,6 +154,13 @@ function keyExportCommand(environment: CliEnvironment): Command {
         'no account key is stored in this folder: use the folder in which setup made it',
       );
     }
-    out.result({ account_private_key: key }, () => [key]);
+    const { wallet: path } = options;
+    if (path === undefined) {
+      out.result({ account_private_key: key }, () => [key]);
+      return;
+    }
+    const address = await writeWallet(path, { key, network: networkOf(settings), environment });
+    out.result({ wallet: path, address }, () => [`${path}  ${address}`]);
+    out.note('Any holder of this file can try passwords: keep both safe, in two places.');
   });
 }

@@ -9,16 +9,26 @@ import { onAccount, subcommand, withOptions, withVerbs } from './context.ts';
 
 const secondsPerDay = 86_400;
 
+interface InviteOptions {
+  readonly days: string;
+  readonly qr?: boolean;
+}
+
 export function inviteCommand(base: Command, environment: CliEnvironment): Command {
-  const command = withOptions(base).option('--days <number>', 'days until it expires', '7');
-  return onAccount<{ days: string }>(command, environment, async ({ account, out }, context) => {
-    const days = Number(context.options.days);
+  const command = withOptions(base)
+    .option('--days <number>', 'days until it expires', '7')
+    .option('--qr', 'draw it as a QR code, too');
+  return onAccount<InviteOptions>(command, environment, async ({ account, out }, context) => {
+    const { options } = context;
+    const days = Number(options.days);
     if (!(days > 0 && days <= 36_500)) {
       throw new UsageError('--days: give a number of days, at most 36500');
     }
     const lifetime = Math.ceil(days * secondsPerDay);
     const invite = await account.contacts.invite({ lifetime });
-    out.result({ invite }, () => [invite]);
+    // Loaded here: only this option needs the library.
+    const code = options.qr && !out.isJson ? (await import('../qr-code.ts')).qrCode(invite) : [];
+    out.result({ invite }, () => [...code, invite]);
   });
 }
 
