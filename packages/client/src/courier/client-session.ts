@@ -39,8 +39,8 @@ export interface CliEnvironment {
 
 /** The command line itself, for commands that are about other commands. */
 export interface Program {
-  /** Builds the command line; only commands that `args` name have their options. */
-  build(args: readonly string[], environment: CliEnvironment): Promise<Command>;
+  /** Builds the command line. Only commands that `args` name have their options; without `args`, all. */
+  build(args: readonly string[] | undefined, environment: CliEnvironment): Promise<Command>;
   /** Runs one command. @returns the exit status */
   run(args: readonly string[], environment: CliEnvironment): Promise<number>;
 }

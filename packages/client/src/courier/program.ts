@@ -105,6 +105,11 @@ const verbs: readonly Verb[] = [
     'move the account to another home relay',
     async () => (await import('./commands/move.ts')).moveCommand,
   ],
+  [
+    'completion <shell>',
+    'print a script with which bash, zsh or fish completes the command line',
+    async () => (await import('./commands/completion.ts')).completionCommand,
+  ],
   ['key', 'the account key', async () => (await import('./commands/account.ts')).keyCommand],
 ];
 
@@ -126,18 +131,21 @@ ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, mean
  * Builds the command line, ready to parse. The file of a verb, with all that it imports, is loaded only
  * if the arguments name the verb.
  */
-async function courier(args: readonly string[], environment: CliEnvironment): Promise<Command> {
+async function courier(
+  args: readonly string[] | undefined,
+  environment: CliEnvironment,
+): Promise<Command> {
   const root = newCommand('courier', 'Messages between accounts that belong to their owners.');
   root.version(manifest.version, '--version', 'print the version').addHelpText('after', help);
   for (const [signature, description, load] of verbs) {
     const command = newCommand(signature, description);
-    if (args.includes(command.name())) (await load())(command, environment, program);
+    if (args?.includes(command.name()) ?? true) (await load())(command, environment, program);
     root.addCommand(command);
   }
   configure(root, {
     writeOut: (text) => environment.write(text),
     // With --json, the failure is written as JSON instead.
-    writeErr: (text) => asksForJson(args) || environment.writeError(text),
+    writeErr: (text) => asksForJson(args ?? []) || environment.writeError(text),
   });
   return root;
 }
