@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../src/index.ts';
 import { SqliteStore } from '../src/node.ts';
-import { storeContract } from './support/store-contract.ts';
+import { sharingContract, storeContract } from './support/store-contract.ts';
 
 let folder: string;
 let files = 0;
@@ -22,6 +22,8 @@ const newPath = () => {
 
 storeContract('memory', () => new MemoryStore());
 storeContract('a SQLite file', () => SqliteStore.open(newPath()));
+sharingContract('memory', () => new MemoryStore());
+sharingContract('a SQLite file', () => SqliteStore.open(newPath()));
 
 test('a SQLite file and its side files are for the owner alone', async () => {
   const path = newPath();
@@ -47,6 +49,34 @@ test('two that open one SQLite file see and wait for each other', async () => {
   expect(await other.read((tx) => tx.get('a', 'k'))).toBe('v');
   await other.write((tx) => tx.put('a', 'k', 'w'));
   expect(await one.read((tx) => tx.get('a', 'k'))).toBe('w');
+});
+
+test('of two that open one SQLite file, each notices the commits of the other', async () => {
+  const path = newPath();
+  await using one = SqliteStore.open(path);
+  await using other = SqliteStore.open(path);
+  const changed = Promise.withResolvers<void>();
+  using _watch = other.watch(changed.resolve);
+  await one.write((tx) => tx.put('a', 'k', 'v'));
+  await changed.promise;
+});
+
+test('of two that open one SQLite file, one holds a lock, also after a third was opened', async () => {
+  const path = newPath();
+  await using one = SqliteStore.open(path);
+  await using other = SqliteStore.open(path);
+  const { signal } = new AbortController();
+  const first = await one.lock('a', { signal });
+  let isHeld = true;
+  const second = other.lock('a', { signal }).then((lock) => {
+    expect(isHeld).toBe(false);
+    return lock;
+  });
+  await using _third = SqliteStore.open(path);
+  await one.write((tx) => tx.put('a', 'k', 'v'));
+  isHeld = false;
+  first[Symbol.dispose]();
+  (await second)[Symbol.dispose]();
 });
 
 test('a SQLite file of a newer layout is refused, and left as it is', () => {

@@ -1,5 +1,7 @@
+import { LocalLocks } from './local-locks.ts';
 import { Mutex } from './mutex.ts';
 import type { Store, StoreRange, StoreWriter } from './types.ts';
+import { Watchers } from './watchers.ts';
 
 type Tables = Map<string, Map<string, string>>;
 
@@ -13,6 +15,8 @@ type Tables = Map<string, Map<string, string>>;
 export class MemoryStore implements Store {
   readonly #tables: Tables = new Map();
   readonly #turnstile = new Mutex();
+  readonly #locks = new LocalLocks();
+  readonly #watchers = new Watchers();
 
   read<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#turnstile.run(() => work(new MemoryTransaction(this.#tables)));
@@ -22,12 +26,22 @@ export class MemoryStore implements Store {
     return this.#turnstile.run(async () => {
       const transaction = new MemoryTransaction(this.#tables);
       try {
-        return await work(transaction);
+        const result = await work(transaction);
+        this.#watchers.notify();
+        return result;
       } catch (error) {
         transaction.undo();
         throw error;
       }
     });
+  }
+
+  lock(name: string, options: { readonly signal: AbortSignal }): Promise<Disposable> {
+    return this.#locks.lock(name, options);
+  }
+
+  watch(changed: () => void): Disposable {
+    return this.#watchers.add(changed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}

@@ -1,7 +1,9 @@
-import { chmodSync, closeSync, openSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { ClientError } from '../errors.ts';
 import { Mutex } from './mutex.ts';
+import { SqliteCommits } from './sqlite-commits.ts';
+import { createPrivateFile, lockFile } from './sqlite-lock.ts';
 import type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';
 
 /** Version of the file's layout, in SQLite's `user_version`. */
@@ -22,13 +24,17 @@ const lockTimeout = 10_000;
  * await using store = SqliteStore.open('/home/ann/.courier/store.sqlite');
  */
 export class SqliteStore implements Store {
+  readonly #path: string;
   readonly #database: DatabaseSync;
   readonly #turnstile = new Mutex();
   readonly #transaction: SqliteTransaction;
+  readonly #commits: SqliteCommits;
 
-  private constructor(database: DatabaseSync) {
+  private constructor(path: string, database: DatabaseSync) {
+    this.#path = path;
     this.#database = database;
     this.#transaction = new SqliteTransaction(database);
+    this.#commits = new SqliteCommits(database);
   }
 
   /**
@@ -41,14 +47,14 @@ export class SqliteStore implements Store {
    */
   static open(path: string): SqliteStore {
     // SQLite creates its side files with the mode of the main file: set it before any write.
-    closeSync(openSync(path, 'a', 0o600));
+    createPrivateFile(path);
     chmodSync(path, 0o600);
     const database = new DatabaseSync(path, { timeout: lockTimeout });
     try {
       database.exec('PRAGMA journal_mode = WAL');
       database.exec('PRAGMA synchronous = FULL');
       prepareLayout(database);
-      return new SqliteStore(database);
+      return new SqliteStore(path, database);
     } catch (error) {
       database.close();
       throw error;
@@ -59,12 +65,23 @@ export class SqliteStore implements Store {
     return this.#run('BEGIN', work);
   }
 
-  write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
-    return this.#run('BEGIN IMMEDIATE', work);
+  async write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
+    const result = await this.#run('BEGIN IMMEDIATE', work);
+    this.#commits.notify();
+    return result;
+  }
+
+  lock(name: string, options: { readonly signal: AbortSignal }): Promise<Disposable> {
+    return lockFile(`${this.#path}-${name}.lock`, options);
+  }
+
+  watch(changed: () => void): Disposable {
+    return this.#commits.watch(changed);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#turnstile.run(async () => {
+      this.#commits.close();
       if (this.#database.isOpen) this.#database.close();
     });
   }

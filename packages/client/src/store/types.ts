@@ -38,4 +38,19 @@ export interface Store extends AsyncDisposable {
   read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T>;
   /** Runs `work` atomically; durable when the promise resolves. An error rolls all writes back. */
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T>;
+  /**
+   * Waits until this caller alone holds the lock, among all that have the store open: in this
+   * process, in other processes, tabs and workers. Disposing releases it; the death of its owner
+   * does too. Without this method, each program on a store follows the account for itself.
+   *
+   * @param name ASCII letters, digits and `-`
+   * @throws the signal's reason
+   */
+  lock?(name: string, options: { readonly signal: AbortSignal }): Promise<Disposable>;
+  /**
+   * Calls `changed` soon after every commit, of this store object and of others on the same data; it
+   * may be called once for several commits, and without one. Disposing ends it. Without this method,
+   * only commits of this client are noticed at once.
+   */
+  watch?(changed: () => void): Disposable;
 }

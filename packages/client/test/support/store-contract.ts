@@ -71,3 +71,55 @@ export function storeContract(title: string, open: () => Store | Promise<Store>)
     });
   });
 }
+
+/** The suite for stores that several programs may use at the same time. */
+export function sharingContract(title: string, open: () => Store | Promise<Store>): void {
+  describe(`${title}, shared`, () => {
+    test('a lock has one holder, and passes to the next one when it is disposed', async () => {
+      await using store = await open();
+      const { signal } = new AbortController();
+      const first = await store.lock?.('a', { signal });
+      const order: string[] = [];
+      const second = store.lock?.('a', { signal }).then((lock) => {
+        order.push('second');
+        return lock;
+      });
+      // Another name is another lock.
+      (await store.lock?.('b', { signal }))?.[Symbol.dispose]();
+      order.push('first');
+      first?.[Symbol.dispose]();
+      (await second)?.[Symbol.dispose]();
+      expect(order).toEqual(['first', 'second']);
+    });
+
+    test('waiting for a lock ends with the signal, and holds up no other', async () => {
+      await using store = await open();
+      const { signal } = new AbortController();
+      const first = await store.lock?.('a', { signal });
+      const stop = new AbortController();
+      const aborted = store.lock?.('a', { signal: stop.signal });
+      const third = store.lock?.('a', { signal });
+      stop.abort(new Error('enough'));
+      await expect(aborted).rejects.toThrow('enough');
+      await expect(store.lock?.('a', { signal: stop.signal })).rejects.toThrow('enough');
+      first?.[Symbol.dispose]();
+      (await third)?.[Symbol.dispose]();
+    });
+
+    test('a watcher is called after a commit, not after a failure, and not when it has ended', async () => {
+      await using store = await open();
+      let calls = 0;
+      const watch = store.watch?.(() => {
+        calls += 1;
+      });
+      const failing = store.write(() => Promise.reject(new Error('no')));
+      await expect(failing).rejects.toThrow('no');
+      expect(calls).toBe(0);
+      await store.write((tx) => tx.put('a', 'k', 'v'));
+      expect(calls).toBe(1);
+      watch?.[Symbol.dispose]();
+      await store.write((tx) => tx.put('a', 'k', 'w'));
+      expect(calls).toBe(1);
+    });
+  });
+}
