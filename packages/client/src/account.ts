@@ -13,10 +13,13 @@ import { Messages } from './api/messages.ts';
 import { type Abortable, signalOf } from './api/options.ts';
 import { Profiles } from './api/profiles.ts';
 import { channelOutbox } from './channels/outbox.ts';
+import type { WakeSource } from './connect/waker.ts';
 import type { AccountCore } from './core.ts';
 import { isClientError } from './errors.ts';
+import { Engine } from './events/engine.ts';
+import { finishedCapacity } from './events/event-log.ts';
 import type { AccountEvent } from './events.ts';
-import { type FollowOptions, follow, mayRecover } from './follow/follow.ts';
+import { followAccount, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
@@ -27,7 +30,20 @@ import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
 import { catchUpHosts } from './sync/catch-up-hosts.ts';
 import { runTasks } from './sync/run-tasks.ts';
+import { runToEnd } from './sync/run-to-end.ts';
 import { pendingTasks } from './sync/tasks.ts';
+
+/** Options of `Account.follow`. */
+export interface FollowOptions {
+  readonly signal: AbortSignal;
+  /** Milliseconds between reads if a relay sends no notifications; 30,000 by default. */
+  readonly pollInterval?: number;
+  /**
+   * Says when the network may be back: then the client tries to connect at once, and checks open
+   * connections. `Account.wake` does the same.
+   */
+  readonly wake?: WakeSource;
+}
 
 /** What this device stores about its account, without asking a relay. */
 export interface AccountStatus {
@@ -71,9 +87,21 @@ export class Account {
   readonly channels: Channels;
   readonly attachments: Attachments;
   readonly #core: AccountCore;
+  readonly #engine: Engine;
 
   constructor(core: AccountCore) {
     this.#core = core;
+    this.#engine = new Engine(core, (options, signal) => {
+      const followed = {
+        core,
+        catchUp: (signal: AbortSignal, scope: SyncScope) =>
+          this.#catchUp(signal, { ...scope, isTimed: false }),
+        refreshHome: async (signal: AbortSignal) => {
+          await refreshHome(core, this.id, signal);
+        },
+      };
+      return followAccount(followed, options, signal);
+    });
     this.id = core.account;
     this.deviceId = core.device.deviceId;
     this.publicKey = core.publicKey;
@@ -106,26 +134,24 @@ export class Account {
   ): Promise<AccountEvent[]> {
     const signal = signalOf(options);
     const core = this.#core;
-    const { eventBuffer } = core;
-    const events = eventBuffer.take();
-    try {
-      await atCurrentHome(core, signal, async () => {
-        await collect(events, this.#catchUp(signal, { home: true, isTimed: true }));
-      });
-      if (options.formerRelays) await collect(events, this.#readFormerRelays(signal));
-    } catch (error) {
-      // The applied pages are stored and would not be reported again: the next call returns them.
-      eventBuffer.add(events);
-      throw error;
-    }
-    events.push(...eventBuffer.take());
-    return events;
+    // Its reader begins before the first event of this call.
+    await core.events.drain();
+    await atCurrentHome(core, signal, async () => {
+      await this.#collect(this.#catchUp(signal, { home: true, isTimed: true }));
+    });
+    if (options.formerRelays) await this.#collect(this.#readFormerRelays(signal));
+    return await core.events.take();
   }
 
   /**
    * Yields events as they happen, until the signal aborts: catches up first, then waits for
-   * notifications, and reconnects lost connections with backoff. An event that was yielded is
-   * already stored; leaving the loop loses nothing.
+   * notifications, and reconnects lost connections with backoff. Any number of readers may follow, in
+   * any process, tab or worker with this store: each gets every event once, and one of them is
+   * connected for all.
+   *
+   * A new reader begins after the last event that some reader has finished with. An event is finished
+   * when the next one is asked for: after an error or `break` in the loop, the next reader gets it
+   * again.
    *
    * @throws ClientError that a retry cannot solve, for example after the device was removed
    * @example
@@ -135,16 +161,16 @@ export class Account {
    *   if (event.kind === 'connection' && event.state === 'disconnected') stop.abort();
    * }
    */
-  follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
-    const followed = {
-      core: this.#core,
-      catchUp: (signal: AbortSignal, scope: SyncScope) =>
-        this.#catchUp(signal, { ...scope, isTimed: false }),
-      refreshHome: async (signal: AbortSignal) => {
-        await refreshHome(this.#core, this.id, signal);
-      },
-    };
-    return follow(followed, options);
+  async *follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
+    const { signal, pollInterval = 30_000, wake } = options;
+    const wakes = wake?.(() => this.wake());
+    const share = this.#engine.join({ pollInterval });
+    try {
+      yield* this.#core.events.read(signal, share.ended);
+    } finally {
+      wakes?.[Symbol.dispose]();
+      await share.leave();
+    }
   }
 
   /**
@@ -183,14 +209,20 @@ export class Account {
   /** Catches up what the home relay has; the events are those of the next `sync` or `follow`. */
   async #syncHome(signal: AbortSignal): Promise<void> {
     const core = this.#core;
-    const events: AccountEvent[] = [];
-    try {
-      await atCurrentHome(core, signal, async () => {
-        const host = await homeRelay(core, this.id);
-        await collect(events, this.#catchUp(signal, { home: true, host, isTimed: true }));
-      });
-    } finally {
-      core.eventBuffer.add(events);
+    await atCurrentHome(core, signal, async () => {
+      const host = await homeRelay(core, this.id);
+      await runToEnd(core, this.#catchUp(signal, { home: true, host, isTimed: true }));
+    });
+  }
+
+  /** Runs a generator, and takes its events from the log before the log is full. */
+  async #collect(found: AsyncIterable<readonly AccountEvent[]>): Promise<void> {
+    let count = 0;
+    for await (const { length } of found) {
+      count += length;
+      if (count < finishedCapacity) continue;
+      await this.#core.events.drain();
+      count = 0;
     }
   }
 
@@ -247,13 +279,6 @@ export class Account {
       }
     }
   }
-}
-
-async function collect(
-  events: AccountEvent[],
-  found: AsyncIterable<readonly AccountEvent[]>,
-): Promise<void> {
-  for await (const batch of found) events.push(...batch);
 }
 
 /** Counts everything that waits to be sent or confirmed. */

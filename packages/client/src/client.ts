@@ -47,8 +47,10 @@ import { Waker } from './connect/waker.ts';
 import type { AccountCore, Core } from './core.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
-import { EventBuffer } from './follow/event-buffer.ts';
+import { EventHub } from './events/event-hub.ts';
+import { WakeSignal } from './follow/wake-signal.ts';
 import type { Store } from './store/index.ts';
+import { watched } from './store/watched.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
 import { Sender } from './sync/sender.ts';
 
@@ -118,7 +120,8 @@ export class Client implements AsyncDisposable {
    * await using opened = await Client.open({ network, registry, transport: webTransport, store });
    */
   static async open(options: ClientOptions): Promise<Client> {
-    const { network, transport, store } = options;
+    const { network, transport } = options;
+    const store = watched(options.store);
     const { clock = systemClock, random = webRandom, prefer = 'websocket' } = options;
     const { retry = defaultRetry, timeout } = options;
     const registry = openRegistry(options.registry, { network, transport, store, clock });
@@ -306,7 +309,8 @@ export class Client implements AsyncDisposable {
       certificate,
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
-      eventBuffer: new EventBuffer(),
+      events: new EventHub(store),
+      wakeSignal: new WakeSignal(),
       stateReads: new Map(),
       sender: this.#newSender(),
       sending: new Set(),

@@ -15,7 +15,8 @@ import type { Identity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import type { Waker } from './connect/waker.ts';
 import type { Clock } from './environment.ts';
-import type { EventBuffer } from './follow/event-buffer.ts';
+import type { EventHub } from './events/event-hub.ts';
+import type { WakeSignal } from './follow/wake-signal.ts';
 import type { Store } from './store/index.ts';
 import type { ReadingLimits } from './sync/budget.ts';
 import type { Sender } from './sync/sender.ts';
@@ -50,8 +51,10 @@ export interface AccountCore extends Core {
   relay(relayId: string): RelayConnection;
   /** The same over HTTPS only, for what does not fit a WebSocket message. */
   relayOverHttp(relayId: string): RelayConnection;
-  /** Events found outside of `sync` and `follow`, for their next call. */
-  readonly eventBuffer: EventBuffer;
+  /** The readers of the store's event log. */
+  readonly events: EventHub;
+  /** Wakes a running follower. */
+  readonly wakeSignal: WakeSignal;
   /** Sends messages and channel writes, in the order of each conversation. */
   readonly sender: Sender;
   /** Outbox keys of the group messages and channel writes that are being sent now. */

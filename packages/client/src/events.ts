@@ -1,9 +1,11 @@
 /** Events that `sync` returns and `follow` yields, for a program that shows them to a person. */
 import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
+import type { PlainError } from './errors.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
 import type { GroupChangeRow, GroupMessage } from './groups/timeline/group-entries.ts';
 import type { Message } from './messages/message.ts';
+import type { SendingStatus } from './messages/message-rows.ts';
 
 /** Events of groups. Everything in them was verified, unless stated otherwise. */
 export type GroupAccountEvent =
@@ -70,7 +72,7 @@ export type GroupAccountEvent =
   /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'group-incomplete'; readonly groupId: string }
   /** A group could not be read this time; the other groups were. */
-  | { readonly kind: 'group-failed'; readonly groupId: string; readonly error: unknown };
+  | { readonly kind: 'group-failed'; readonly groupId: string; readonly error: PlainError };
 
 /** Events of followed channels. Everything in them was verified. */
 export type ChannelAccountEvent =
@@ -131,7 +133,7 @@ export type ChannelAccountEvent =
   /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'channel-incomplete'; readonly channelId: string }
   /** A channel could not be read this time; the other channels were. */
-  | { readonly kind: 'channel-failed'; readonly channelId: string; readonly error: unknown };
+  | { readonly kind: 'channel-failed'; readonly channelId: string; readonly error: PlainError };
 
 /**
  * An event of the account: its messages, contacts, groups, channels and connection.
@@ -153,6 +155,19 @@ export type AccountEvent =
       readonly kind: 'contact-changed';
       readonly account: string;
       readonly status: 'active' | 'deleted';
+    }
+  /** What this account wrote has another status; `error` says why it will not take effect. */
+  | {
+      readonly kind: 'message-status';
+      readonly conversation: {
+        readonly kind: 'person' | 'group' | 'channel';
+        readonly id: string;
+      };
+      readonly messageId?: string;
+      /** For edits and deletions of channel posts, and other writes that are no message. */
+      readonly write?: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
+      readonly status: 'waiting' | SendingStatus | 'failed' | 'cancelled';
+      readonly error?: PlainError;
     }
   /** A record of the timeline was refused; `message.reason` names the rule. */
   | { readonly kind: 'message-refused'; readonly message: Message }
@@ -181,6 +196,8 @@ export type AccountEvent =
       readonly expiresAt: number;
       readonly days: 30 | 7 | 1;
     }
+  /** More happened than the log of events holds: read the lists again. Newer events follow. */
+  | { readonly kind: 'events-missed' }
   /** The home relay is being connected; the first event of `follow`. */
   | { readonly kind: 'connection'; readonly state: 'connecting' }
   /** The home relay is connected, over this transport. Lists may have changed meanwhile. */
@@ -193,7 +210,7 @@ export type AccountEvent =
   | {
       readonly kind: 'connection';
       readonly state: 'disconnected';
-      readonly error: unknown;
+      readonly error: PlainError;
       /** Unix milliseconds of the next try; waking the client makes it earlier. */
       readonly nextTryAt: number;
     };

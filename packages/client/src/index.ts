@@ -1,6 +1,6 @@
 import './dispose-symbols.ts';
 
-export { Account, type AccountStatus } from './account.ts';
+export { Account, type AccountStatus, type FollowOptions } from './account.ts';
 export {
   type DeviceApproval,
   type DeviceRequest,
@@ -70,8 +70,11 @@ export {
   RelayRefused,
   RelayUnreachable,
 } from './errors.ts';
-export type { AccountEvent, ChannelAccountEvent, GroupAccountEvent } from './events.ts';
-export type { FollowOptions } from './follow/follow.ts';
+export type {
+  AccountEvent,
+  ChannelAccountEvent,
+  GroupAccountEvent,
+} from './events.ts';
 export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
 export type { RotationOptions } from './groups/keys/rotate-secret.ts';
 export type { NewGroup } from './groups/membership/create-group.ts';

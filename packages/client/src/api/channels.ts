@@ -53,7 +53,7 @@ import type { AccountCore } from '../core.ts';
 import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
-import { collectEvents } from '../sync/collect-events.ts';
+import { runToEnd } from '../sync/run-to-end.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -280,7 +280,7 @@ export class Channels {
   /**
    * Catches one channel up and sends its pending writes.
    *
-   * @returns its events
+   * @returns its events since the last call of this or of {@link Account.sync}
    * @example
    * for (const event of await account.channels.sync(channelId)) console.log(event.kind);
    */
@@ -288,7 +288,12 @@ export class Channels {
     const core = this.#core;
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     const read = (limit: TimeLimit) => catchUpChannel(core, row, limit);
-    return await collectEvents(withTimeLimit(core, signalOf(options), read));
+    await core.events.drain();
+    await runToEnd(core, withTimeLimit(core, signalOf(options), read));
+    return await core.events.takeIf(
+      (event): event is ChannelAccountEvent =>
+        'channelId' in event && event.channelId === channelId,
+    );
   }
 
   /**

@@ -40,7 +40,7 @@ import {
 import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
-import { collectEvents } from '../sync/collect-events.ts';
+import { runToEnd } from '../sync/run-to-end.ts';
 import { GroupAdministration } from './group-administration.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -194,16 +194,18 @@ export class Groups extends GroupAdministration {
   /**
    * Catches one group up.
    *
-   * @returns its events
+   * @returns its events since the last call of this or of {@link Account.sync}
    * @example
    * for (const event of await account.groups.sync(groupId)) console.log(event.kind);
    */
   async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
     const core = this.#core;
     const read = (limit: TimeLimit) => catchUpGroup(core, groupId, limit);
-    const events = await collectEvents(withTimeLimit(core, signalOf(options), read));
-    if (events.some(({ kind }) => kind === 'group-joined')) this.#core.eventBuffer.wake();
-    return events;
+    await core.events.drain();
+    await runToEnd(core, withTimeLimit(core, signalOf(options), read));
+    return await core.events.takeIf(
+      (event): event is GroupAccountEvent => 'groupId' in event && event.groupId === groupId,
+    );
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Catching up the channels of one host: a channel that fails does not delay the others. */
 import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
+import { recordPassing } from '../events/event-log.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { ReadBudget, type TimeLimit } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
@@ -35,7 +36,7 @@ export async function* catchUpChannels(
     const work = isDue(row, only, { id, hasOpenWork: row.hinted_head !== undefined })
       ? () => catchUpChannel(core, row, visit)
       : () => flushBeforeReading(core, row, visit.signal);
-    yield* isolateFailure<ChannelAccountEvent>(visit, work, (error) => ({
+    yield* isolateFailure<ChannelAccountEvent>({ core, visit }, work, (error) => ({
       kind: 'channel-failed',
       channelId: id,
       error,
@@ -64,7 +65,10 @@ async function* flushBeforeReading(
     yield* flushChannel(core, row, signal);
   } catch (error) {
     if (!isRefusal(error)) throw error;
-    yield [{ kind: 'channel-failed', channelId: row.channel_id, error }];
+    const { channel_id: channelId } = row;
+    const event = { kind: 'channel-failed', channelId, error } as const;
+    await recordPassing(core, [event]);
+    yield [event];
   }
 }
 
@@ -91,15 +95,14 @@ export async function* flushChannel(
       if (isLeft || !(isRefusal(error) || error instanceof EditTooLate || isFinalRefusal(error))) {
         throw error;
       }
-      const { write } = pending.value;
-      yield [
-        {
-          kind: 'channel-write-unsent',
-          channelId: channel_id,
-          write,
-          reason: (error as Error).message,
-        },
-      ];
+      const event = {
+        kind: 'channel-write-unsent',
+        channelId: channel_id,
+        write: pending.value.write,
+        reason: (error as Error).message,
+      } as const;
+      await recordPassing(core, [event]);
+      yield [event];
     }
   }
 }

@@ -2,6 +2,7 @@
 import { ChannelId, checkSchema, RelayId, Type } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
+import { recordEvents } from '../events/event-log.ts';
 import { decodeLink, encodeLink } from '../link-text.ts';
 import {
   adoptDescriptor,
@@ -77,9 +78,10 @@ export async function followChannel(
     await putChannel(tx, row);
     await putDescriptors(tx, [row.descriptor]);
     await adoptDescriptor(tx, row, descriptor);
+    await recordEvents(tx, [{ kind: 'channel-followed', channelId: channel_id }]);
   });
   // A running `follow` of the account subscribes the channel now.
-  core.eventBuffer.add([{ kind: 'channel-followed', channelId: channel_id }]);
+  core.wakeSignal.wake();
 }
 
 /** Stops reading a channel and removes its timeline. @throws ClientError `unknown_channel` */

@@ -68,7 +68,7 @@ export function channelNote(event: ChannelAccountEvent): string | undefined {
     case 'channel-incomplete':
       return `${id}: ${moreToRead}`;
     case 'channel-failed':
-      return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
+      return `${id}: ${event.error.message}`;
     case 'channel-event-refused':
       return `${id}: event ${event.sequence} does not verify: ${event.reason}`;
     default:

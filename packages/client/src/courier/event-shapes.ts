@@ -34,7 +34,7 @@ export function eventShape(event: AccountEvent, self: string): object {
         const { kind: _kind, state, ...members } = event;
         return { event: state, ...members };
       }
-      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      const { message } = event.error;
       return { event: 'disconnected', message };
     }
     case 'timeline-gap':
@@ -52,14 +52,14 @@ export function eventShape(event: AccountEvent, self: string): object {
     case 'group-change':
       return { event: 'group-change', entry: groupEntryShape(event.change) };
     case 'group-failed': {
-      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      const { message } = event.error;
       return { event: 'group-failed', group: event.groupId, message };
     }
     case 'channel-post':
     case 'channel-edited':
       return { event: event.kind, entry: channelEntryShape(event.post) };
     case 'channel-failed': {
-      const { message } = event.error instanceof Error ? event.error : { message: '' };
+      const { message } = event.error;
       return { event: 'channel-failed', channel: event.channelId, message };
     }
     default: {

@@ -182,7 +182,7 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
     case 'group-incomplete':
       return `${id}: ${moreToRead}`;
     case 'group-failed':
-      return `${id}: ${event.error instanceof Error ? event.error.message : 'cannot be read'}`;
+      return `${id}: ${event.error.message}`;
     default:
       return undefined;
   }

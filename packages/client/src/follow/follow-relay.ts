@@ -21,9 +21,9 @@ export interface FollowedRelay {
   readonly isHome: boolean;
   /** Milliseconds between full reads if the relay sends no notifications. */
   readonly pollInterval: number;
-  /** Reads the scope and yields its events. */
+  /** Reads the scope and yields its events, which are recorded. */
   catchUp(scope: SyncScope): AsyncGenerator<readonly AccountEvent[]>;
-  /** Passes an event to the program. */
+  /** Records an event that belongs to no other change of the state. */
   emit(event: AccountEvent): Promise<void>;
   /** Called when the relay is connected and subscribed; everything is read next. */
   started(kind: AuthenticatedConnection['wire']['kind']): Promise<void>;
@@ -62,9 +62,8 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     if (key !== subscribed) allSubscribed = await subscribe(relay, { hosted, hints, signal });
     if (subscribed === undefined) await relay.started(established.wire.kind);
     subscribed = key;
-    for await (const events of relay.catchUp(scope)) {
-      for (const event of events) await relay.emit(event);
-    }
+    // Every event is in the log when it is yielded.
+    for await (const _recorded of relay.catchUp(scope));
     await relay.caughtUp(hints);
     signal.throwIfAborted();
     const readAt = core.clock.milliseconds();
@@ -148,7 +147,7 @@ async function waitForChange(
         : core.waker.sleep(left, { since: wakes, signal: bounded });
     const isOver = await Promise.race([
       hints.changed().then(() => false),
-      ...(isHome ? [core.eventBuffer.signaled().then(() => false)] : []),
+      ...(isHome ? [core.wakeSignal.woken().then(() => false)] : []),
       pause.then(() => true),
     ]).finally(() => {
       stop.abort();
@@ -191,7 +190,7 @@ async function takeReadRequest(
   for (const kind of ['group-applications', 'group-recoveries'] as const) {
     for (const groupId of drained[kind]) await relay.emit({ kind, groupId });
   }
-  const isWoken = drained.isWoken || (isHome && core.eventBuffer.isSignaled);
+  const isWoken = drained.isWoken || (isHome && core.wakeSignal.isWoken);
   const isUnread = found.home || found.groups.size + found.channels.size > 0;
   return isPoll || isWoken || isUnread ? found : undefined;
 }

@@ -2,29 +2,16 @@
 import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
 import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
-import type { WakeSource } from '../connect/waker.ts';
 import type { AccountCore } from '../core.ts';
-import { isClientError } from '../errors.ts';
+import { isClientError, type PlainError } from '../errors.ts';
+import { recordPassing } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupRows } from '../groups/group-rows.ts';
 import { shouldReadGroup } from '../groups/timeline/read-group.ts';
-import { AsyncQueue } from '../sync/async-queue.ts';
 import type { SyncScope } from '../sync/catch-up-hosts.ts';
 import { type FollowedRelay, followRelay, hasTasks } from './follow-relay.ts';
 import type { Hints } from './hints.ts';
 import { idsToRead } from './subscribed-ids.ts';
-
-/** Options of `Account.follow`. */
-export interface FollowOptions {
-  readonly signal: AbortSignal;
-  /** Milliseconds between reads if a relay sends no notifications; 30,000 by default. */
-  readonly pollInterval?: number;
-  /**
-   * Says when the network may be back: then the client tries to connect at once, and checks open
-   * connections. `Account.wake` does the same.
-   */
-  readonly wake?: WakeSource;
-}
 
 /** What following needs from the account. */
 export interface Followed {
@@ -37,29 +24,32 @@ export interface Followed {
 
 const retry = { attempts: Number.POSITIVE_INFINITY, base: 500, cap: 60_000 };
 
+/** How an account is followed. */
+interface FollowerOptions {
+  /** Milliseconds between reads if a relay sends no notifications. */
+  readonly pollInterval: number;
+}
+
 /**
- * Yields events until the signal aborts. Lost connections are reconnected with backoff, and every
- * new connection begins by catching up, so that no event depends on a notification. Each relay is
- * followed separately: a slow relay does not delay the others.
+ * Follows an account until the signal aborts, and records its events. Lost connections are
+ * reconnected with backoff, and every new connection begins by catching up, so that no event depends
+ * on a notification. Each relay is followed separately: a slow relay does not delay the others.
  *
  * @throws ClientError of the home relay that a retry cannot solve, such as a removed device
  */
-export async function* follow(
+export async function followAccount(
   followed: Followed,
-  options: FollowOptions,
-): AsyncGenerator<AccountEvent> {
+  options: FollowerOptions,
+  signal: AbortSignal,
+): Promise<void> {
   const stop = new AbortController();
-  const signal = AbortSignal.any([options.signal, stop.signal]);
-  const queue = new AsyncQueue<AccountEvent>();
-  const following = new AccountFollower(followed, { ...options, signal }, queue);
-  const wakes = options.wake?.(() => followed.core.waker.wake());
+  const either = AbortSignal.any([signal, stop.signal]);
+  const following = new AccountFollower(followed, options, either);
   try {
     following.start();
-    yield* queue.items();
+    await following.ended;
   } finally {
-    wakes?.[Symbol.dispose]();
     stop.abort();
-    queue.discard();
     await following.stopped();
   }
 }
@@ -73,8 +63,9 @@ interface FollowedHost {
 
 class AccountFollower {
   readonly #followed: Followed;
-  readonly #options: Required<Omit<FollowOptions, 'wake'>>;
-  readonly #queue: AsyncQueue<AccountEvent>;
+  readonly #options: FollowerOptions;
+  readonly #signal: AbortSignal;
+  readonly #end = Promise.withResolvers<void>();
   /** Followed hosts other than the home relay: their abort controllers and hints. */
   readonly #hosts = new Map<string, FollowedHost>();
   readonly #running = new Set<Promise<void>>();
@@ -82,37 +73,42 @@ class AccountFollower {
   /** The hints of the home relay's reader. */
   #homeHints: Hints | undefined;
 
-  constructor(followed: Followed, options: FollowOptions, queue: AsyncQueue<AccountEvent>) {
+  constructor(followed: Followed, options: FollowerOptions, signal: AbortSignal) {
     this.#followed = followed;
-    this.#options = { pollInterval: 30_000, ...options };
-    this.#queue = queue;
+    this.#options = options;
+    this.#signal = signal;
   }
 
   start(): void {
-    this.#run(this.#followHome().then(() => this.#queue.close()));
+    this.#run(this.#followHome().then(() => this.#end.resolve()));
+  }
+
+  /** Settles when the home relay is followed no more, or with the first error. */
+  get ended(): Promise<void> {
+    return this.#end.promise;
   }
 
   async stopped(): Promise<void> {
     while (this.#running.size > 0) await Promise.all(this.#running);
   }
 
-  /** Runs a follower in the background; its error ends the queue. */
+  /** Runs a follower in the background; its error ends all. */
   #run(work: Promise<void>): void {
     const safe = work
-      .catch((error: unknown) => this.#queue.fail(error))
+      .catch((error: unknown) => this.#end.reject(error))
       .finally(() => this.#running.delete(safe));
     this.#running.add(safe);
   }
 
   async #followHome(): Promise<void> {
     const { core, refreshHome } = this.#followed;
-    const { signal } = this.#options;
+    const signal = this.#signal;
     let transport: 'websocket' | 'http' | undefined;
     for (let failures = 0; !signal.aborted; ) {
       const wakes = core.waker.count;
       try {
         if (transport === undefined)
-          await this.#queue.put({ kind: 'connection', state: 'connecting' });
+          await this.#record({ kind: 'connection', state: 'connecting' });
         const connection = await core.home();
         this.#homeId = connection.relayId;
         await this.#syncFollowedHosts();
@@ -123,15 +119,14 @@ class AccountFollower {
             started: async (kind) => {
               if (transport === kind) return;
               transport = kind;
-              await this.#queue.put({ kind: 'connection', state: 'connected', transport });
+              await this.#record({ kind: 'connection', state: 'connected', transport });
             },
             caughtUp: async (hints) => {
               this.#homeHints = hints;
-              const hasNewEvents = core.eventBuffer.isSignaled;
-              for (const event of core.eventBuffer.take()) await this.#queue.put(event);
+              const isWoken = core.wakeSignal.take();
               await this.#syncFollowedHosts();
-              // A buffered event may be about a group that must be subscribed now.
-              if (hasNewEvents) for (const host of this.#hosts.values()) host.hints?.wake();
+              // There may be a group or channel that must be subscribed now.
+              if (isWoken) for (const host of this.#hosts.values()) host.hints?.wake();
             },
             // Reset only after a response: a relay may accept connections and end them at once.
             responded: () => {
@@ -142,6 +137,7 @@ class AccountFollower {
         );
       } catch (error) {
         if (signal.aborted) return;
+        if (!isClientError(error)) throw error;
         // Without an answer it is asked again later; a relay that is away is waited for.
         if (isWrongHome(error)) await refreshHome(signal).catch(throwUnlessNoRelay);
         else if (isAway(error) && isTurnToAsk(failures)) await this.#askOthers(signal);
@@ -150,7 +146,7 @@ class AccountFollower {
         failures += 1;
         const wait = this.#waitBefore(failures, error);
         const nextTryAt = core.clock.milliseconds() + wait;
-        await this.#queue.put({ kind: 'connection', state: 'disconnected', error, nextTryAt });
+        await this.#record({ kind: 'connection', state: 'disconnected', error, nextTryAt });
         await this.#pause(wait, { error, wakes, signal });
       }
     }
@@ -189,10 +185,10 @@ class AccountFollower {
         // Another own device may have shared a group by a message to this one.
         if (relayId !== caller && [...ids].some((id) => !host.ids.has(id))) host.hints?.wake();
         host.ids = ids;
-      } else if (!this.#options.signal.aborted) {
+      } else if (!this.#signal.aborted) {
         const stop = new AbortController();
         this.#hosts.set(relayId, { stop, ids });
-        this.#run(this.#followHost(relayId, AbortSignal.any([this.#options.signal, stop.signal])));
+        this.#run(this.#followHost(relayId, AbortSignal.any([this.#signal, stop.signal])));
       }
     }
   }
@@ -237,6 +233,10 @@ class AccountFollower {
     }
   }
 
+  async #record(event: AccountEvent): Promise<void> {
+    await recordPassing(this.#followed.core, [event]);
+  }
+
   #relay(
     relayId: string,
     signal: AbortSignal,
@@ -247,7 +247,7 @@ class AccountFollower {
       connection: core.relay(relayId),
       pollInterval: this.#options.pollInterval,
       catchUp: (scope) => this.#followed.catchUp(signal, scope),
-      emit: (event) => this.#queue.put(event),
+      emit: (event) => this.#record(event),
     };
   }
 
@@ -273,28 +273,31 @@ class AccountFollower {
   async #emitListChanges(relayId: string): Promise<void> {
     const { core } = this.#followed;
     const rows = await core.store.read((tx) => groupRows(tx));
+    const events: AccountEvent[] = [];
     for (const row of rows) {
       if (row.relay_id !== relayId || row.standing !== 'member' || !shouldReadGroup(row)) continue;
-      const { group_id } = row;
-      await this.#queue.put({ kind: 'group-applications', groupId: group_id });
-      await this.#queue.put({ kind: 'group-recoveries', groupId: group_id });
+      const { group_id: groupId } = row;
+      events.push({ kind: 'group-applications', groupId }, { kind: 'group-recoveries', groupId });
     }
+    await recordPassing(core, events);
   }
 
-  async #emitHostFailure(relayId: string, error: unknown): Promise<void> {
-    const { store } = this.#followed.core;
-    const { groups, channels } = await store.read(async (tx) => ({
+  async #emitHostFailure(relayId: string, error: PlainError): Promise<void> {
+    const { core } = this.#followed;
+    const { groups, channels } = await core.store.read(async (tx) => ({
       groups: await groupRows(tx),
       channels: await channelRows(tx),
     }));
+    const events: AccountEvent[] = [];
     for (const row of groups) {
       if (row.relay_id !== relayId || !shouldReadGroup(row)) continue;
-      await this.#queue.put({ kind: 'group-failed', groupId: row.group_id, error });
+      events.push({ kind: 'group-failed', groupId: row.group_id, error });
     }
     for (const row of channels) {
       if (row.relay_id !== relayId || !shouldReadChannel(row)) continue;
-      await this.#queue.put({ kind: 'channel-failed', channelId: row.channel_id, error });
+      events.push({ kind: 'channel-failed', channelId: row.channel_id, error });
     }
+    await recordPassing(core, events);
   }
 }
 
@@ -308,6 +311,6 @@ function throwUnlessNoRelay(error: unknown): void {
 }
 
 /** Whether following goes on after an error. A misbehaving relay may be repaired later. */
-export function mayRecover(error: unknown): boolean {
+export function mayRecover(error: unknown): error is PlainError {
   return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
 }

@@ -31,7 +31,7 @@ export async function* catchUpGroups(
       yield* flushOrGiveUp(core, id, visit.signal);
     } else if (isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
       yield* isolateFailure<GroupAccountEvent>(
-        visit,
+        { core, visit },
         () => catchUpRow(core, row, visit),
         (error) => ({ kind: 'group-failed', groupId: id, error }),
       );

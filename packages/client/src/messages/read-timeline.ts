@@ -4,6 +4,7 @@ import { resolveOwnState } from '../accounts/device-states.ts';
 import { rewindChannelsOf } from '../channels/timeline/rewind-channel.ts';
 import type { AccountCore } from '../core.ts';
 import { RelayMisbehaviour } from '../errors.ts';
+import { recordEvents, recordPassing } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
 import { rewindGroupsOf } from '../groups/timeline/rewind-group.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -62,7 +63,9 @@ export async function* readTimeline(
     yield* applyPage(core, relayId, { opened, known, signal });
     if (!hasMore) return;
     if (isReached()) {
-      yield [{ kind: 'timeline-incomplete', relayId }];
+      const event = { kind: 'timeline-incomplete', relayId } as const;
+      await recordPassing(core, [event]);
+      yield [event];
       return;
     }
   }
@@ -73,7 +76,7 @@ async function storeGap(core: AccountCore, relayId: string): Promise<AccountEven
     const known = await timelineRecord(tx, relayId);
     if (known.gap) return [];
     await timelines.put(tx, relayId, { ...known, gap: true });
-    return [{ kind: 'timeline-gap', relayId, cause: 'retention' }];
+    return await recordGap(tx, relayId, 'retention');
   });
 }
 
@@ -96,8 +99,18 @@ async function startOver(
     await rewindGroupsOf(tx, relayId);
     await rewindChannelsOf(tx, relayId);
     if (known.rollback) return [];
-    return [{ kind: 'timeline-gap', relayId, cause: 'rollback' }];
+    return await recordGap(tx, relayId, 'rollback');
   });
+}
+
+async function recordGap(
+  tx: StoreWriter,
+  relayId: string,
+  cause: 'retention' | 'rollback',
+): Promise<AccountEvent[]> {
+  const event = { kind: 'timeline-gap', relayId, cause } as const;
+  await recordEvents(tx, [event]);
+  return [event];
 }
 
 function isSamePlace(a: TimelineRecord, b: TimelineRecord): boolean {
@@ -164,5 +177,6 @@ async function applyUntilBlocked(
     const { rollback: _before, ...rest } = record;
     await timelines.put(tx, relayId, { ...rest, gap, ...(isReported && { rollback }) });
   }
+  await recordEvents(tx, events);
   return { applied, record, events };
 }

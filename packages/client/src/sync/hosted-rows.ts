@@ -1,6 +1,8 @@
 /** Reading the groups and the channels of one host: order, isolation of failures, interruptions. */
 import type { AccountCore } from '../core.ts';
 import type { PlainError } from '../errors.ts';
+import { recordEvents, recordPassing } from '../events/event-log.ts';
+import type { AccountEvent } from '../events.ts';
 import type { Collection } from '../store/collection.ts';
 import { byLastInterrupted } from './budget.ts';
 import type { HostVisit } from './host-visit.ts';
@@ -37,8 +39,8 @@ export function isDue(
  *
  * @throws whatever concerns more than one row, see {@link HostVisit.failureOf}
  */
-export async function* isolateFailure<E>(
-  visit: HostVisit,
+export async function* isolateFailure<E extends AccountEvent>(
+  { core, visit }: { readonly core: AccountCore; readonly visit: HostVisit },
   work: () => AsyncGenerator<readonly E[]>,
   failed: (error: PlainError) => E,
 ): AsyncGenerator<readonly E[]> {
@@ -46,17 +48,23 @@ export async function* isolateFailure<E>(
     visit.throwIfUnavailable();
     yield* work();
   } catch (error) {
-    yield [failed(visit.failureOf(error))];
+    const event = failed(visit.failureOf(error));
+    await recordPassing(core, [event]);
+    yield [event];
   }
 }
 
-/** Stores that reading a row stopped with more left to read; other rows come first next time. */
+/**
+ * Stores that reading a row stopped with more left to read, and the event about it; other rows come
+ * first next time.
+ */
 export async function markInterrupted<R extends HostedRow>(
   { store, clock }: AccountCore,
   rows: Collection<R>,
-  id: string,
+  { id, event }: { readonly id: string; readonly event: AccountEvent },
 ): Promise<void> {
   await store.write(async (tx) => {
+    await recordEvents(tx, [event]);
     const row = await rows.get(tx, id);
     if (row !== undefined) await rows.put(tx, id, { ...row, leftAt: clock.milliseconds() });
   });

@@ -1,6 +1,7 @@
 /** Submits descriptors and finds out their outcome (06 §10.4). */
 import type { AccountCore } from '../../core.ts';
 import { isRefusal } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -112,11 +113,9 @@ async function settleAccepted(
     await putDescriptors(tx, [descriptor]);
     const span = { first: 0, position: -1 };
     await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
+    await recordEvents(tx, [{ kind: 'channel-followed', channelId: row.channel_id }]);
   });
-  if (write !== 'create') return;
-  core.eventBuffer.add([
-    { kind: 'channel-followed', channelId: pending.value.descriptor.channel_id },
-  ]);
+  if (write === 'create') core.wakeSignal.wake();
 }
 
 /** Removes a refused write from the outbox, and the channel if it was not created. */

@@ -21,8 +21,8 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { checkReferences } from '../../content/check-references.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput } from '../../errors.ts';
-import { bufferEvents } from '../../sync/collect-events.ts';
 import { whileSending } from '../../sync/outbox.ts';
+import { runToEnd } from '../../sync/run-to-end.ts';
 import { flushChannel } from '../catch-up-channels.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
 import { type ContentWrite, enqueueWrite, type PendingWrite } from '../outbox.ts';
@@ -180,7 +180,7 @@ async function submitInTurn(
   signal: AbortSignal,
 ): Promise<number | undefined> {
   return await whileSending(core, pending.key, async () => {
-    await bufferEvents(core, flushChannel(core, row, signal));
+    await runToEnd(core, flushChannel(core, row, signal));
     return await submitContent(core, { row, pending, isFresh: true }, signal);
   });
 }

@@ -202,6 +202,19 @@ function storedPost(channelId: string, projected: ProjectedPost): StoredPost {
   };
 }
 
+/** Returns a stored post, also after its host gave its sequence to another event. */
+export async function channelPost(
+  tx: StoreReader,
+  channelId: string,
+  { sequence, message_id }: { readonly sequence: number; readonly message_id: string },
+): Promise<ChannelPostEntry | undefined> {
+  for (const key of [keyOf(channelId, sequence), keyOf(channelId, sequence, message_id)]) {
+    const row = await timeline.get(tx, key);
+    if (row?.kind === 'post' && row.post.message_id === message_id) return entryOf(row);
+  }
+  return undefined;
+}
+
 /** Reads a stored post in the form that the projection continues with. */
 export async function projectedPost(
   tx: StoreReader,

@@ -10,11 +10,12 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { RelayMisbehaviour } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import type { ChannelAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
-import { bufferEvents } from '../../sync/collect-events.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
+import { runToEnd } from '../../sync/run-to-end.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -60,7 +61,7 @@ export async function* readChannel(
     const direction = row.span === undefined ? 'latest' : 'newer';
     const page = await readPageInDirection(core, row, { direction, signal }).catch(rollbackOf);
     if (page instanceof RelayMisbehaviour) {
-      if (wentBack || !(await core.store.write((tx) => rewindChannel(tx, row)))) throw page;
+      if (wentBack || !(await core.store.write((tx) => goBack(tx, row)))) throw page;
       wentBack = true;
       if (!row.rollback) yield [{ kind: 'channel-rollback', channelId }];
       continue;
@@ -75,10 +76,19 @@ export async function* readChannel(
       if (direction === 'latest' || !page.hasMore || !shouldReadChannel(step.row)) return;
     }
     if (budget.isSpent) {
-      await markInterrupted(core, channels, channelId);
-      return yield [{ kind: 'channel-incomplete', channelId }];
+      const event = { kind: 'channel-incomplete', channelId } as const;
+      await markInterrupted(core, channels, { id: channelId, event });
+      return yield [event];
     }
   }
+}
+
+/** Rewinds the channel of a host that went back. @returns whether there is something to read again */
+async function goBack(tx: StoreWriter, row: ChannelRow): Promise<boolean> {
+  if (!(await rewindChannel(tx, row))) return false;
+  const events = [{ kind: 'channel-rollback', channelId: row.channel_id }] as const;
+  await recordEvents(tx, row.rollback ? [] : events);
+  return true;
 }
 
 /** Returns the error of a host that lost events; throws every other one. */
@@ -94,7 +104,7 @@ export async function readChannelBuffered(
   signal: AbortSignal,
 ): Promise<void> {
   const budget = new ReadBudget(core.reading);
-  await bufferEvents(core, readChannel(core, channelId, { signal, budget }));
+  await runToEnd(core, readChannel(core, channelId, { signal, budget }));
 }
 
 /**
@@ -161,7 +171,15 @@ async function commitPage(
   const { leftAt, ...rest } = row;
   // An older page does not resume the interrupted read after the position.
   const next = direction === 'older' ? row : rest;
-  return await applyChannelPage(core, tx, { row: next, page, direction, covers: read.hinted_head });
+  const applied = await applyChannelPage(core, tx, {
+    row: next,
+    page,
+    direction,
+    covers: read.hinted_head,
+  });
+  // Nothing of an earlier time is new.
+  if (direction !== 'older') await recordEvents(tx, applied.events);
+  return applied;
 }
 
 /** One page of a timeline that is not stored. */
@@ -240,7 +258,7 @@ export async function currentDescriptor(
     const adopted = await adoptDescriptor(tx, row, found);
     if (adopted !== row && row.standing === 'followed') {
       const { channel_id, descriptor } = adopted;
-      core.eventBuffer.add([{ kind: 'channel-changed', channelId: channel_id, descriptor }]);
+      await recordEvents(tx, [{ kind: 'channel-changed', channelId: channel_id, descriptor }]);
     }
     return adopted.descriptor;
   });

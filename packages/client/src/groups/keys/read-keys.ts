@@ -9,6 +9,7 @@ import {
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
 import { checkRelayAnswer, isRefusal } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { asRollback } from '../../sync/host-calls.ts';
@@ -132,6 +133,7 @@ async function applyKeyPage(
     next = await requestKeyOnce(tx, { row: next, publicKey });
   }
   await putGroup(tx, next);
+  await recordEvents(tx, events);
   return { events, isAhead };
 }
 

@@ -111,7 +111,7 @@ export async function addGroup(
         `the host of ${groupId} refuses this account: check the ID, or apply by an invitation`,
       );
     }
-    core.eventBuffer.wake();
+    core.wakeSignal.wake();
   } catch (error) {
     const isWrong =
       isRefusal(error, 'not_found') ||
@@ -220,7 +220,7 @@ export async function applyToGroup(
   });
   try {
     await submitApplication(core, { group_id, relay_id, application }, signal);
-    core.eventBuffer.wake();
+    core.wakeSignal.wake();
   } catch (error) {
     // Refused for good: restore the row.
     const isFinal =

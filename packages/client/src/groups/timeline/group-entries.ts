@@ -151,6 +151,19 @@ export async function groupEntry(
   return await timeline.get(tx, keyOf(groupId, sequence));
 }
 
+/** Returns a stored message, also after its host gave its sequence to another event. */
+export async function groupMessage(
+  tx: StoreReader,
+  groupId: string,
+  { sequence, message_id }: { readonly sequence: number; readonly message_id: string },
+): Promise<GroupMessageRow | undefined> {
+  for (const key of [keyOf(groupId, sequence), keyOf(groupId, sequence, message_id)]) {
+    const entry = await timeline.get(tx, key);
+    if (entry?.kind === 'message' && entry.message_id === message_id) return entry;
+  }
+  return undefined;
+}
+
 /** Lists entries of every kind. */
 export async function listGroupEntries(
   tx: StoreReader,

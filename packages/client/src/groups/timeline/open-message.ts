@@ -9,6 +9,7 @@ import {
   readGroupContent,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
@@ -112,6 +113,7 @@ export async function* openUndecrypted(
         await removeUndecrypted(tx, { ...row, kind: 'message', outcome: 'pending' });
         events.push(...opened);
       }
+      await recordEvents(tx, events);
       const last = rows.length < batchSize ? -1 : (rows.at(-1)?.sequence ?? -1);
       return { events, next: { epoch: at.epoch, after: last } };
     });

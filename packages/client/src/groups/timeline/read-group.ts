@@ -13,12 +13,13 @@ import {
 import { openConversation } from '../../conversations/conversation-rows.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkRelayAnswer, isRefusal, RelayMisbehaviour } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
-import { bufferEvents } from '../../sync/collect-events.ts';
 import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
+import { runToEnd } from '../../sync/run-to-end.ts';
 import { checkSequenceSteps } from '../../sync/sequence-step.ts';
 import {
   asEnded,
@@ -104,7 +105,7 @@ async function* readEvents(
     }
     if (page === 'rollback') {
       wentBack = true;
-      yield (await store.write((tx) => rewindGroup(tx, stored.row))) ? lossOf(stored.row) : [];
+      yield await store.write((tx) => goBack(tx, stored.row));
       stored = await store.read((tx) => loadGroup(tx, groupId));
       continue;
     }
@@ -120,8 +121,9 @@ async function* readEvents(
       yield* openUndecrypted(core, groupId);
     }
     if (budget.isSpent) {
-      await markInterrupted(core, groups, groupId);
-      yield [{ kind: 'group-incomplete', groupId }];
+      const event = { kind: 'group-incomplete', groupId } as const;
+      await markInterrupted(core, groups, { id: groupId, event });
+      yield [event];
       return 'interrupted';
     }
     // Another reader of this store was faster: continue from its position.
@@ -149,7 +151,7 @@ export async function readGroupBuffered(
   signal: AbortSignal,
 ): Promise<boolean> {
   const budget = new ReadBudget(core.reading);
-  return await bufferEvents(core, readGroup(core, groupId, { signal, budget }));
+  return await runToEnd(core, readGroup(core, groupId, { signal, budget }));
 }
 
 /** The row of a group whose verified state can be used. */
@@ -229,9 +231,12 @@ async function readGroupPage(
   return page;
 }
 
-/** Returns the event of a host that went back, unless it was reported. */
-function lossOf({ group_id, rollback }: GroupRow): readonly GroupAccountEvent[] {
-  return rollback ? [] : [{ kind: 'group-rollback', groupId: group_id }];
+/** Rewinds the group of a host that went back. @returns the event about it, unless it was reported */
+async function goBack(tx: StoreWriter, row: GroupRow): Promise<readonly GroupAccountEvent[]> {
+  if (!(await rewindGroup(tx, row)) || row.rollback) return [];
+  const events = [{ kind: 'group-rollback', groupId: row.group_id }] as const;
+  await recordEvents(tx, events);
+  return events;
 }
 
 /** Applies a verified page; does nothing if the stored position has moved meanwhile. */
@@ -243,7 +248,9 @@ async function commitPage(
   const latest = await groupRow(tx, page.row.group_id);
   if (latest === undefined || latest.position !== page.row.position) return undefined;
   const { leftAt: _resumed, ...row } = latest;
-  return await applyGroupPage(core, tx, { row, advance: page.advance });
+  const applied = await applyGroupPage(core, tx, { row, advance: page.advance });
+  await recordEvents(tx, applied.events);
+  return applied;
 }
 
 /** Marks the account as a member if the state at the head has it. */
@@ -271,6 +278,9 @@ async function markExcluded(
     // An applicant is refused until it is admitted.
     if (row === undefined || (row.standing !== 'member' && row.standing !== 'known')) return [];
     await putGroup(tx, asEnded(row));
-    return row.standing === 'member' ? [[{ kind: 'group-ended', groupId: group_id }]] : [];
+    if (row.standing !== 'member') return [];
+    const events = [{ kind: 'group-ended', groupId: group_id }] as const;
+    await recordEvents(tx, events);
+    return [events];
   });
 }

@@ -18,9 +18,10 @@ import {
   isRefusal,
   RelayUnreachable,
 } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import type { GroupAccountEvent } from '../../events.ts';
-import { bufferEvents } from '../../sync/collect-events.ts';
 import { enqueue, pendingOf, whileSending } from '../../sync/outbox.ts';
+import { runToEnd } from '../../sync/run-to-end.ts';
 import { groupRow } from '../group-rows.ts';
 import { epochSecret, secretBytes } from '../keys/key-rows.ts';
 import { dequeueMessage, groupOutbox, isStillPending, type PendingMessage } from '../outbox.ts';
@@ -63,7 +64,7 @@ export async function sendToGroup(
   const key = await core.store.write((tx) => enqueue(tx, groupOutbox, { id: groupId, value }));
   return await whileSending(core, key, async () => {
     try {
-      await bufferEvents(core, flushGroup(core, groupId, signal));
+      await runToEnd(core, flushGroup(core, groupId, signal));
       const sent = await deliver(core, { groupId, key }, signal);
       if (sent !== undefined) return sent;
       throw new RelayUnreachable('another program of this device has sent the message', {
@@ -289,6 +290,8 @@ async function giveUp(
     if (row === undefined) return [];
     await groupOutbox.delete(tx, key);
     const { group_id, message_id: messageId } = row.envelope;
-    return [{ kind: 'group-message-unsent', groupId: group_id, messageId, reason }];
+    const event = { kind: 'group-message-unsent', groupId: group_id, messageId, reason } as const;
+    await recordEvents(tx, [event]);
+    return [event];
   });
 }

@@ -14,6 +14,7 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal, RelayUnreachable } from '../../errors.ts';
+import { recordEvents } from '../../events/event-log.ts';
 import { callHost } from '../../sync/host-calls.ts';
 import { asEnded, groupRow, putGroup } from '../group-rows.ts';
 import { listGroupEntries } from './group-entries.ts';
@@ -157,6 +158,7 @@ async function markLeft(core: AccountCore, groupId: string): Promise<void> {
     const row = await groupRow(tx, groupId);
     if (row === undefined) return;
     await putGroup(tx, asEnded(row));
+    await recordEvents(tx, [{ kind: 'group-ended', groupId }]);
   });
-  core.eventBuffer.add([{ kind: 'group-ended', groupId }]);
+  core.wakeSignal.wake();
 }

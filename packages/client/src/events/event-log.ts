@@ -1,0 +1,107 @@
+/**
+ * The event log: what happened on this store, numbered in the order of its commits, for any number
+ * of readers. An event is recorded in the transaction that changes the state, so that a crash
+ * separates neither from the other.
+ */
+import type { AccountEvent } from '../events.ts';
+import { Collection } from '../store/collection.ts';
+import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
+import { positionKey } from '../store/row-keys.ts';
+import { fromStoredEvent, type StoredEvent, toStoredEvent } from './stored-event.ts';
+
+/** Events kept at most. A reader that is further behind gets `events-missed`. */
+export const capacity = 10_000;
+
+/** Newest events that are kept although a reader has finished with them, for the other readers. */
+export const finishedCapacity = 1_000;
+
+/** Rows removed in one transaction, in addition to as many as it adds. */
+const removalBatch = 200;
+
+const log = new Collection<StoredEvent>('events');
+const marks = new Collection<Marks>('event-marks');
+
+/** Numbers of events; the first event has number 1. */
+export interface Marks {
+  /** The newest event. */
+  readonly head: number;
+  /** The highest event that some reader has finished with: a new reader begins after it. */
+  readonly told: number;
+  /** No event up to this one is stored. */
+  readonly removed: number;
+}
+
+export async function eventMarks(tx: StoreReader): Promise<Marks> {
+  return (await marks.get(tx, 'log')) ?? { head: 0, told: 0, removed: 0 };
+}
+
+/** Appends events to the log, in the transaction that changes what they are about. */
+export async function recordEvents(
+  tx: StoreWriter,
+  events: readonly AccountEvent[],
+): Promise<void> {
+  if (events.length === 0) return;
+  const before = await eventMarks(tx);
+  let { head } = before;
+  for (const event of events) {
+    head += 1;
+    await log.put(tx, positionKey(head), toStoredEvent(event));
+  }
+  await putMarks(tx, { ...before, head }, removalBatch + events.length);
+}
+
+/** Records events that belong to no other change of the state, such as a lost connection. */
+export async function recordPassing(
+  { store }: { readonly store: Store },
+  events: readonly AccountEvent[],
+): Promise<void> {
+  if (events.length > 0) await store.write((tx) => recordEvents(tx, events));
+}
+
+/** Stores that some reader has finished with all events up to this one. */
+export async function markTold(tx: StoreWriter, number: number): Promise<void> {
+  const before = await eventMarks(tx);
+  const told = Math.min(number, before.head);
+  if (told > before.told) await putMarks(tx, { ...before, told }, removalBatch);
+}
+
+/** Stores the marks and removes events that no reader needs, oldest first. */
+async function putMarks(tx: StoreWriter, next: Marks, limit: number): Promise<void> {
+  const { head, told } = next;
+  const needless = Math.max(Math.min(told, head - finishedCapacity), head - capacity);
+  const until = Math.min(needless, next.removed + limit);
+  let { removed } = next;
+  while (removed < until) {
+    removed += 1;
+    await log.delete(tx, positionKey(removed));
+  }
+  await marks.put(tx, 'log', { head, told, removed });
+}
+
+/** A part of the log, oldest first. */
+export interface LogPage {
+  readonly events: readonly { readonly number: number; readonly event: AccountEvent }[];
+  /** The last number that was read; events whose objects were removed are left out. */
+  readonly through: number;
+  readonly hasMore: boolean;
+  /** Whether events after the requested number were removed before they could be read. */
+  readonly isBehind: boolean;
+}
+
+/** Reads events after a number. */
+export async function readEventsAfter(
+  tx: StoreReader,
+  after: number,
+  limit: number,
+): Promise<LogPage> {
+  const { head, removed } = await eventMarks(tx);
+  const from = Math.max(after, removed);
+  const rows = await log.list(tx, { after: positionKey(from), limit });
+  const events: { number: number; event: AccountEvent }[] = [];
+  for (const { key, value } of rows) {
+    const event = await fromStoredEvent(tx, value);
+    if (event !== undefined) events.push({ number: Number(key), event });
+  }
+  const through = Math.max(from, Number(rows.at(-1)?.key ?? 0));
+  return { events, through, hasMore: through < head, isBehind: removed > after };
+}

@@ -1,0 +1,125 @@
+/** The event log of a store: what it holds, how long, and for which readers (decision 0034). */
+import { describe, expect, test } from 'vitest';
+import { temporaryFolder } from '../../../relay/test/support/folder.ts';
+import {
+  eventMarks,
+  markTold,
+  readEventsAfter,
+  recordEvents,
+  recordPassing,
+} from '../../src/events/event-log.ts';
+import { type AccountEvent, MemoryStore, type Store } from '../../src/index.ts';
+import { SqliteStore } from '../../src/node.ts';
+
+const folder = temporaryFolder();
+let files = 0;
+const newPath = () => {
+  files += 1;
+  return `${folder.path}/${files}.sqlite`;
+};
+const kinds: Record<string, () => Store> = {
+  memory: () => new MemoryStore(),
+  'a SQLite file': () => SqliteStore.open(newPath()),
+};
+
+function numbered(count: number, from = 1): AccountEvent[] {
+  return Array.from({ length: count }, (_, index) => ({
+    kind: 'group-joined',
+    groupId: String(from + index),
+  }));
+}
+
+async function record(store: Store, count: number): Promise<void> {
+  const { head } = await store.read(eventMarks);
+  await recordPassing({ store }, numbered(count, head + 1));
+}
+
+/** Numbers of the stored events, as a new reader from the beginning gets them. */
+async function numbers(store: Store): Promise<number[]> {
+  const page = await store.read((tx) => readEventsAfter(tx, 0, 20_000));
+  for (const { number, event } of page.events) {
+    expect(event).toEqual({ kind: 'group-joined', groupId: String(number) });
+  }
+  return page.events.map(({ number }) => number);
+}
+
+describe.each(Object.entries(kinds))('%s', (_, open) => {
+  test('a page has the events after a number, in order, and says whether there are more', async () => {
+    await using store = open();
+    await record(store, 5);
+    const page = await store.read((tx) => readEventsAfter(tx, 1, 2));
+    expect(page.events.map(({ number }) => number)).toEqual([2, 3]);
+    expect(page).toMatchObject({ through: 3, hasMore: true, isBehind: false });
+    expect(await store.read((tx) => readEventsAfter(tx, 3, 2))).toMatchObject({
+      through: 5,
+      hasMore: false,
+    });
+    expect(await store.read((tx) => readEventsAfter(tx, 5, 2))).toEqual({
+      events: [],
+      through: 5,
+      hasMore: false,
+      isBehind: false,
+    });
+  });
+
+  test('events are recorded in the transaction that changes the state, or not at all', async () => {
+    await using store = open();
+    const failing = store.write(async (tx) => {
+      await tx.put('a', 'k', 'v');
+      await recordEvents(tx, numbered(3));
+      throw new Error('no');
+    });
+    await expect(failing).rejects.toThrow('no');
+    expect(await numbers(store)).toEqual([]);
+    await record(store, 1);
+    expect(await numbers(store)).toEqual([1]);
+  });
+
+  test('of the events that a reader has finished with, the newest 1,000 stay', async () => {
+    await using store = open();
+    await record(store, 1_000);
+    await store.write((tx) => markTold(tx, 1_000));
+    expect((await numbers(store))[0]).toBe(1);
+    await record(store, 1);
+    expect((await numbers(store))[0]).toBe(2);
+    // Those that no reader has finished with stay, however many they are.
+    await record(store, 2_000);
+    expect((await numbers(store))[0]).toBe(1_001);
+    expect(await store.read((tx) => readEventsAfter(tx, 1_000, 1))).toMatchObject({
+      isBehind: false,
+    });
+    expect(await store.read((tx) => readEventsAfter(tx, 999, 1))).toMatchObject({
+      isBehind: true,
+      events: [{ number: 1_001 }],
+    });
+  });
+
+  test('of the events that no reader has finished with, the newest 10,000 stay', async () => {
+    await using store = open();
+    await record(store, 9_999);
+    await record(store, 1);
+    expect((await numbers(store)).length).toBe(10_000);
+    await record(store, 1);
+    const stored = await numbers(store);
+    expect([stored.length, stored[0]]).toEqual([10_000, 2]);
+  });
+
+  test('one transaction removes a bounded number of events', async () => {
+    await using store = open();
+    await record(store, 3_000);
+    await store.write((tx) => markTold(tx, 3_000));
+    expect((await numbers(store)).length).toBe(2_800);
+    for (let round = 0; round < 9; round += 1) await record(store, 1);
+    expect((await numbers(store)).length).toBe(1_000);
+  });
+
+  test('the mark of what readers have finished with neither falls nor passes the last event', async () => {
+    await using store = open();
+    await record(store, 3);
+    await store.write((tx) => markTold(tx, 2));
+    await store.write((tx) => markTold(tx, 1));
+    expect(await store.read(eventMarks)).toEqual({ head: 3, told: 2, removed: 0 });
+    await store.write((tx) => markTold(tx, 9));
+    expect(await store.read(eventMarks)).toEqual({ head: 3, told: 3, removed: 0 });
+  });
+});
