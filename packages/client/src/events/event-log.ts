@@ -9,7 +9,7 @@ import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
 import { positionKey } from '../store/row-keys.ts';
 import { fromStoredEvent, type StoredEvent, toStoredEvent } from './stored-event.ts';
 
-/** Events kept at most. A reader that is further behind gets `events-missed`. */
+/** Events kept at most. A reader that missed some gets `events-missed`. */
 export const capacity = 10_000;
 
 /** Newest events that are kept although a reader has finished with them, for the other readers. */
