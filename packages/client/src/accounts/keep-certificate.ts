@@ -3,6 +3,7 @@ import { devicesOf } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { isClientError } from '../errors.ts';
+import { recordEvents } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreWriter } from '../store/index.ts';
@@ -73,5 +74,7 @@ async function warn(
   const last = care?.warned?.expiresAt === expiresAt ? care.warned.days : Number.POSITIVE_INFINITY;
   if (days === undefined || days >= last) return [];
   await careRows.put(tx, ownKey, { ...care, warned: { expiresAt, days } });
-  return [{ kind: 'device-expires', expiresAt, days }];
+  const event = { kind: 'device-expires', expiresAt, days } as const;
+  await recordEvents(tx, [event]);
+  return [event];
 }
