@@ -78,7 +78,7 @@ test('the order is that of the calls, also if references of an earlier body are 
     contentType: 'text/markdown; variant=CommonMark',
   };
   const calls = [
-    ann.messages.post(bob.id, { text: '**one**', contentType: markdown.contentType }),
+    ann.messages.post(bob.id, { text: '`ni:` one', contentType: markdown.contentType }),
     ann.messages.post(bob.id, markdown).catch((error: unknown) => error),
     ann.messages.post(bob.id, { text: 'two' }),
   ];
@@ -90,7 +90,7 @@ test('the order is that of the calls, also if references of an earlier body are 
   program.online();
   await ann.sync();
   await bob.sync();
-  expect(await texts(bob)).toEqual(['**one**', 'two']);
+  expect(await texts(bob)).toEqual(['`ni:` one', 'two']);
 });
 
 test('a message is sent by itself while online, and settled waits for the answer', async () => {
