@@ -61,6 +61,21 @@ test('of two that open one SQLite file, each notices the commits of the other', 
   await changed.promise;
 });
 
+test('of two that open one SQLite file in one thread, one waits while the other writes', async () => {
+  const path = newPath();
+  await using one = SqliteStore.open(path);
+  await using other = SqliteStore.open(path);
+  const ready = Promise.withResolvers<void>();
+  const first = one.write(async (tx) => {
+    await ready.promise;
+    await tx.put('a', 'k', 'first');
+  });
+  const second = other.write((tx) => tx.put('a', 'k', 'second'));
+  setImmediate(ready.resolve);
+  await Promise.all([first, second]);
+  expect(await one.read((tx) => tx.get('a', 'k'))).toBe('second');
+});
+
 test('of two that open one SQLite file, one holds a lock, also after a third was opened', async () => {
   const path = newPath();
   await using one = SqliteStore.open(path);

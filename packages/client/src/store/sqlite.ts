@@ -1,8 +1,10 @@
 import { chmodSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ClientError } from '../errors.ts';
 import { Mutex } from './mutex.ts';
 import { SqliteCommits } from './sqlite-commits.ts';
+import { isSqliteError, sqliteBusy } from './sqlite-error.ts';
 import { createPrivateFile, lockFile } from './sqlite-lock.ts';
 import type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';
 
@@ -14,6 +16,9 @@ const top = '\u007f';
 
 /** Milliseconds to wait for another process's transaction. */
 const lockTimeout = 10_000;
+
+/** Milliseconds between two attempts to begin a transaction. */
+const lockInterval = 10;
 
 /**
  * A store in one SQLite file, which only its owner may read: it holds private keys. Several
@@ -54,6 +59,7 @@ export class SqliteStore implements Store {
       database.exec('PRAGMA journal_mode = WAL');
       database.exec('PRAGMA synchronous = FULL');
       prepareLayout(database);
+      database.exec('PRAGMA busy_timeout = 0');
       return new SqliteStore(path, database);
     } catch (error) {
       database.close();
@@ -86,9 +92,30 @@ export class SqliteStore implements Store {
     });
   }
 
+  /** Waits without blocking: a transaction of this same thread may have to end first. */
+  async #begin(begin: string): Promise<void> {
+    const over = Date.now() + lockTimeout;
+    for (;;) {
+      try {
+        this.#database.exec(begin);
+        return;
+      } catch (error) {
+        if (!isSqliteError(error, sqliteBusy)) throw error;
+        if (Date.now() > over) {
+          throw new ClientError(
+            'store_unavailable',
+            'another program has been writing to the store for ten seconds: end it, then try again',
+            { cause: error },
+          );
+        }
+        await sleep(lockInterval);
+      }
+    }
+  }
+
   #run<T>(begin: string, work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#turnstile.run(async () => {
-      this.#database.exec(begin);
+      await this.#begin(begin);
       try {
         const result = await work(this.#transaction);
         this.#database.exec('COMMIT');
