@@ -4,7 +4,7 @@
  */
 import { channelPost } from '../channels/timeline/channel-entries.ts';
 import type { AccountEvent } from '../events.ts';
-import { groupMessage } from '../groups/timeline/group-entries.ts';
+import { groupMessage, toGroupEntry } from '../groups/timeline/group-entries.ts';
 import { toMessage } from '../messages/message.ts';
 import { messageRow } from '../messages/message-rows.ts';
 import type { StoreReader } from '../store/index.ts';
@@ -68,7 +68,7 @@ export async function fromStoredEvent(
     }
     case 'group-message': {
       const message = await groupMessage(tx, row.group, { sequence: row.at, message_id: row.id });
-      return message && { kind: row.kind, groupId: row.group, message };
+      return message && { kind: row.kind, groupId: row.group, message: toGroupEntry(message) };
     }
     case 'channel-post':
     case 'channel-edited': {

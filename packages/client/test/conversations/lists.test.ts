@@ -161,6 +161,10 @@ describe.each<[string, () => Store]>([
     expect(await bob.groups.entries(groupId, { limit: 1, newestFirst: true })).toMatchObject([
       replied,
     ]);
+    const asked = await ann.groups.send(groupId, { text: 'and you?', replyTo: grouped!.sequence });
+    const again = { body: { text: 'and you?' }, replyTo: grouped!.sequence };
+    const later = (await bob.sync()).filter(({ kind }) => kind === 'group-message');
+    expect(later.at(-1)).toMatchObject({ message: { ...again, sequence: asked.sequence } });
     const [post] = await bob.channels.posts(channelId, { limit: 1 });
     expect(post).toMatchObject({ ...said, content: said });
   });
