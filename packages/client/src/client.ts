@@ -313,7 +313,6 @@ export class Client implements AsyncDisposable {
       wakeSignal: new WakeSignal(),
       stateReads: new Map(),
       sender: this.#newSender(),
-      sending: new Set(),
       home: async () => relay(await homeRelay(core, account)),
       accountKey: (given) => requireAccountKey(network, store, { account, given }),
     };

@@ -57,8 +57,6 @@ export interface AccountCore extends Core {
   readonly wakeSignal: WakeSignal;
   /** Sends messages and channel writes, in the order of each conversation. */
   readonly sender: Sender;
-  /** Outbox keys of the group messages and channel writes that are being sent now. */
-  readonly sending: Set<string>;
   /** Unix milliseconds of the last read of a contact's device state before sending, by account. */
   readonly stateReads: Map<string, number>;
   /** Device connection to the current home relay. */

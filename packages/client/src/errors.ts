@@ -46,6 +46,8 @@ export type ClientErrorCode =
   | 'counter_exhausted'
   /** The message is sealed or sent: it cannot be cancelled any more. */
   | 'already_sent'
+  /** The message was cancelled before it was sent. */
+  | 'cancelled'
   /** The input cannot be sent: too large, empty, malformed. */
   | 'invalid_input';
 

@@ -43,13 +43,6 @@ export type GroupAccountEvent =
       readonly sequence: number;
       readonly reason: string;
     }
-  /** A message of this device will not be delivered. */
-  | {
-      readonly kind: 'group-message-unsent';
-      readonly groupId: string;
-      readonly messageId: string;
-      readonly reason: string;
-    }
   /** The history does not verify from here on; no later event is used (05 §5.5). */
   | { readonly kind: 'group-blocked'; readonly groupId: string; readonly blocked: GroupBlock }
   /**
@@ -123,17 +116,25 @@ export type ChannelAccountEvent =
    * timeline since the last change of the descriptor is read again; posts may be missing.
    */
   | { readonly kind: 'channel-rollback'; readonly channelId: string }
-  /** A write of this device will not take effect. */
-  | {
-      readonly kind: 'channel-write-unsent';
-      readonly channelId: string;
-      readonly write: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
-      readonly reason: string;
-    }
   /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'channel-incomplete'; readonly channelId: string }
   /** A channel could not be read this time; the other channels were. */
   | { readonly kind: 'channel-failed'; readonly channelId: string; readonly error: PlainError };
+
+/**
+ * What this device wrote has another status. `messageId` is the ID that `post` returned, also after
+ * the message was sealed again with another one; edits and deletions of channel posts, and writes of
+ * descriptors, have no ID.
+ */
+export interface MessageStatusEvent {
+  readonly kind: 'message-status';
+  readonly conversation: { readonly kind: 'person' | 'group' | 'channel'; readonly id: string };
+  readonly messageId?: string;
+  readonly write?: 'create' | 'update' | 'close' | 'edit' | 'delete';
+  readonly status: SendingStatus;
+  /** Why it will not take effect: a code of the relay or of {@link ClientError}. */
+  readonly error?: { readonly code: string; readonly message: string };
+}
 
 /**
  * An event of the account: its messages, contacts, groups, channels and connection.
@@ -156,19 +157,7 @@ export type AccountEvent =
       readonly account: string;
       readonly status: 'active' | 'deleted';
     }
-  /** What this account wrote has another status; `error` says why it will not take effect. */
-  | {
-      readonly kind: 'message-status';
-      readonly conversation: {
-        readonly kind: 'person' | 'group' | 'channel';
-        readonly id: string;
-      };
-      readonly messageId?: string;
-      /** For edits and deletions of channel posts, and other writes that are no message. */
-      readonly write?: 'create' | 'update' | 'close' | 'post' | 'edit' | 'delete';
-      readonly status: 'waiting' | SendingStatus | 'failed' | 'cancelled';
-      readonly error?: PlainError;
-    }
+  | MessageStatusEvent
   /** A record of the timeline was refused; `message.reason` names the rule. */
   | { readonly kind: 'message-refused'; readonly message: Message }
   /** A known message ID was received with other content: the second one was refused (04 §18.2). */

@@ -28,7 +28,12 @@ export { type SealOptions, sealAttachment, type Uploader } from './attachments/s
 export type { ChannelSpan, FollowState } from './channels/channel-rows.ts';
 export type { ChannelFacts, NewChannelFacts } from './channels/descriptors/change-channel.ts';
 export type { ChannelAddress, FollowFrom } from './channels/follow-channel.ts';
-export type { ChannelDraft, ChannelPatch, SentToChannel } from './channels/posts/write-post.ts';
+export type {
+  ChannelDraft,
+  ChannelPatch,
+  ChannelPostStatus,
+  SentToChannel,
+} from './channels/posts/write-post.ts';
 export type {
   ChannelChangeEntry,
   ChannelDeletionEntry,
@@ -74,6 +79,7 @@ export type {
   AccountEvent,
   ChannelAccountEvent,
   GroupAccountEvent,
+  MessageStatusEvent,
 } from './events.ts';
 export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
 export type { RotationOptions } from './groups/keys/rotate-secret.ts';
@@ -87,7 +93,7 @@ export type {
   GroupMessageRow,
   GroupRejectedRow,
 } from './groups/timeline/group-entries.ts';
-export type { SentToGroup } from './groups/timeline/send-group-message.ts';
+export type { GroupMessageStatus, SentToGroup } from './groups/timeline/post-group-message.ts';
 export type { Message, MessageKey } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export {

@@ -172,7 +172,7 @@ describe('06 §8.11: a channel whose host invents events without end', () => {
 
   test('06 §10.4: an edit whose fate is not found so is given up', async () => {
     const scene = await setChannelScene(away);
-    const { sequence } = await scene.ann.channels.post(scene.id, { text: 'one' });
+    const { sequence } = await scene.ann.channels.send(scene.id, { text: 'one' });
     const ann = await again(scene.annStore, { pages: 2 });
     away.lose('channel.post.edit', 1);
     const lie = endless((at) => event(scene.outsider, { sequence: at }, post(scene, 'x')), 1);
@@ -248,7 +248,7 @@ describe('05 §17.1: a failing host does not delay the other hosts', () => {
     for (const link of [farLink, nearLink]) await bob.channels.follow(link);
     await bob.sync();
     for (const id of [far, near]) await ann.groups.send(id, { text: 'said' });
-    for (const id of [farNews, nearNews]) await ann.channels.post(id, { text: 'said' });
+    for (const id of [farNews, nearNews]) await ann.channels.send(id, { text: 'said' });
     return { ann, bob, far: [far, farNews], near: [near, nearNews] } as const;
   }
 

@@ -122,7 +122,7 @@ async function channel(odd: HostileHost, prefer: Prefer): Promise<void> {
   await bob.channels.follow(link, { from: 'creation' });
   const places: number[] = [];
   for (const text of ['one', 'two', 'three']) {
-    places.push((await ann.channels.post(id, { text })).sequence);
+    places.push((await ann.channels.send(id, { text })).sequence);
   }
   const [one = 0, two = 0] = places;
   await carl.channels.follow(link);
@@ -157,7 +157,7 @@ async function followed(odd: HostileHost, prefer: Prefer): Promise<void> {
     if (isConnected(event)) {
       await ann.messages.send(bob.id, { text: 'mail' });
       await ann.groups.send(id, { text: 'talk' });
-      await ann.channels.post(news.id, { text: 'news' });
+      await ann.channels.send(news.id, { text: 'news' });
       relay.world.clock.advance(61);
     }
     wanted.delete(event.kind);

@@ -364,7 +364,7 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
     return {
       id,
       write: async (...lines) => {
-        for (const text of lines) await ann.channels.post(id, { text });
+        for (const text of lines) await ann.channels.send(id, { text });
       },
       texts: async () => (await bob.channels.posts(id)).map(({ body }) => body?.text ?? ''),
     };

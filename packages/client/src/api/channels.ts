@@ -29,11 +29,16 @@ import {
 import {
   type ChannelDraft,
   type ChannelPatch,
+  type ChannelPostStatus,
+  cancelPost,
   deletePost,
   editPost,
+  postToChannel,
   publish,
   type SentToChannel,
+  settledPost,
 } from '../channels/posts/write-post.ts';
+import { outgoingToChannel } from '../channels/send-waiting.ts';
 import {
   type ChannelEntry,
   type ChannelPostEntry,
@@ -51,7 +56,7 @@ import { buildConversations } from '../conversations/build-conversations.ts';
 import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { checkInput } from '../errors.ts';
-import type { ChannelAccountEvent } from '../events.ts';
+import type { ChannelAccountEvent, MessageStatusEvent } from '../events.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
 import { type Abortable, signalOf } from './options.ts';
@@ -78,7 +83,7 @@ export interface Channel {
  *
  * @example
  * const channel = await account.channels.create({ name: 'Release notes' });
- * await account.channels.post(channel.id, { text: 'Version 1.0 is out' });
+ * await account.channels.send(channel.id, { text: 'Version 1.0 is out' });
  * await other.channels.follow(channel.link);
  * for (const { body } of await other.channels.posts(channel.id)) console.log(body?.text);
  */
@@ -152,15 +157,64 @@ export class Channels {
   }
 
   /**
-   * Publishes a post. If the host's answer is lost, it stays in the outbox and `sync` sends it
-   * again, unchanged.
+   * Stores a post; it is sent in the background, and by `sync` and `follow`, in the order of these
+   * calls.
+   *
+   * @throws ClientError `unknown_channel`, `not_permitted` for a closed channel, `invalid_input`;
+   *   never for being offline
+   * @example
+   * const posted = await account.channels.post(channelId, { text: 'Round one: a draw.' });
+   * console.log(posted.status); // waiting
+   */
+  async post(channelId: string, draft: ChannelDraft): Promise<ChannelPostStatus> {
+    const messageId = await postToChannel(this.#core, channelId, draft);
+    const { lane, work } = outgoingToChannel(this.#core, channelId);
+    this.#core.sender.start(lane, work);
+    return { channelId, messageId, status: 'waiting' };
+  }
+
+  /**
+   * Waits until a post of this device has the host's answer.
+   *
+   * @returns its status, with the `sequence` if it was accepted, or an `error`
+   * @throws ClientError `invalid_input` for an unknown post; RelayRefused, RelayMisbehaviour if it
+   *   may still be sent; RelayUnreachable with `kept`
+   * @example
+   * const posted = await account.channels.post(channelId, { text: 'Round one: a draw.' });
+   * const { status, sequence } = await account.channels.settled(posted);
+   */
+  async settled(
+    key: { readonly channelId: string; readonly messageId: string },
+    options: Abortable = {},
+  ): Promise<ChannelPostStatus> {
+    return await settledPost(this.#core, key, signalOf(options));
+  }
+
+  /**
+   * Cancels a post that was not sent yet.
+   *
+   * @throws ClientError `already_sent`; `invalid_input` for an unknown post
+   * @example
+   * const posted = await account.channels.post(channelId, { text: 'Round one: a draw.' });
+   * await account.channels.cancel(posted).catch(() => console.log('too late'));
+   */
+  async cancel(key: {
+    readonly channelId: string;
+    readonly messageId: string;
+  }): Promise<ChannelPostStatus> {
+    return await cancelPost(this.#core, key);
+  }
+
+  /**
+   * Stores a post as `post` does, and waits for the host's answer. If there is none, it stays stored
+   * and is sent again, unchanged.
    *
    * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
-   * @throws RelayRefused, RelayUnreachable
+   * @throws RelayRefused; RelayUnreachable with `kept`
    * @example
-   * const { sequence } = await account.channels.post(channelId, { text: 'Round one: a draw.' });
+   * const { sequence } = await account.channels.send(channelId, { text: 'Round one: a draw.' });
    */
-  async post(
+  async send(
     channelId: string,
     draft: ChannelDraft,
     options: Abortable = {},
@@ -284,15 +338,19 @@ export class Channels {
    * @example
    * for (const event of await account.channels.sync(channelId)) console.log(event.kind);
    */
-  async sync(channelId: string, options: Abortable = {}): Promise<ChannelAccountEvent[]> {
+  async sync(
+    channelId: string,
+    options: Abortable = {},
+  ): Promise<(ChannelAccountEvent | MessageStatusEvent)[]> {
     const core = this.#core;
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     const read = (limit: TimeLimit) => catchUpChannel(core, row, limit);
     await core.events.drain();
     await runToEnd(core, withTimeLimit(core, signalOf(options), read));
-    return await core.events.takeIf(
-      (event): event is ChannelAccountEvent =>
-        'channelId' in event && event.channelId === channelId,
+    return await core.events.takeIf((event): event is ChannelAccountEvent | MessageStatusEvent =>
+      event.kind === 'message-status'
+        ? event.conversation.id === channelId
+        : 'channelId' in event && event.channelId === channelId,
     );
   }
 

@@ -10,7 +10,7 @@ import { buildConversations } from '../conversations/build-conversations.ts';
 import type { ListOptions } from '../conversations/list-options.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
-import type { GroupAccountEvent } from '../events.ts';
+import type { GroupAccountEvent, MessageStatusEvent } from '../events.ts';
 import { catchUpGroup } from '../groups/catch-up-groups.ts';
 import {
   type GroupBlock,
@@ -28,6 +28,7 @@ import {
   forgetGroup,
   previewGroup,
 } from '../groups/membership/join-group.ts';
+import { firstIdOf } from '../groups/outbox.ts';
 import {
   type GroupEntry,
   type GroupMessage,
@@ -37,7 +38,15 @@ import {
   listGroupMessages,
   toGroupEntry,
 } from '../groups/timeline/group-entries.ts';
-import { type SentToGroup, sendToGroup } from '../groups/timeline/send-group-message.ts';
+import {
+  cancelInGroup,
+  type GroupMessageStatus,
+  postToGroup,
+  type SentToGroup,
+  sendToGroup,
+  settledInGroup,
+} from '../groups/timeline/post-group-message.ts';
+import { groupLane, sendWaitingToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
@@ -198,23 +207,77 @@ export class Groups extends GroupAdministration {
    * @example
    * for (const event of await account.groups.sync(groupId)) console.log(event.kind);
    */
-  async sync(groupId: string, options: Abortable = {}): Promise<GroupAccountEvent[]> {
+  async sync(
+    groupId: string,
+    options: Abortable = {},
+  ): Promise<(GroupAccountEvent | MessageStatusEvent)[]> {
     const core = this.#core;
     const read = (limit: TimeLimit) => catchUpGroup(core, groupId, limit);
     await core.events.drain();
     await runToEnd(core, withTimeLimit(core, signalOf(options), read));
-    return await core.events.takeIf(
-      (event): event is GroupAccountEvent => 'groupId' in event && event.groupId === groupId,
+    return await core.events.takeIf((event): event is GroupAccountEvent | MessageStatusEvent =>
+      event.kind === 'message-status'
+        ? event.conversation.id === groupId
+        : 'groupId' in event && event.groupId === groupId,
     );
   }
 
   /**
-   * Sends a message. If the host's answer is lost, it stays in the outbox and `sync` sends it
-   * again.
+   * Stores a message; it is sent in the background, and by `sync` and `follow`, in the order of
+   * these calls. It waits also while its epoch's key is missing.
+   *
+   * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`; never for
+   *   being offline
+   * @example
+   * const posted = await account.groups.post(groupId, { text: 'Tuesday?' });
+   * console.log(posted.status); // waiting
+   */
+  async post(groupId: string, draft: GroupDraft): Promise<GroupMessageStatus> {
+    const core = this.#core;
+    const { value } = await postToGroup(core, groupId, groupMessageContent(core, draft));
+    core.sender.start(groupLane(groupId), sendWaitingToGroup(core, groupId));
+    return { groupId, messageId: firstIdOf(value), status: 'waiting' };
+  }
+
+  /**
+   * Waits until a message of this device has the host's answer.
+   *
+   * @returns its status, with the `sequence` if it was accepted, or an `error`
+   * @throws ClientError `invalid_input` for an unknown message; what leaves it without an answer, as
+   *   `send`; RelayUnreachable with `kept`
+   * @example
+   * const posted = await account.groups.post(groupId, { text: 'Tuesday?' });
+   * const { status, sequence } = await account.groups.settled(posted);
+   */
+  async settled(
+    key: { readonly groupId: string; readonly messageId: string },
+    options: Abortable = {},
+  ): Promise<GroupMessageStatus> {
+    return await settledInGroup(this.#core, key, signalOf(options));
+  }
+
+  /**
+   * Cancels a message that is not sealed yet.
+   *
+   * @throws ClientError `already_sent`; `invalid_input` for an unknown message
+   * @example
+   * const posted = await account.groups.post(groupId, { text: 'Tuesday?' });
+   * await account.groups.cancel(posted).catch(() => console.log('too late'));
+   */
+  async cancel(key: {
+    readonly groupId: string;
+    readonly messageId: string;
+  }): Promise<GroupMessageStatus> {
+    return await cancelInGroup(this.#core, key);
+  }
+
+  /**
+   * Stores a message as `post` does, and waits for the host's answer. If there is none, it stays
+   * stored, and `sync` sends it in its place; if it cannot be sealed now, it is given up.
    *
    * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
    *   `group_key_missing`, `invalid_input`
-   * @throws RelayRefused, RelayUnreachable
+   * @throws RelayRefused; RelayUnreachable with `kept`
    * @example
    * const { sequence } = await account.groups.send(groupId, { text: 'Tuesday?' });
    * await account.groups.send(groupId, { text: 'At eight.', replyTo: sequence });

@@ -13,7 +13,9 @@ import { isTemporary } from '../connect/backoff.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { recordStatus } from '../sync/message-status.ts';
 import { enqueue, type Pending } from '../sync/outbox.ts';
+import { storeOutcome, type WriteOutcome } from '../sync/write-outcomes.ts';
 
 export type ChannelWrite =
   | { readonly write: 'create' | 'update'; readonly descriptor: ChannelDescriptor }
@@ -23,11 +25,17 @@ export type ChannelWrite =
       /** The final descriptor that the host derives from it. */
       readonly descriptor: ChannelDescriptor;
     }
-  | { readonly write: 'post'; readonly post: ChannelPost }
-  | (ChannelChangeWrite & {
-      /** The write's event, if there is one, has a higher sequence. Stores have this name. */
-      readonly behind: number;
-    });
+  | ({ readonly write: 'post'; readonly post: ChannelPost } & Unsent)
+  | (ChannelChangeWrite &
+      Unsent & {
+        /** The write's event, if there is one, has a higher sequence. Stores have this name. */
+        readonly behind: number;
+      });
+
+interface Unsent {
+  /** Until its first request; absent in rows of an earlier version, which may have been sent. */
+  readonly waiting?: true;
+}
 
 type ChannelChangeWrite =
   | { readonly write: 'edit'; readonly edit: ChannelPostEdit }
@@ -52,6 +60,44 @@ export async function enqueueWrite<W extends ChannelWrite>(
   value: W,
 ): Promise<PendingWrite<W>> {
   return { key: await enqueue(tx, channelOutbox, { id: channelId, value }), value };
+}
+
+/** Returns what identifies a write: a post's ID, else the signature, which no two writes share. */
+export function writeIdOf(value: ContentWrite): string {
+  if (value.write === 'post') return value.post.message_id;
+  return (value.write === 'edit' ? value.edit : value.deletion).device_signature;
+}
+
+/** Returns how the event about a post, edit or deletion names it. */
+export function statusSubject(value: ContentWrite) {
+  if (value.write === 'post') return { messageId: value.post.message_id };
+  return { write: value.write };
+}
+
+/** Removes a post, edit or deletion from the outbox, and stores how it ended. */
+export async function endWrite(
+  tx: StoreWriter,
+  channelId: string,
+  {
+    pending,
+    ...outcome
+  }: Omit<WriteOutcome, 'messageId'> & {
+    readonly pending: PendingWrite<ContentWrite>;
+  },
+): Promise<void> {
+  // Another program of this device may have ended it.
+  if (!(await isPending(tx, pending))) return;
+  await dequeueWrite(tx, pending);
+  const conversation = { kind: 'channel', id: channelId } as const;
+  const { value } = pending;
+  if (value.write === 'post') {
+    const messageId = value.post.message_id;
+    await storeOutcome(tx, conversation, { ...outcome, messageId, ids: [messageId] });
+    return;
+  }
+  const { status, error } = outcome;
+  const told = { status, ...(error !== undefined && { error }) };
+  await recordStatus(tx, { conversation, write: value.write, ...told });
 }
 
 /** Removes a write from the outbox. */

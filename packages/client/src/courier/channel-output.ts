@@ -61,8 +61,6 @@ export function channelShape(channel: Channel) {
 export function channelNote(event: ChannelAccountEvent): string | undefined {
   const { channelId: id } = event;
   switch (event.kind) {
-    case 'channel-write-unsent':
-      return `${id}: ${event.write} could not be carried out: ${event.reason}`;
     case 'channel-rollback':
       return `${id}: ${wentBack}`;
     case 'channel-incomplete':

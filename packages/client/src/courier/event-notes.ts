@@ -1,4 +1,4 @@
-import type { AccountEvent } from '../events.ts';
+import type { AccountEvent, MessageStatusEvent } from '../events.ts';
 import { channelNote } from './channel-output.ts';
 import { groupNote } from './group-output.ts';
 import { moreToRead, printable } from './output.ts';
@@ -18,7 +18,17 @@ export function gapNote({ cause }: AccountEvent & { readonly kind: 'timeline-gap
 export function hostedNote(event: AccountEvent): string | undefined {
   let note: string | undefined;
   if (event.kind === 'timeline-incomplete') note = `${event.relayId}: ${moreToRead}`;
+  if (event.kind === 'message-status') note = lossNote(event);
   if ('groupId' in event) note = groupNote(event);
   if ('channelId' in event) note = channelNote(event);
   return note === undefined ? undefined : printable(note);
+}
+
+/** Returns what a person is told about something written here that will not take effect. */
+function lossNote({ conversation, write, status, error }: MessageStatusEvent): string | undefined {
+  if (status !== 'rejected' && status !== 'failed') return undefined;
+  if (conversation.kind !== 'channel') {
+    return `${conversation.id}: a message could not be sent: ${error?.message}`;
+  }
+  return `${conversation.id}: ${write ?? 'post'} could not be carried out: ${error?.message}`;
 }

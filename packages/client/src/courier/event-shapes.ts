@@ -1,5 +1,5 @@
 /** The stable shapes of events in `--json`. Members are only ever added. */
-import type { AccountEvent } from '../events.ts';
+import type { AccountEvent, MessageStatusEvent } from '../events.ts';
 import { channelEntryShape } from './channel-entry-output.ts';
 import { groupEntryShape } from './group-output.ts';
 import { messageShape } from './json-shapes.ts';
@@ -12,10 +12,8 @@ const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
   'message-conflict': 'conflict',
   'group-incomplete': 'group-behind',
   'group-message-rejected': 'group-rejected',
-  'group-message-unsent': 'group-unsent',
   'channel-incomplete': 'channel-behind',
   'channel-event-refused': 'channel-refused',
-  'channel-write-unsent': 'channel-unsent',
 };
 
 /** Returns one line of `inbox --follow --json`. */
@@ -43,10 +41,8 @@ export function eventShape(event: AccountEvent, self: string): object {
       return { event: 'behind', relay: event.relayId };
     case 'message-conflict':
       return { event: 'conflict', from: event.from, message_id: event.messageId };
-    case 'group-message-unsent': {
-      const { groupId: group, messageId: message_id, reason } = event;
-      return { event: 'group-unsent', group, message_id, reason };
-    }
+    case 'message-status':
+      return statusShape(event);
     case 'group-message':
       return { event: 'group-message', entry: groupEntryShape(event.message) };
     case 'group-change':
@@ -76,4 +72,19 @@ export function eventShape(event: AccountEvent, self: string): object {
       return { event: word, ...members };
     }
   }
+}
+
+/** The shape of a status; what a group or channel did not take has the words of earlier versions. */
+function statusShape(event: MessageStatusEvent): object {
+  const { conversation, messageId: message_id, write, status, error } = event;
+  const { kind, id } = conversation;
+  const isLost = status === 'rejected' || status === 'failed';
+  if (kind === 'group' && isLost) {
+    return { event: 'group-unsent', group: id, message_id, reason: error?.message };
+  }
+  if (kind === 'channel' && isLost) {
+    const reason = error?.message;
+    return { event: 'channel-unsent', channel: id, write: write ?? 'post', reason };
+  }
+  return { event: 'status', conversation, message_id, write, status, error };
 }

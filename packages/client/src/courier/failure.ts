@@ -27,6 +27,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   counter_exhausted: 'internal',
   invalid_input: 'usage',
   already_sent: 'refused',
+  cancelled: 'refused',
 };
 
 /** A failure as it is printed: exit status, stable code, sentence. */

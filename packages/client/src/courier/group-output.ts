@@ -175,8 +175,6 @@ export function groupNote(event: GroupAccountEvent): string | undefined {
       return `${id}: applications changed; show them: courier group applications ${id}`;
     case 'group-recoveries':
       return `${id}: requests for new keys changed; show them: courier group recoveries ${id}`;
-    case 'group-message-unsent':
-      return `${id}: a message could not be sent: ${event.reason}`;
     case 'group-rollback':
       return `${id}: ${wentBack}`;
     case 'group-incomplete':

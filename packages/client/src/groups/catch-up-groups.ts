@@ -28,7 +28,7 @@ export async function* catchUpGroups(
   for (const row of rowsAtHost(rows, visit.host)) {
     const { group_id: id } = row;
     if (!shouldReadGroup(row)) {
-      yield* flushOrGiveUp(core, id, visit.signal);
+      await flushOrGiveUp(core, id, visit.signal);
     } else if (isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
       yield* isolateFailure<GroupAccountEvent>(
         { core, visit },
@@ -69,7 +69,7 @@ export async function* catchUpGroup(
   // Read first: the host refuses a message sealed for an epoch that is over.
   if (yield* readGroup(core, groupId, reading)) return true;
   // Read again, so that the timeline has the messages that were just sent.
-  if (yield* flushOrGiveUp(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
+  if (await flushOrGiveUp(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
   return false;
 }
 

@@ -1,15 +1,20 @@
-/** Pending messages to groups: not sent yet, or without the host's answer (05 §13.28). */
+/** Messages to groups without the host's answer (05 §13.28). */
 import type { GroupMessageEnvelope } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { Pending } from '../sync/outbox.ts';
+import { storeOutcome, type WriteOutcome } from '../sync/write-outcomes.ts';
 
 /** A message without the host's answer, by group and order of writing (05 §13.28). */
 export interface GroupOutboxRow {
-  /** Sent unchanged at each attempt; replaced by another one after a conflict. */
-  readonly envelope: GroupMessageEnvelope;
-  /** Needed to seal the message anew for a later epoch. */
+  /** Absent in rows of an earlier version, which are sealed. */
+  readonly message_id?: string;
+  /** The ID that it had before it was sealed again. */
+  readonly first_id?: string;
+  /** Absent until it is the message's turn; then sent unchanged, and replaced after a conflict. */
+  readonly envelope?: GroupMessageEnvelope;
+  /** Needed to seal the message, also again for a later epoch. */
   readonly content: JsonObject;
 }
 export const groupOutbox = new Collection<GroupOutboxRow>('group-outbox');
@@ -17,18 +22,38 @@ export const groupOutbox = new Collection<GroupOutboxRow>('group-outbox');
 /** A row of the outbox, with its key. */
 export type PendingMessage = Pending<GroupOutboxRow>;
 
-/** Whether a row is unchanged: another program may have sent it, or sealed it anew. */
+/** Returns the ID that a message has now. */
+export function messageIdOf({ message_id, envelope }: GroupOutboxRow): string {
+  return envelope?.message_id ?? (message_id as string);
+}
+
+/** Returns the ID that a message had when it was written. */
+export function firstIdOf(row: GroupOutboxRow): string {
+  return row.first_id ?? messageIdOf(row);
+}
+
+/** Whether a row is unchanged: another program may have sent it, or sealed it. */
 export async function isStillPending(
   tx: StoreReader,
   { key, value }: PendingMessage,
 ): Promise<boolean> {
   const latest = await groupOutbox.get(tx, key);
-  return latest?.envelope.message_id === value.envelope.message_id;
+  if (latest === undefined || messageIdOf(latest) !== messageIdOf(value)) return false;
+  return latest.envelope?.device_signature === value.envelope?.device_signature;
 }
 
-/** Removes a message from the outbox. @returns whether it was still waiting */
-export async function dequeueMessage(tx: StoreWriter, pending: PendingMessage): Promise<boolean> {
-  const isThere = await isStillPending(tx, pending);
-  if (isThere) await groupOutbox.delete(tx, pending.key);
-  return isThere;
+/** Removes a message from the outbox and stores how it ended. @returns whether it was waiting */
+export async function endMessage(
+  tx: StoreWriter,
+  groupId: string,
+  { pending, ...outcome }: Omit<WriteOutcome, 'messageId'> & { readonly pending: PendingMessage },
+): Promise<boolean> {
+  const { key, value } = pending;
+  const latest = await groupOutbox.get(tx, key);
+  if (latest === undefined || firstIdOf(latest) !== firstIdOf(value)) return false;
+  await groupOutbox.delete(tx, key);
+  const messageId = messageIdOf(latest);
+  const conversation = { kind: 'group', id: groupId } as const;
+  await storeOutcome(tx, conversation, { ...outcome, messageId, ids: [firstIdOf(value)] });
+  return true;
 }

@@ -22,7 +22,7 @@ export interface OutboxRow {
   readonly accepted: boolean;
   /** Key of its row in the queue, until it has an answer. */
   readonly place?: string;
-  /** Whether it is sealed for the second time; there is no third (04 §15.1). */
-  readonly isSealedAgain?: true;
+  /** The ID before it was sealed for the second time; there is no third time (04 §15.1). */
+  readonly first_id?: string;
 }
 export const outbox = new Collection<OutboxRow>('outbox');

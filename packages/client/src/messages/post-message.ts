@@ -6,11 +6,13 @@ import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
 import { whileKept } from '../sync/outbox.ts';
+import { alreadySent, unknownMessage } from '../sync/write-outcomes.ts';
 import { currentRow, messageQueue, placeOf, type QueuedMessage } from './message-queue.ts';
 import { type MessageRow, updateMessage } from './message-rows.ts';
 import { outbox } from './outbox.ts';
 import { requireGrant } from './recipients.ts';
 import { sendQueued, storeMessage } from './send-message.ts';
+import { tellStatus } from './submit.ts';
 
 interface RowKey {
   readonly from: string;
@@ -70,11 +72,12 @@ export async function cancelMessage(core: AccountCore, key: RowKey): Promise<Mes
     const queued = await placeOf(tx, found);
     const isSealed = (await outbox.get(tx, found.message_id)) !== undefined;
     if (queued?.value.purpose.kind !== 'direct' || isSealed) {
-      throw new ClientError('already_sent', 'the message is sent already: it cannot be cancelled');
+      throw alreadySent();
     }
     await messageQueue.delete(tx, queued.key);
     const cancelled: MessageRow = { ...found, status: 'cancelled' };
     await updateMessage(tx, cancelled);
+    await tellStatus(tx, cancelled, queued.value);
     return { row: cancelled, first: found.message_id };
   });
   if (first !== undefined) core.sender.answered(first);
@@ -84,5 +87,5 @@ export async function cancelMessage(core: AccountCore, key: RowKey): Promise<Mes
 async function requireOwn(tx: StoreReader, key: RowKey): Promise<MessageRow> {
   const row = await currentRow(tx, key);
   if (row?.status !== undefined) return row;
-  throw new ClientError('invalid_input', 'no such message was written on this device');
+  throw unknownMessage();
 }

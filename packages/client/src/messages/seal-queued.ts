@@ -9,10 +9,11 @@ import {
 } from '@posthouse/protocol';
 import { canonicalBytes, type JsonObject } from '@posthouse/protocol/json';
 import { atCurrentHome, isWrongHome } from '../accounts/home-relay.ts';
-import { isTemporary, retryHintOf, waitBeforeRetry } from '../connect/backoff.ts';
+import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, RelayRefused } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { reachRelay } from '../sync/reach-relay.ts';
 import {
   currentId,
   isQueued,
@@ -29,7 +30,7 @@ import {
 } from './message-rows.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
 import { ownDevices, recipientsOf, requireGrant } from './recipients.ts';
-import { undoPurpose } from './submit.ts';
+import { tellStatus, undoPurpose } from './submit.ts';
 
 /**
  * Seals a queued message for the recipient's devices of this moment, or again with a new ID after a
@@ -49,7 +50,7 @@ export async function sealQueued(
   const row = await core.store.read((tx) => messageRow(tx, { from: core.account, message_id }));
   if (row?.content === undefined) return await core.store.write((tx) => drop(tx, queued));
   try {
-    await reachHome(core, signal);
+    await reachRelay(core, await core.home(), signal);
     const { params, content } = await seal(core, queued, { row, replaced, signal });
     const { relayId } = await core.home();
     const sealed = { ...row, content };
@@ -61,23 +62,6 @@ export async function sealQueued(
       await core.store.write((tx) => giveUp(core, tx, { queued, row, error }));
     }
     throw error;
-  }
-}
-
-/** Opens the connection to the home relay, as often as a call is tried. */
-async function reachHome(core: AccountCore, signal: AbortSignal): Promise<void> {
-  const { clock, random, retry } = core;
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await (await core.home()).authenticated(signal);
-      return;
-    } catch (error) {
-      signal.throwIfAborted();
-      const hint = { random, hintSeconds: retryHintOf(error) };
-      const wait = isTemporary(error) ? waitBeforeRetry(attempt, retry, hint) : undefined;
-      if (wait === undefined) throw error;
-      await clock.sleep(wait, signal);
-    }
   }
 }
 
@@ -150,13 +134,14 @@ async function storeSealed(
   if (known !== undefined && replaced === undefined) return known;
   const { envelope } = params;
   const { message_id, created_at } = envelope;
+  const { first_id = value.message_id } = value;
   const row: OutboxRow = {
     params,
     relayId,
     purpose: value.purpose,
     accepted: false,
     place: key,
-    ...(replaced !== undefined && { isSealedAgain: true }),
+    ...(replaced !== undefined && { first_id }),
   };
   await outbox.put(tx, message_id, row);
   const { error: _before, ...rest } = sealed;
@@ -164,12 +149,12 @@ async function storeSealed(
   const stored: MessageRow = { ...rest, message_id, created_at, digest, status: 'sending' };
   if (replaced === undefined) {
     await updateMessage(tx, stored);
+    await tellStatus(tx, stored, value);
     return row;
   }
   await outbox.delete(tx, value.message_id);
   await replaceMessage(tx, sealed, stored);
   await rememberReplaced(tx, { replaced: value.message_id, by: message_id });
-  const first_id = value.first_id ?? value.message_id;
   await messageQueue.put(tx, key, { ...value, message_id, first_id });
   return row;
 }
@@ -204,11 +189,13 @@ async function giveUp(
   if (value.purpose.kind === 'duty') return await removeMessage(core, tx, row);
   const isRefused = error instanceof RelayRefused;
   const { code, message } = error as ClientError;
-  await updateMessage(tx, {
+  const ended: MessageRow = {
     ...row,
     status: isRefused ? 'rejected' : 'failed',
     error: { code: isRefused ? error.error : code, message },
-  });
+  };
+  await updateMessage(tx, ended);
+  await tellStatus(tx, ended, value);
 }
 
 /** Seals; an error of the protocol becomes `invalid_input`. */

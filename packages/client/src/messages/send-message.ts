@@ -10,6 +10,7 @@ import { addMessage, type MessageRow } from './message-rows.ts';
 import type { Purpose } from './outbox.ts';
 import { recipientsOf } from './recipients.ts';
 import { laneOf, sendWaiting } from './send-queue.ts';
+import { tellStatus } from './submit.ts';
 
 /** A message to be stored, sealed when it is its turn, and sent. */
 export interface OutgoingMessage {
@@ -47,6 +48,7 @@ export async function storeMessage(
     outcome: 'applied',
     status: 'waiting',
   });
+  await tellStatus(tx, row, queued.value);
   return { row, queued };
 }
 

@@ -12,6 +12,7 @@ import {
   RelayMisbehaviour,
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
+import { recordStatus } from '../sync/message-status.ts';
 import { enqueueTask } from '../sync/tasks.ts';
 import { messageQueue } from './message-queue.ts';
 import { type MessageRow, messageRow, removeMessage, updateMessage } from './message-rows.ts';
@@ -52,8 +53,8 @@ export async function submit(
  * Whether a refused message is sealed again, once: with fresh device states after `device_unknown`,
  * with the relay's clock after `clock_skew` (04 §15.1).
  */
-export function isResealable({ place, isSealedAgain }: OutboxRow, error: unknown): boolean {
-  if (place === undefined || isSealedAgain) return false;
+export function isResealable({ place, first_id }: OutboxRow, error: unknown): boolean {
+  if (place === undefined || first_id !== undefined) return false;
   return isRefusal(error, 'device_unknown', 'clock_skew') && error.method === 'message.send';
 }
 
@@ -109,6 +110,7 @@ export async function storeStatus(
       }),
     };
     await updateMessage(tx, updated);
+    if (updated.status !== known.status) await tellStatus(tx, updated, row);
     return updated;
   });
 }
@@ -130,8 +132,26 @@ export async function storeRejection(
     if (row.purpose.kind === 'duty') await removeMessage(core, tx, known);
     else {
       const error = { code: refusal.error, message: refusal.message };
-      await updateMessage(tx, { ...known, status: row.accepted ? 'failed' : 'rejected', error });
+      const status = row.accepted ? 'failed' : 'rejected';
+      const ended: MessageRow = { ...known, status, error };
+      await updateMessage(tx, ended);
+      await tellStatus(tx, ended, row);
     }
+  });
+}
+
+/** Records the new status of a direct message; those of consents and tasks concern no reader. */
+export async function tellStatus(
+  tx: StoreWriter,
+  { to, message_id, status, error }: MessageRow,
+  { purpose, first_id }: Pick<OutboxRow, 'purpose' | 'first_id'>,
+): Promise<void> {
+  if (purpose.kind !== 'direct' || status === undefined) return;
+  await recordStatus(tx, {
+    conversation: { kind: 'person', id: to },
+    messageId: first_id ?? message_id,
+    status,
+    ...(error !== undefined && { error }),
   });
 }
 

@@ -1,5 +1,4 @@
 /** Outboxes of groups and channels: what was made here and has no answer yet, in order. */
-import type { AccountCore } from '../core.ts';
 import { RelayUnreachable } from '../errors.ts';
 import type { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -32,23 +31,6 @@ export async function pendingOf<T>(
   id: string,
 ): Promise<Pending<T>[]> {
   return await outbox.list(tx, { prefix: `${id}/` });
-}
-
-/**
- * Runs the sending of a row, and keeps everything else on this device from sending the same row
- * meanwhile.
- */
-export async function whileSending<T>(
-  core: AccountCore,
-  key: string,
-  send: () => Promise<T>,
-): Promise<T> {
-  core.sending.add(key);
-  try {
-    return await send();
-  } finally {
-    core.sending.delete(key);
-  }
 }
 
 /** Runs the sending of something stored; an error says that it is kept. */

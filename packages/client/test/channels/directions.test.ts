@@ -31,7 +31,7 @@ async function write(owner: Account, id: string, { next, count }: Chance): Promi
   for (let step = 0; step < count; step += 1) {
     const which = posts.length === 0 ? 0 : next();
     if (which < 0.4) {
-      posts.push((await owner.channels.post(id, { text: `post ${step}` })).sequence);
+      posts.push((await owner.channels.send(id, { text: `post ${step}` })).sequence);
     } else if (which < 0.8) {
       await owner.channels.edit(id, any(), { text: `edit ${step}` });
     } else if (which < 0.95) {

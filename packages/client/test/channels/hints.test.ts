@@ -74,7 +74,7 @@ test('posts, edits, deletions and revisions give events as they happen', async (
   const { ann, bob, id } = await scene();
   await using live = new Listener(bob);
   await live.connected();
-  const { sequence } = await ann.channels.post(id, { text: 'hello' });
+  const { sequence } = await ann.channels.send(id, { text: 'hello' });
   await live.heard('hello');
   await ann.channels.edit(id, sequence, { text: 'hello, all' });
   await live.until((event) => event.kind === 'channel-edited');
@@ -94,7 +94,7 @@ test('a channel followed while the account is followed is subscribed', async () 
   relay.asked.clear();
   await bob.channels.follow(link);
   await expect.poll(() => relay.asked.get('channel.subscribe')).toBe(1);
-  await ann.channels.post(id, { text: 'to the second' });
+  await ann.channels.send(id, { text: 'to the second' });
   await live.heard('to the second');
 });
 
@@ -103,7 +103,7 @@ describe('false hints', () => {
     const { ann, bob, id } = await scene();
     await using live = new Listener(bob);
     await live.connected();
-    await ann.channels.post(id, { text: 'all is read' });
+    await ann.channels.send(id, { text: 'all is read' });
     await live.heard('all is read');
     const { span } = await bob.channels.get(id);
     relay.asked.clear();
@@ -111,7 +111,7 @@ describe('false hints', () => {
     hint(`chan_${'A'.repeat(22)}`, 9);
     hint(id, Number.MAX_SAFE_INTEGER);
     await expect.poll(asked).toBe(1);
-    await ann.channels.post(id, { text: 'truth' });
+    await ann.channels.send(id, { text: 'truth' });
     await live.heard('truth');
     expect((await bob.channels.get(id)).span?.position).toBe(2);
     expect(asked()).toBe(2);
@@ -134,10 +134,10 @@ test('hints during a read cause one more read, and no event is lost', async () =
   relay.when.set('channel.read', () => {
     relay.when.clear();
     during = (async () => {
-      for (const text of ['two', 'three', 'four']) await ann.channels.post(id, { text });
+      for (const text of ['two', 'three', 'four']) await ann.channels.send(id, { text });
     })();
   });
-  await ann.channels.post(id, { text: 'one' });
+  await ann.channels.send(id, { text: 'one' });
   await live.heard('four');
   await during;
   expect(await postTexts(bob, id)).toEqual(['one', 'two', 'three', 'four']);
@@ -150,14 +150,14 @@ test('after a failed read the channel is read until it succeeds', async () => {
   await bob.channels.follow(link);
   await using live = new Listener(bob);
   await live.connected();
-  await ann.channels.post(id, { text: 'all is read' });
+  await ann.channels.send(id, { text: 'all is read' });
   await live.heard('all is read');
   relay.lie('channel.read', (page) => ({ ...page, certificates: [] }));
-  await ann.channels.post(id, { text: 'needed' });
+  await ann.channels.send(id, { text: 'needed' });
   await live.until(({ kind }) => kind === 'channel-failed');
   relay.behave();
   // A hint of another channel causes the next read, which includes the failed one.
-  await ann.channels.post(other, { text: 'elsewhere' });
+  await ann.channels.send(other, { text: 'elsewhere' });
   await live.heard('needed');
 });
 
@@ -167,9 +167,9 @@ test('after a lost connection, missed events are read', async () => {
   await live.connected();
   relay.when.set('channel.subscribe', () => relay.when.clear());
   relay.cut();
-  await ann.channels.post(id, { text: 'in the dark' });
+  await ann.channels.send(id, { text: 'in the dark' });
   await live.heard('in the dark');
-  await ann.channels.post(id, { text: 'with a new subscription' });
+  await ann.channels.send(id, { text: 'with a new subscription' });
   await live.heard('with a new subscription');
 });
 
@@ -179,7 +179,7 @@ test('without WebSockets the channel is polled', async () => {
   await bob.channels.follow((await ann.channels.get(id)).link);
   await using live = new Listener(bob, { pollInterval: 5 });
   await live.connected();
-  await ann.channels.post(id, { text: 'polled' });
+  await ann.channels.send(id, { text: 'polled' });
   await live.heard('polled');
 });
 
@@ -193,6 +193,6 @@ test('02 §13: channels over the host’s limit are polled, however many hints c
   }
   await using live = new Listener(bob, { pollInterval: 200 });
   await live.connected();
-  for (const id of ids) await ann.channels.post(id, { text: `in ${id}` });
+  for (const id of ids) await ann.channels.send(id, { text: `in ${id}` });
   for (const id of ids) await live.heard(`in ${id}`);
 });

@@ -39,7 +39,7 @@ async function channel(
   ann: RestartableClient,
 ): Promise<{ id: string; link: string; sequence: number }> {
   const { id, link } = await ann.account.channels.create({ name: 'News' });
-  const { sequence } = await ann.account.channels.post(id, { text: 'first' });
+  const { sequence } = await ann.account.channels.send(id, { text: 'first' });
   await ann.account.sync();
   return { id, link, sequence };
 }
@@ -62,7 +62,7 @@ test.each(['memory', 'a SQLite file'])(
     await bob.account.channels.follow(link);
     await ann.account.channels.edit(id, sequence, { text: 'first, edited' });
     await (await bob.again()).sync();
-    await ann.account.channels.post(id, { text: 'second' });
+    await ann.account.channels.send(id, { text: 'second' });
     await bob.again();
     relay.asked.clear();
     await bob.account.sync();
@@ -111,12 +111,12 @@ describe('06 §10.4: lost answers', () => {
     const ann = await RestartableClient.begin(relay);
     const { id, link } = await channel(ann);
     relay.lose('channel.post', 1);
-    const posting = ann.account.channels.post(id, { text: 'lost and found' });
+    const posting = ann.account.channels.send(id, { text: 'lost and found' });
     await expect(posting).rejects.toMatchObject(unreachable);
     expect(await waiting(ann)).toBe(1);
     await (await ann.again()).sync();
     block(relay, 'channel.post');
-    const blocked = ann.account.channels.post(id, { text: 'kept' });
+    const blocked = ann.account.channels.send(id, { text: 'kept' });
     await expect(blocked).rejects.toMatchObject(unreachable);
     relay.behave();
     await (await ann.again()).sync();
@@ -125,28 +125,44 @@ describe('06 §10.4: lost answers', () => {
     expect(await postTexts(ann.account, id)).toEqual(['first', 'lost and found', 'kept']);
   });
 
-  test('06 §7.4: a post accepted before the channel closed gives no unsent event', async () => {
+  test('06 §7.4: a post accepted before the channel closed is not told as rejected', async () => {
     const ann = await RestartableClient.begin(relay);
     const { id } = await channel(ann);
     relay.lose('channel.post', 1);
-    const posting = ann.account.channels.post(id, { text: 'in time' });
+    const posting = ann.account.channels.send(id, { text: 'in time' });
     await expect(posting).rejects.toMatchObject(unreachable);
     await ann.account.channels.close(id);
     const events = await (await ann.again()).sync();
-    expect(events.map(({ kind }) => kind)).not.toContain('channel-write-unsent');
+    expect(events.filter((event) => 'error' in event)).toEqual([]);
     expect(await postTexts(ann.account, id)).toEqual(['first', 'in time']);
   });
 
-  test('a post after the closing gives an unsent event', async () => {
+  test('06 §10.4: a post that waits is sent before a later closing', async () => {
     const ann = await RestartableClient.begin(relay);
-    const { id } = await channel(ann);
+    const { id, link } = await channel(ann);
     block(relay, 'channel.post');
-    const posting = ann.account.channels.post(id, { text: 'too late' });
+    const posting = ann.account.channels.send(id, { text: 'just in time' });
     await expect(posting).rejects.toMatchObject(unreachable);
     relay.behave();
     await ann.account.channels.close(id);
+    expect(await atHost(ann.account, link)).toContain('just in time');
+    expect(await waiting(ann)).toBe(0);
+  });
+
+  test('a post after the closing is told as rejected', async () => {
+    const ann = await RestartableClient.begin(relay);
+    const { id } = await channel(ann);
+    block(relay, 'channel.post');
+    const posting = ann.account.channels.send(id, { text: 'too late' });
+    await expect(posting).rejects.toMatchObject(unreachable);
+    relay.behave();
+    refuse('channel.post', 'state_conflict');
     expect(await (await ann.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'channel-write-unsent', channelId: id, write: 'post' }),
+      expect.objectContaining({
+        kind: 'message-status',
+        conversation: { kind: 'channel', id },
+        status: 'rejected',
+      }),
     );
     expect(await waiting(ann)).toBe(0);
   });
@@ -200,7 +216,7 @@ describe('06 §10.4: lost answers', () => {
       relay.behave();
       await rival();
       expect(await (await ann.again()).sync()).toContainEqual(
-        expect.objectContaining({ kind: 'channel-write-unsent', write: 'edit' }),
+        expect.objectContaining({ kind: 'message-status', write: 'edit', status: 'failed' }),
       );
       expect(await atHost(bob.account, link)).not.toContain('by Ann');
     }
@@ -218,7 +234,7 @@ describe('06 §10.4: lost answers', () => {
     relay.behave();
     await bob.account.channels.delete(id, sequence);
     const events = await (await ann.again()).sync();
-    expect(events.map(({ kind }) => kind)).not.toContain('channel-write-unsent');
+    expect(events.filter((event) => 'error' in event)).toEqual([]);
     expect(await waiting(ann)).toBe(0);
   });
 
@@ -279,7 +295,7 @@ describe('06 §10.4: lost answers', () => {
     expect(current).toMatchObject({ revision: 2, name: 'Phone', description: 'by the tablet' });
   });
 
-  test('a pending revision that another device wrote first gives an unsent event', async () => {
+  test('a pending revision that another device wrote first is told as rejected', async () => {
     const phone = await RestartableClient.begin(relay);
     const tablet = await anotherDevice(relay.world, phone.account);
     const { id, link } = await channel(phone);
@@ -290,7 +306,7 @@ describe('06 §10.4: lost answers', () => {
     relay.behave();
     await tablet.channels.update(id, { name: 'Tablet' });
     expect(await (await phone.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'channel-write-unsent', write: 'update' }),
+      expect.objectContaining({ kind: 'message-status', write: 'update', status: 'rejected' }),
     );
     expect((await phone.account.channels.get(id)).descriptor.name).toBe('Tablet');
     expect(await waiting(phone)).toBe(0);
@@ -303,7 +319,7 @@ describe('long timelines', () => {
     const ann = await relay.world.person();
     const { id, link } = await ann.channels.create({ name: 'Long' });
     for (let number = 1; number <= count; number += 1) {
-      await ann.channels.post(id, { text: String(number) });
+      await ann.channels.send(id, { text: String(number) });
     }
     return { ann, id, link };
   }
@@ -367,7 +383,7 @@ describe('long timelines', () => {
     const twin = await (await relay.world.client({ store })).account();
     const carl = await relay.world.person();
     for (const reader of [bob, carl]) await reader.channels.follow(link);
-    await ann.channels.post(id, { text: 'first' });
+    await ann.channels.send(id, { text: 'first' });
     await carl.channels.sync(id);
     const late = JSON.stringify(relay.honest.get('channel.read'));
     const held = Promise.withResolvers<ServerResponse>();
@@ -400,13 +416,14 @@ describe('06 §10.4: a write that the host refuses', () => {
     await bob.account.channels.follow(link);
     await bob.account.sync();
     refuse('channel.post', 'rate_limited');
-    const posting = bob.account.channels.post(id, { text: 'early' });
+    const posting = bob.account.channels.send(id, { text: 'early' });
     await expect(posting).rejects.toMatchObject({ error: 'rate_limited' });
     await ann.account.channels.edit(id, 1, { text: 'news' });
     const events = await bob.account.sync();
-    expect(events.map(({ kind }) => kind)).toEqual(['channel-failed', 'channel-edited']);
+    const kinds = events.map(({ kind }) => kind).filter((kind) => kind !== 'message-status');
+    expect(kinds).toEqual(['channel-failed', 'channel-edited']);
     relay.behave();
-    await bob.account.channels.post(id, { text: 'late' });
+    await bob.account.channels.send(id, { text: 'late' });
     expect(await atHost(ann.account, link)).toEqual(['news', 'early', 'late']);
     expect(await waiting(bob)).toBe(0);
   });
@@ -424,7 +441,12 @@ describe('06 §10.4: a write that the host refuses', () => {
     await expect(lost).rejects.toMatchObject(unreachable);
     refuse('channel.post.edit', 'rate_limited');
     const events = await ann.account.sync();
-    expect(events).toMatchObject([{ kind: 'channel-write-unsent', channelId: id, write: 'edit' }]);
+    expect(events.at(-1)).toMatchObject({
+      kind: 'message-status',
+      conversation: { kind: 'channel', id },
+      write: 'edit',
+      status: 'rejected',
+    });
     expect(await waiting(ann)).toBe(0);
   });
 
@@ -437,10 +459,10 @@ describe('06 §10.4: a write that the host refuses', () => {
     const [made] = await ann.account.channels.list();
     const { id, link } = made as { id: string; link: string };
     block(relay, 'channel.post');
-    const first = ann.account.channels.post(id, { text: 'first' });
+    const first = ann.account.channels.send(id, { text: 'first' });
     await expect(first).rejects.toMatchObject(unreachable);
     relay.behave();
-    await ann.account.channels.post(id, { text: 'second' });
+    await ann.account.channels.send(id, { text: 'second' });
     expect(await atHost(ann.account, link)).toEqual(['first', 'second']);
   });
 

@@ -48,8 +48,8 @@ export async function setScene(relay: LyingRelay): Promise<Scene> {
 
 /** Writes three events that Bob has not read: two posts of the owner, and a revision. */
 export async function news({ ann, id }: Scene): Promise<void> {
-  await ann.channels.post(id, { text: 'one' });
-  await ann.channels.post(id, { text: 'two' });
+  await ann.channels.send(id, { text: 'one' });
+  await ann.channels.send(id, { text: 'two' });
   await ann.channels.update(id, { description: 'of the day' });
 }
 

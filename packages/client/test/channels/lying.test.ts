@@ -118,7 +118,7 @@ describe('06 §5.2, §8.11: a page is refused whole for', () => {
     const other = await at.ann.channels.create({ name: 'Other' });
     await at.bob.channels.follow(other.link);
     await news(at);
-    await at.ann.channels.post(other.id, { text: 'elsewhere' });
+    await at.ann.channels.send(other.id, { text: 'elsewhere' });
     relay.lie('channel.read', (page) =>
       page.events.length === 3 ? { ...page, certificates: [] } : page,
     );
@@ -403,9 +403,9 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
   test('are requested by exact revision, once, and move no position back', async () => {
     const at = await setScene(relay);
     await at.carl.channels.follow(at.link);
-    await at.carl.channels.post(at.id, { text: 'as a moderator' });
+    await at.carl.channels.send(at.id, { text: 'as a moderator' });
     await at.ann.channels.update(at.id, { moderators: null });
-    await at.ann.channels.post(at.id, { text: 'without him' });
+    await at.ann.channels.send(at.id, { text: 'without him' });
     const [reader] = await person(relay);
     relay.lie('channel.read', ofContent);
     relay.asked.clear();
@@ -424,7 +424,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
   test('are used if the page has one that does not verify', async () => {
     const at = await setScene(relay);
     await at.ann.channels.update(at.id, { name: 'Olds' });
-    await at.ann.channels.post(at.id, { text: 'under revision 1' });
+    await at.ann.channels.send(at.id, { text: 'under revision 1' });
     relay.lie('channel.read', ({ events: [revision, ...rest], ...page }) => ({
       ...page,
       events: [{ ...revision, payload: { ...revision.payload, name: 'Altered' } }, ...rest],
@@ -440,7 +440,7 @@ describe('06 §10.1: descriptors of earlier revisions', () => {
     const reader = await relay.world.person({ prefer: 'http', retry });
     await reader.channels.follow(at.link);
     await news(at);
-    await at.ann.channels.post(at.id, { text: 'three' });
+    await at.ann.channels.send(at.id, { text: 'three' });
     const before = await reader.channels.get(at.id);
     relay.lie('channel.read', ofContent);
     relay.overHttp.set('channel.resolve', (response) => response.destroy());
@@ -460,8 +460,8 @@ describe('06 §7.3, §10.2: older pages', () => {
     floor = 2,
   ): Promise<Scene & { readonly old: ChannelPage }> {
     const at = await setScene(relay);
-    await at.ann.channels.post(at.id, { text: 'deleted later' });
-    await at.ann.channels.post(at.id, { text: 'edited later' });
+    await at.ann.channels.send(at.id, { text: 'deleted later' });
+    await at.ann.channels.send(at.id, { text: 'edited later' });
     await at.ann.channels.read(at.link);
     const old = relay.honest.get('channel.read') as ChannelPage;
     await at.ann.channels.edit(at.id, 2, { text: 'edited once' });
@@ -501,7 +501,7 @@ describe('06 §7.3, §10.2: older pages', () => {
 
   test('a closing descriptor among older events removes all later entries', async () => {
     const at = await withOldPage(relay);
-    await at.ann.channels.post(at.id, { text: 'after the end' });
+    await at.ann.channels.send(at.id, { text: 'after the end' });
     await at.bob.channels.sync(at.id);
     const { descriptor: current } = await at.bob.channels.get(at.id);
     const { device_signature: _, ...rest } = current;

@@ -185,7 +185,7 @@ async function act(by: Account, id: string, one: Step, target: number): Promise<
   };
   return one.kind === 'edit'
     ? await channels.edit(id, target, said)
-    : await channels.post(id, said as { text: string });
+    : await channels.send(id, said as { text: string });
 }
 
 async function play(sequence: readonly Step[]): Promise<void> {

@@ -35,11 +35,11 @@ test('06 §10: create, follow, post, edit, delete', async () => {
   const { id, link } = channel;
   expect(channel).toMatchObject({ followState: 'followed', role: 'owner', descriptor: facts });
   expect(channel.span).toEqual({ first: 0, position: 0 });
-  const { sequence: first } = await ann.channels.post(id, { text: 'one' });
+  const { sequence: first } = await ann.channels.send(id, { text: 'one' });
   expect(await carl.channels.preview(link)).toMatchObject({ name: 'News', revision: 0 });
   expect(await carl.channels.follow(link)).toMatchObject({ role: 'reader' });
   expect(await bob.channels.follow(link)).toMatchObject({ role: 'moderator' });
-  const { sequence: second } = await bob.channels.post(id, { text: 'two' });
+  const { sequence: second } = await bob.channels.send(id, { text: 'two' });
   await bob.channels.edit(id, first, { text: 'one, corrected' });
 
   const told = await carl.sync();
@@ -59,7 +59,7 @@ test('06 §10: create, follow, post, edit, delete', async () => {
     expect(await postTexts(reader, id)).toEqual(['one, corrected']);
   }
   await carl.channels.report(id, first, { reason: 'too short' });
-  expect(await codeOf(carl.channels.post(id, { text: 'no' }))).toBe('not_permitted');
+  expect(await codeOf(carl.channels.send(id, { text: 'no' }))).toBe('not_permitted');
   expect(await codeOf(bob.channels.update(id, { name: 'Mine' }))).toBe('not_permitted');
 });
 
@@ -71,7 +71,7 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
   let phone = await world.person({ store: phoneStore });
   let tablet = await anotherDevice(world, phone, { store: tabletStore });
   const { id, link } = await ann.channels.create({ name: 'News' });
-  for (const text of ['one', 'two', 'three']) await ann.channels.post(id, { text });
+  for (const text of ['one', 'two', 'three']) await ann.channels.send(id, { text });
   const begin = { from: 'creation' } as const;
   expect(await phone.channels.follow(link, begin)).toMatchObject({ span: { first: 0 } });
   // Followed channels are not shared with other devices.
@@ -91,7 +91,7 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
     await again(tabletStore),
   ];
   await ann.channels.edit(id, 2, { body: null, attachments: [photo] });
-  await ann.channels.post(id, {
+  await ann.channels.send(id, {
     text: `![a](${hashReferenceUri(photo.hash)}) ![b](${hashReferenceUri(lost)})`,
     contentType: 'text/markdown',
     attachments: [photo, { ...photo, hash: lost }],
@@ -99,9 +99,9 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
   await ann.channels.edit(id, 7, { attachments: null, text: 'plain now' });
   await bob.channels.edit(id, 3, { text: 'three, by Bob' });
   await ann.channels.update(id, { moderators: null, description: null });
-  expect(await codeOf(bob.channels.post(id, { text: 'still?' }))).toBe('relay_refused');
+  expect(await codeOf(bob.channels.send(id, { text: 'still?' }))).toBe('relay_refused');
   await ann.channels.close(id);
-  expect(await codeOf(ann.channels.post(id, { text: 'too late' }))).toBe('not_permitted');
+  expect(await codeOf(ann.channels.send(id, { text: 'too late' }))).toBe('not_permitted');
   expect(await codeOf(ann.channels.update(id, { name: 'Olds' }))).toBe('not_permitted');
   for (const device of [phone, tablet, ann, bob]) {
     await device.sync();
@@ -132,7 +132,7 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
 test('06 §6.2: invalid content is not sent', async () => {
   const ann = await world.person();
   const { id } = await ann.channels.create({ name: 'News' });
-  const { sequence } = await ann.channels.post(id, { text: 'one', attachments: [photo] });
+  const { sequence } = await ann.channels.send(id, { text: 'one', attachments: [photo] });
   await ann.channels.sync(id);
   const markdown = { contentType: 'text/markdown', text: `![](${hashReferenceUri(photo.hash)})` };
   await ann.channels.edit(id, sequence, markdown);
@@ -144,7 +144,7 @@ test('06 §6.2: invalid content is not sent', async () => {
     { attachments: [photo, photo] },
     { ...markdown, attachments: [] },
   ]) {
-    expect(await codeOf(ann.channels.post(id, draft))).toBe('invalid_input');
+    expect(await codeOf(ann.channels.send(id, draft))).toBe('invalid_input');
   }
   for (const patch of [{}, { text: null, attachments: [] }, { attachments: null }]) {
     expect(await codeOf(ann.channels.edit(id, sequence, patch))).toBe('invalid_input');
@@ -156,7 +156,7 @@ test('06 §6.2: invalid content is not sent', async () => {
   expect(await codeOf(ann.channels.update(id, { moderators: [ann.id] }))).toBe('invalid_input');
   expect((await ann.status()).outbox).toBe(0);
   const unknown = `chan_${'A'.repeat(22)}`;
-  expect(await codeOf(ann.channels.post(unknown, { text: 'x' }))).toBe('unknown_channel');
+  expect(await codeOf(ann.channels.send(unknown, { text: 'x' }))).toBe('unknown_channel');
   expect(await codeOf(ann.channels.sync(unknown))).toBe('unknown_channel');
   expect(await codeOf(ann.channels.follow('svc-channel:AAAA'))).toBe('verification_failed');
   const { relayId } = await ann.channels.get(id);
@@ -167,11 +167,11 @@ test('06 §6.2: invalid content is not sent', async () => {
 test('06 §7.5: posts removed by retention are a gap for new readers and stay stored for earlier ones', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const { id, link } = await ann.channels.create({ name: 'News' });
-  await ann.channels.post(id, { text: 'one' });
+  await ann.channels.send(id, { text: 'one' });
   await ann.channels.edit(id, 1, { text: 'one, edited' });
   await bob.channels.follow(link);
   world.clock.advance(retention + 60);
-  await ann.channels.post(id, { text: 'two' });
+  await ann.channels.send(id, { text: 'two' });
   const carl = await world.person();
   const kinds = async () => (await carl.channels.read(link)).entries.map(({ kind }) => kind);
   await expect.poll(kinds).not.toContain('deletion');

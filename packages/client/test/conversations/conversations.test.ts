@@ -59,7 +59,7 @@ describe.each<[string, () => Store]>([
     expect(channel).toMatchObject({ kind: 'channel', id: channelId, title: 'News', unread: 0 });
     expect(group).not.toHaveProperty('lastMessage');
     for (const say of [
-      () => ann.channels.post(channelId, { text: 'a post' }),
+      () => ann.channels.send(channelId, { text: 'a post' }),
       () => bob.messages.send(bob.id, { text: 'a note' }),
       () => ann.messages.send(bob.id, { text: 'a message' }),
       () => ann.groups.send(groupId, { text: 'to all' }),
@@ -79,7 +79,7 @@ describe.each<[string, () => Store]>([
     const first = await bob.conversations.list({ limit: 2 });
     expect(first).toEqual(listed.slice(0, 2));
     relay.world.clock.advance(2);
-    await ann.channels.post(channelId, { text: 'another' });
+    await ann.channels.send(channelId, { text: 'another' });
     await ann.messages.send(bob.id, { text: 'again' });
     await bob.sync();
     const rest = await bob.conversations.list({ limit: 2, before: first.at(-1)! });
@@ -143,15 +143,15 @@ describe.each<[string, () => Store]>([
 
   test('06 §7.3: a deleted post is not unread, and the post before it is the last', async () => {
     const { id, link } = await ann.channels.create({ name: 'News' });
-    await ann.channels.post(id, { text: 'before following' });
+    await ann.channels.send(id, { text: 'before following' });
     relay.world.clock.advance(2);
     await bob.channels.follow(link);
     expect(brief((await conversation(id, 'channel'))!)).toMatchObject({
       unread: 0,
       last: 'before following',
     });
-    await ann.channels.post(id, { text: 'one' });
-    const { sequence } = await ann.channels.post(id, { text: 'two' });
+    await ann.channels.send(id, { text: 'one' });
+    const { sequence } = await ann.channels.send(id, { text: 'two' });
     await bob.sync();
     await ann.channels.edit(id, sequence, { text: 'two, edited' });
     await bob.sync();
@@ -166,7 +166,7 @@ describe.each<[string, () => Store]>([
     expect(await conversation(id, 'channel')).toBeUndefined();
     await bob.channels.follow(link);
     relay.world.clock.advance(2);
-    await ann.channels.post(id, { text: 'three' });
+    await ann.channels.send(id, { text: 'three' });
     await bob.sync();
     expect(brief((await conversation(id, 'channel'))!)).toMatchObject({ last: 'three' });
   });

@@ -99,7 +99,8 @@ describe('lost answers', () => {
     await expect(blocked).rejects.toMatchObject(unreachable);
     relay.behave();
     // The sent message is read too, so that the timeline has it.
-    expect(await (await bob.again()).sync()).toHaveLength(1);
+    const told = await (await bob.again()).sync();
+    expect(told.filter(({ kind }) => kind === 'group-message')).toHaveLength(1);
     expect(await groupTexts(bob.account, id)).toEqual(['lost and found', 'kept']);
     await ann.account.sync();
     expect(await groupTexts(ann.account, id)).toEqual(['lost and found', 'kept']);
@@ -114,7 +115,7 @@ describe('lost answers', () => {
     relay.behave();
     await ann.account.groups.rotate(id);
     expect(await (await bob.again()).sync()).not.toContainEqual(
-      expect.objectContaining({ kind: 'group-message-unsent' }),
+      expect.objectContaining({ kind: 'message-status', status: 'failed' }),
     );
     await ann.account.sync();
     expect(await groupTexts(ann.account, id)).toEqual(['slow']);
@@ -122,7 +123,7 @@ describe('lost answers', () => {
     expect(message?.epoch).toBe((await ann.account.groups.get(id)).state?.epoch);
   });
 
-  test('a message accepted before the group closed gives no unsent event', async () => {
+  test('a message accepted before the group closed is not told as failed', async () => {
     const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     relay.lose('group.message.send', 1);
@@ -130,11 +131,11 @@ describe('lost answers', () => {
     await expect(sending).rejects.toMatchObject(unreachable);
     await ann.account.groups.close(id);
     const told = await (await bob.again()).groups.sync(id);
-    expect(told.filter(({ kind }) => kind === 'group-message-unsent')).toEqual([]);
+    expect(told).not.toContainEqual(expect.objectContaining({ status: 'failed' }));
     expect(await groupTexts(bob.account, id)).toEqual(['in time']);
   });
 
-  test('a message still pending when the group closes gives an unsent event', async () => {
+  test('a message still pending when the group closes is told as failed', async () => {
     const [ann, bob] = [await RestartableClient.begin(relay), await RestartableClient.begin(relay)];
     const id = await club(ann.account, [bob.account]);
     block(relay, 'group.message.send');
@@ -142,7 +143,11 @@ describe('lost answers', () => {
     relay.behave();
     await ann.account.groups.close(id);
     expect(await (await bob.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'group-message-unsent', groupId: id }),
+      expect.objectContaining({
+        kind: 'message-status',
+        conversation: { kind: 'group', id },
+        status: 'failed',
+      }),
     );
     expect(await bob.account.sync()).toEqual([]);
   });

@@ -84,7 +84,7 @@ test('a pending message waits if the current secret does not verify', async () =
     })),
   }));
   const told = await (await bob.again()).sync();
-  expect(told.map(({ kind }) => kind)).not.toContain('group-message-unsent');
+  expect(told).not.toContainEqual(expect.objectContaining({ status: 'failed' }));
   relay.behave();
   await bob.account.sync();
   await ann.account.sync();
@@ -135,7 +135,7 @@ const ends = {
 };
 
 test.each(Object.entries(ends))(
-  'a pending message gives an unsent event once %s, whichever program read that',
+  'a pending message is told as failed once %s, whichever program read that',
   async (_, end) => {
     const { ann, bob, id, waiting } = await setScene();
     block(relay, 'group.message.send');
@@ -149,7 +149,11 @@ test.each(Object.entries(ends))(
     });
     expect(await waiting()).toBe(1);
     expect(await (await bob.again()).sync()).toContainEqual(
-      expect.objectContaining({ kind: 'group-message-unsent', groupId: id }),
+      expect.objectContaining({
+        kind: 'message-status',
+        conversation: { kind: 'group', id },
+        status: 'failed',
+      }),
     );
     expect(await waiting()).toBe(0);
     if (!(await ann.account.groups.get(id)).state?.members.has(bob.account.id)) {

@@ -102,9 +102,9 @@ describe.each(['websocket', 'http'] as const)('over %s', (prefer) => {
     await ann.channels.update(id, { moderators: [bob.id] });
     await bob.channels.follow(link);
     await cem.channels.follow(link);
-    await ann.channels.post(id, { text: 'one' });
+    await ann.channels.send(id, { text: 'one' });
     await bob.channels.sync(id);
-    await bob.channels.post(id, { text: 'two' });
+    await bob.channels.send(id, { text: 'two' });
     for (const reader of [ann, bob, cem]) {
       await reader.sync();
       expect(await postTexts(reader, id)).toEqual(['one', 'two']);

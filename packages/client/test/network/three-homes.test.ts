@@ -98,7 +98,7 @@ test('03 §12: an account lives on A, B, C and on A again, and its contacts miss
       contact.said.push(text);
     }
     await mia.groups.send(club.id, { text: when });
-    await mia.channels.post(news.id, { text: when });
+    await mia.channels.send(news.id, { text: when });
     published.push(when);
     story.push(`Mia lives at ${home.toUpperCase()}`);
     for (const contact of contacts) story.push(await contact.look(mia));

@@ -68,7 +68,7 @@ describe.each(engineNames)('a page in %s', (name) => {
         `ann.channels.create({ name: 'News', description: 'of the day' })`,
       );
       await bob.channels.follow(channel.link);
-      await page.run(`ann.channels.post('${channel.id}', { text: 'one' })`);
+      await page.run(`ann.channels.send('${channel.id}', { text: 'one' })`);
       await page.run('ann.sync()');
       await bob.sync();
       expect(await texts(bob)).toEqual(['hello Bob', 'hello Ann', 'and again']);

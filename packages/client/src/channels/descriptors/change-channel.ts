@@ -13,15 +13,10 @@ import {
 import type { RelayConnection } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput, isRefusal } from '../../errors.ts';
-import { pendingOf } from '../../sync/outbox.ts';
+import { whileKept } from '../../sync/outbox.ts';
 import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
-import {
-  channelOutbox,
-  type DescriptorWrite,
-  enqueueWrite,
-  isDescriptorWrite,
-  isFinalRefusal,
-} from '../outbox.ts';
+import { type DescriptorWrite, enqueueWrite } from '../outbox.ts';
+import { outgoingToChannel } from '../send-waiting.ts';
 import { currentDescriptor } from '../timeline/read-channel.ts';
 import { submitDescriptor } from './submit-descriptor.ts';
 
@@ -72,13 +67,16 @@ export async function createChannel(
     const descriptor = makeDescriptor(() => signChannelDescriptor(network, device, created));
     const { channel_id } = descriptor;
     const value = { write: 'create', descriptor } as const;
-    const { row, pending } = await store.write(async (tx) => {
-      const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
-      await putChannel(tx, made);
-      return { row: made, pending: await enqueueWrite(tx, channel_id, value) };
-    });
+    const { lane } = outgoingToChannel(core, channel_id);
     try {
-      await submitDescriptor(core, { row, pending, isFresh: true }, signal);
+      await core.sender.alone(lane, async () => {
+        const { row, pending } = await store.write(async (tx) => {
+          const made: ChannelRow = { channel_id, relay_id, standing: 'creating', descriptor };
+          await putChannel(tx, made);
+          return { row: made, pending: await enqueueWrite(tx, channel_id, value) };
+        });
+        await whileKept(() => submitDescriptor(core, { row, pending, isFresh: true }, signal));
+      });
       return channel_id;
     } catch (error) {
       if (!isRefusal(error, 'clock_skew') || attempt > 1) throw error;
@@ -135,24 +133,34 @@ export async function closeChannel(
   });
 }
 
+interface DescriptorChange {
+  readonly make: (current: ChannelDescriptor, at: number) => DescriptorWrite;
+  readonly signal: AbortSignal;
+}
+
 /**
- * Signs the next revision on the current one and submits it. Pending descriptors are settled first:
- * a revision is never signed twice with different content while an earlier one may be accepted.
+ * Signs the next revision on the current one and submits it, after what waits for the channel: a
+ * revision is never signed twice with different content while an earlier one may be accepted.
  */
 async function writeDescriptor(
   core: AccountCore,
   channelId: string,
-  {
-    make,
-    signal,
-  }: {
-    readonly make: (current: ChannelDescriptor, at: number) => DescriptorWrite;
-    readonly signal: AbortSignal;
-  },
+  change: DescriptorChange,
+): Promise<void> {
+  const { lane, work } = outgoingToChannel(core, channelId);
+  await core.sender.alone(lane, async (signal) => {
+    await work(AbortSignal.any([signal, change.signal]));
+    await whileKept(() => writeNextDescriptor(core, channelId, change));
+  });
+}
+
+async function writeNextDescriptor(
+  core: AccountCore,
+  channelId: string,
+  { make, signal }: DescriptorChange,
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
-    await submitPendingDescriptors(core, row, signal);
     const current = await currentDescriptor(core, row, signal);
     if (current.creator !== core.account) {
       throw new ClientError('not_permitted', 'only the owner can change a channel: ask the owner');
@@ -167,24 +175,6 @@ async function writeDescriptor(
     } catch (error) {
       if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
       if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();
-    }
-  }
-}
-
-/** Submits pending descriptors; a refused one does not stop the next write. */
-async function submitPendingDescriptors(
-  core: AccountCore,
-  row: ChannelRow,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const pending of await core.store.read((tx) =>
-    pendingOf(tx, channelOutbox, row.channel_id),
-  )) {
-    if (!isDescriptorWrite(pending)) continue;
-    try {
-      await submitDescriptor(core, { row, pending, isFresh: false }, signal);
-    } catch (error) {
-      if (!isFinalRefusal(error)) throw error;
     }
   }
 }

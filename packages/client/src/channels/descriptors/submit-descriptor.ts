@@ -2,6 +2,8 @@
 import type { AccountCore } from '../../core.ts';
 import { isRefusal } from '../../errors.ts';
 import { recordEvents } from '../../events/event-log.ts';
+import { recordStatus } from '../../sync/message-status.ts';
+import { endedBy } from '../../sync/write-outcomes.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -15,6 +17,7 @@ import {
   type DescriptorWrite,
   dequeueWrite,
   isFinalRefusal,
+  isPending,
   type PendingWrite,
 } from '../outbox.ts';
 import { resolveDescriptor } from '../timeline/channel-page.ts';
@@ -49,7 +52,7 @@ export async function submitDescriptor(
     if (await isStoredByHost(core, row, { value, signal }))
       return await settleAccepted(core, pending);
     if (isFinalRefusal(error) || isRefusal(error, 'rate_limited'))
-      await settleRefused(core, pending);
+      await settleRefused(core, pending, isFresh ? undefined : error);
     throw error;
   }
   await settleAccepted(core, pending);
@@ -122,9 +125,17 @@ async function settleAccepted(
 async function settleRefused(
   core: AccountCore,
   pending: PendingWrite<DescriptorWrite>,
+  /** Given if no caller waits for it. */
+  error: unknown,
 ): Promise<void> {
+  const { write, descriptor } = pending.value;
   await core.store.write(async (tx) => {
+    const isLeft = await isPending(tx, pending);
     await dequeueWrite(tx, pending);
+    if (isLeft && error !== undefined) {
+      const conversation = { kind: 'channel', id: descriptor.channel_id } as const;
+      await recordStatus(tx, { conversation, write, ...endedBy(error) });
+    }
     if (pending.value.write !== 'create') return;
     const row = await channelRow(tx, pending.value.descriptor.channel_id);
     if (row?.standing === 'creating') await removeChannel(tx, pending.value.descriptor.channel_id);

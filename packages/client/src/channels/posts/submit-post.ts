@@ -2,8 +2,9 @@
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { ReadBudget } from '../../sync/budget.ts';
+import { endedBy, type WriteOutcome } from '../../sync/write-outcomes.ts';
 import type { ChannelRow } from '../channel-rows.ts';
-import { type ContentWrite, dequeueWrite, isFinalRefusal, type PendingWrite } from '../outbox.ts';
+import { type ContentWrite, endWrite, isFinalRefusal, type PendingWrite } from '../outbox.ts';
 import { readPageAfter } from '../timeline/channel-page.ts';
 
 type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
@@ -11,7 +12,6 @@ type ChangeWrite = Exclude<ContentWrite, { readonly write: 'post' }>;
 /**
  * Submits a pending write until its outcome is known.
  *
- * @returns the sequence of a post
  * @throws ClientError `not_permitted` for an edit that is too late
  * @throws RelayRefused with the write removed; RelayUnreachable with the write still pending
  */
@@ -28,25 +28,25 @@ export async function submitContent(
     readonly isFresh: boolean;
   },
   signal: AbortSignal,
-): Promise<number | undefined> {
+): Promise<void> {
   const { value } = pending;
   const relay = core.relay(row.relay_id);
-  const settle = () => core.store.write((tx) => dequeueWrite(tx, pending));
+  const end = (outcome: Omit<WriteOutcome, 'messageId'>) =>
+    core.store.write((tx) => endWrite(tx, row.channel_id, { pending, ...outcome }));
   try {
     if (value.write === 'post') {
       const { sequence } = await relay.call('channel.post', value.post, { signal });
-      await settle();
-      return sequence;
+      return await end({ status: 'target_accepted', sequence });
     }
     if (isFresh) await submitFresh(core, row, { value, signal });
     else await repeatChange(core, row, { value, signal });
-    await settle();
-    return undefined;
+    await end({ status: 'target_accepted' });
   } catch (error) {
     // A change over a quota would block all later writes; a post may be sent later.
     const isBarred =
       value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
-    if (isBarred || isFinalRefusal(error) || error instanceof EditTooLate) await settle();
+    if (isBarred || isFinalRefusal(error) || error instanceof EditTooLate)
+      await end(endedBy(error));
     throw error;
   }
 }

@@ -12,7 +12,6 @@ import {
   checkChannelPostDelete,
   checkChannelPostEdit,
   type MessageBody,
-  mayWriteChannel,
   newMessageId,
   reducePost,
   signAsDevice,
@@ -20,15 +19,32 @@ import {
 import type { JsonObject } from '@posthouse/protocol/json';
 import { checkReferences } from '../../content/check-references.ts';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, checkInput } from '../../errors.ts';
-import { whileSending } from '../../sync/outbox.ts';
-import { runToEnd } from '../../sync/run-to-end.ts';
-import { flushChannel } from '../catch-up-channels.ts';
+import { checkInput } from '../../errors.ts';
+import type { StoreReader } from '../../store/index.ts';
+import { recordStatus } from '../../sync/message-status.ts';
+import { pendingOf, whileKept } from '../../sync/outbox.ts';
+import {
+  alreadySent,
+  outcomeOf,
+  sentSequence,
+  settledOutcome,
+  unknownMessage,
+  untilEnded,
+  type WriteOutcome,
+} from '../../sync/write-outcomes.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
-import { type ContentWrite, enqueueWrite, type PendingWrite } from '../outbox.ts';
+import {
+  type ContentWrite,
+  channelOutbox,
+  endWrite,
+  enqueueWrite,
+  isContentWrite,
+  type PendingWrite,
+  statusSubject,
+  writeIdOf,
+} from '../outbox.ts';
+import { closedChannel, outgoingToChannel } from '../send-waiting.ts';
 import { projectedPost } from '../timeline/channel-entries.ts';
-import { currentDescriptor } from '../timeline/read-channel.ts';
-import { submitContent } from './submit-post.ts';
 
 /** A post: text or body, attachments, or both. */
 export interface ChannelDraft {
@@ -56,18 +72,24 @@ export interface SentToChannel {
   readonly sequence: number;
 }
 
+/** A post, and what became of it. */
+export interface ChannelPostStatus extends Omit<WriteOutcome, 'status'> {
+  readonly channelId: string;
+  readonly status: WriteOutcome['status'] | 'waiting';
+}
+
 /**
- * Publishes a post. If the answer is lost, the post stays in the outbox and is sent again
+ * Signs and stores a post, after what waits already, in the order of the calls. It is sent
  * unchanged: with another ID it would be a second post (06 §8.7).
  *
+ * @returns its ID
  * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`
- * @throws RelayRefused; RelayUnreachable with the post still pending
  */
-export async function publish(
+export async function postToChannel(
   core: AccountCore,
-  { channelId, draft }: { readonly channelId: string; readonly draft: ChannelDraft },
-  signal: AbortSignal,
-): Promise<SentToChannel> {
+  channelId: string,
+  draft: ChannelDraft,
+): Promise<string> {
   const { network, random } = core;
   const { attachments } = draft;
   const body = bodyOf(draft);
@@ -82,13 +104,66 @@ export async function publish(
     checkChannelPost(network, post);
     checkChannelContentSize(post);
   });
-  await checkReferences('post', post);
-  const row = await requireWriter(core, channelId, signal);
-  const pending = await core.store.write((tx) =>
-    enqueueWrite(tx, channelId, { write: 'post', post }),
-  );
-  const sequence = await submitInTurn(core, { row, pending }, signal);
-  return { channelId, messageId: post.message_id, sequence: sequence as number };
+  await store(core, channelId, async () => {
+    await checkReferences('post', post);
+    return () => ({ write: 'post', post, waiting: true });
+  });
+  return post.message_id;
+}
+
+/**
+ * Publishes a post, and waits for the host's answer.
+ *
+ * @throws ClientError `unknown_channel`, `not_permitted`, `invalid_input`, `cancelled`
+ * @throws RelayRefused; RelayUnreachable with `kept`
+ */
+export async function publish(
+  core: AccountCore,
+  { channelId, draft }: { readonly channelId: string; readonly draft: ChannelDraft },
+  signal: AbortSignal,
+): Promise<SentToChannel> {
+  const id = await postToChannel(core, channelId, draft);
+  const outcome = await untilEnded(core, outgoingToChannel(core, channelId), { id, signal });
+  return { channelId, messageId: id, sequence: sentSequence(outcome) };
+}
+
+/** Waits until a post of this device has the host's answer. */
+export async function settledPost(
+  core: AccountCore,
+  { channelId, messageId }: { readonly channelId: string; readonly messageId: string },
+  signal: AbortSignal,
+): Promise<ChannelPostStatus> {
+  const find = async (tx: StoreReader) =>
+    (await waitingPost(tx, channelId, messageId)) && messageId;
+  const outgoing = outgoingToChannel(core, channelId);
+  return { channelId, ...(await settledOutcome(core, outgoing, { messageId, find, signal })) };
+}
+
+/** Cancels a post that was not sent. @throws ClientError `already_sent`, `invalid_input` */
+export async function cancelPost(
+  core: AccountCore,
+  { channelId, messageId }: { readonly channelId: string; readonly messageId: string },
+): Promise<ChannelPostStatus> {
+  const outcome = await core.store.write(async (tx) => {
+    const ended = await outcomeOf(tx, channelId, messageId);
+    if (ended?.status === 'cancelled') return ended;
+    const pending = await waitingPost(tx, channelId, messageId);
+    if (ended === undefined && pending === undefined) throw unknownMessage();
+    if (pending?.value.waiting === undefined) throw alreadySent();
+    await endWrite(tx, channelId, { pending, status: 'cancelled' });
+    return { messageId, status: 'cancelled' } as const;
+  });
+  core.sender.answered(messageId);
+  return { channelId, ...outcome };
+}
+
+async function waitingPost(
+  tx: StoreReader,
+  channelId: string,
+  messageId: string,
+): Promise<PendingWrite<ContentWrite> | undefined> {
+  const rows = await pendingOf(tx, channelOutbox, channelId);
+  return rows.filter(isContentWrite).find(({ value }) => writeIdOf(value) === messageId);
 }
 
 /**
@@ -113,14 +188,19 @@ export async function editPost(
     ...(body !== undefined && { body }),
     ...(attachments !== undefined && { attachments: attachments && [...attachments] }),
   }) as ChannelPostEdit;
-  const post = await core.store.read((tx) => projectedPost(tx, channelId, sequence));
-  const edited = checkInput('post', () => {
+  checkInput('post', () => {
     checkChannelPostEdit(network, edit);
     checkChannelContentSize(edit);
-    return post && reducePost(post.state, edit);
   });
-  if (edited !== undefined) await checkReferences('post', edited);
   await writeChange(core, { channelId, target: sequence, value: { write: 'edit', edit } }, signal);
+}
+
+/** Checks that an edit leaves a post whose references find their attachments (06 §6.2). */
+async function checkEdited(core: AccountCore, edit: ChannelPostEdit): Promise<void> {
+  const { channel_id, target_sequence } = edit;
+  const post = await core.store.read((tx) => projectedPost(tx, channel_id, target_sequence));
+  const edited = checkInput('post', () => post && reducePost(post.state, edit));
+  if (edited !== undefined) await checkReferences('post', edited);
 }
 
 /**
@@ -165,50 +245,34 @@ async function writeChange(
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const row = await requireWriter(core, channelId, signal);
-  const after = Math.max(target, row.span?.position ?? -1);
-  const pending = await core.store.write((tx) =>
-    enqueueWrite(tx, channelId, { ...value, behind: after }),
-  );
-  await submitInTurn(core, { row, pending }, signal);
-}
-
-/** Submits a new write, after the writes that are pending already. */
-async function submitInTurn(
-  core: AccountCore,
-  { row, pending }: { readonly row: ChannelRow; readonly pending: PendingWrite<ContentWrite> },
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  return await whileSending(core, pending.key, async () => {
-    await runToEnd(core, flushChannel(core, row, signal));
-    return await submitContent(core, { row, pending, isFresh: true }, signal);
+  await store(core, channelId, async () => {
+    if (value.write === 'edit') await checkEdited(core, value.edit);
+    return ({ span }) => {
+      const after = Math.max(target, span?.position ?? -1);
+      return { ...value, behind: after, waiting: true };
+    };
   });
+  const { lane, work } = outgoingToChannel(core, channelId);
+  const id = (value.write === 'edit' ? value.edit : value.deletion).device_signature;
+  await whileKept(() => core.sender.untilAnswered(id, { conversation: lane, work, signal }));
 }
 
-/**
- * Reads the row of a channel that the account may write to according to its verified descriptor.
- * @throws ClientError `unknown_channel`, `not_permitted`
- */
-async function requireWriter(
+/** Appends a write to the channel, after checks that keep its place in the order of the calls. */
+async function store(
   core: AccountCore,
   channelId: string,
-  signal: AbortSignal,
-): Promise<ChannelRow> {
-  const row = await core.store.read((tx) => requireChannel(tx, channelId));
-  if (mayWriteChannel(row.descriptor, core.account) && row.descriptor.status === 'active') {
-    return row;
-  }
-  const descriptor = await currentDescriptor(core, row, signal);
-  if (descriptor.status === 'closed') {
-    throw new ClientError('not_permitted', 'the channel is closed: nothing can be written to it');
-  }
-  if (!mayWriteChannel(descriptor, core.account)) {
-    throw new ClientError(
-      'not_permitted',
-      'only the owner and moderators can write: ask the owner to become a moderator',
-    );
-  }
-  return row;
+  check: () => Promise<(row: ChannelRow) => ContentWrite>,
+): Promise<void> {
+  await core.sender.writing.run(async () => {
+    const valueFor = await check();
+    await core.store.write(async (tx) => {
+      const row = await requireChannel(tx, channelId);
+      if (row.closed_at !== undefined) throw closedChannel();
+      const { value } = await enqueueWrite(tx, channelId, valueFor(row));
+      const conversation = { kind: 'channel', id: channelId } as const;
+      await recordStatus(tx, { conversation, ...statusSubject(value), status: 'waiting' });
+    });
+  });
 }
 
 function bodyOf(draft: ChannelDraft): MessageBody | undefined;

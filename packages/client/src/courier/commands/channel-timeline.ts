@@ -63,7 +63,7 @@ function postCommand(environment: CliEnvironment): Command {
     const [name = '', ...words] = args.filter((arg) => arg !== '');
     const { id } = await channelOf(account, name);
     const draft = await draftOf(session, words, options);
-    const sent = await noteIfEnqueued(session, account.channels.post(id, draft, { signal }));
+    const sent = await noteIfEnqueued(session, account.channels.send(id, draft, { signal }));
     const { messageId, sequence } = sent;
     out.result({ channel: id, message_id: messageId, sequence }, () => [`${sequence}  published`]);
   });

@@ -235,14 +235,6 @@ export async function claimMessageId(
   return isStored ? 'known' : 'first';
 }
 
-/** Returns the sequence of a sender's message, if it was read. */
-export async function sequenceOfMessage(
-  tx: StoreReader,
-  message: { readonly group_id: string; readonly from: string; readonly message_id: string },
-): Promise<number | undefined> {
-  return await messageIds.get(tx, keyOf(message.group_id, message.from, message.message_id));
-}
-
 export async function addUndecrypted(tx: StoreWriter, row: GroupMessageRow): Promise<void> {
   await undecrypted.put(tx, keyOf(row.group_id, row.epoch, row.sequence), row.sequence);
 }

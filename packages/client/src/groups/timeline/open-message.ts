@@ -16,7 +16,7 @@ import { keyOf } from '../../store/row-keys.ts';
 import { pendingOf } from '../../sync/outbox.ts';
 import { memberOf, nicknames } from '../group-rows.ts';
 import { type EpochSecret, epochSecret, secretBytes } from '../keys/key-rows.ts';
-import { dequeueMessage, groupOutbox } from '../outbox.ts';
+import { endMessage, groupOutbox, messageIdOf } from '../outbox.ts';
 import {
   addUndecrypted,
   claimMessageId,
@@ -73,7 +73,9 @@ export async function storeMessage(
   }
   if (row.from === core.account && row.from_device_id === core.device.deviceId) {
     for (const each of await pendingOf(tx, groupOutbox, row.group_id)) {
-      if (each.value.envelope.message_id === row.message_id) await dequeueMessage(tx, each);
+      if (messageIdOf(each.value) !== row.message_id) continue;
+      const { group_id, sequence } = row;
+      await endMessage(tx, group_id, { pending: each, status: 'target_accepted', sequence });
     }
   }
   const events = await openMessage(opening, message);

@@ -186,7 +186,8 @@ export async function requireGroup(
   });
 }
 
-function requireVerified(
+/** @throws ClientError `not_a_member`, `group_blocked` */
+export function requireVerified(
   row: GroupRow | undefined,
   { groupId, member }: { readonly groupId: string; readonly member: GroupMember | undefined },
 ): VerifiedGroupRow {

@@ -1,0 +1,152 @@
+/** Posting, awaiting and cancelling messages to groups (05 §13.28). */
+import { checkGroupContent, limits, newMessageId, utf8 } from '@posthouse/protocol';
+import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import { checkReferences } from '../../content/check-references.ts';
+import type { AccountCore } from '../../core.ts';
+import { ClientError, checkInput } from '../../errors.ts';
+import type { StoreReader } from '../../store/index.ts';
+import { recordStatus } from '../../sync/message-status.ts';
+import { enqueue, pendingOf } from '../../sync/outbox.ts';
+import {
+  alreadySent,
+  type Outgoing,
+  outcomeOf,
+  sentSequence,
+  settledOutcome,
+  unknownMessage,
+  untilEnded,
+  type WriteOutcome,
+} from '../../sync/write-outcomes.ts';
+import { groupRow, memberOf } from '../group-rows.ts';
+import { endMessage, firstIdOf, groupOutbox, messageIdOf, type PendingMessage } from '../outbox.ts';
+import { refreshGroup, requireVerified } from './read-group.ts';
+import { giveUp, groupLane, isBlocked, sendWaitingToGroup } from './send-group-message.ts';
+
+/** A message that the host accepted. The sequence is the host's claim until it is read. */
+export interface SentToGroup {
+  readonly groupId: string;
+  readonly messageId: string;
+  readonly sequence: number;
+}
+
+/**
+ * Stores content for a group, after what waits already, in the order of the calls.
+ * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`
+ */
+export async function postToGroup(
+  core: AccountCore,
+  groupId: string,
+  content: JsonObject,
+): Promise<PendingMessage> {
+  checkInput('group message', () => checkGroupContent(core.network, content));
+  // Sealing adds more; the exact size is known only then.
+  if (utf8(canonicalJson(content)).length * (4 / 3) > limits.groupMessageBytes) {
+    throw new ClientError('invalid_input', `group message: over ${limits.groupMessageBytes} bytes`);
+  }
+  return await core.sender.writing.run(async () => {
+    await checkReferences('group message', content as Parameters<typeof checkReferences>[1]);
+    const value = { message_id: newMessageId(core.random), content };
+    return await core.store.write(async (tx) => {
+      await requireOpen(tx, { groupId, account: core.account });
+      const key = await enqueue(tx, groupOutbox, { id: groupId, value });
+      const conversation = { kind: 'group', id: groupId } as const;
+      await recordStatus(tx, { conversation, messageId: value.message_id, status: 'waiting' });
+      return { key, value };
+    });
+  });
+}
+
+/** @throws ClientError if nothing can be sent to the group, as far as this device knows */
+async function requireOpen(
+  tx: StoreReader,
+  { groupId, account }: { readonly groupId: string; readonly account: string },
+): Promise<void> {
+  const row = await groupRow(tx, groupId);
+  const isOutside = row === undefined || row.standing === 'ended' || row.standing === 'applied';
+  if (isOutside || row.facts !== undefined) {
+    requireVerified(row, { groupId, member: await memberOf(tx, groupId, account) });
+  }
+  if (isOutside) throw new ClientError('not_a_member', `the account is no member of ${groupId}`);
+  if (row.facts?.status === 'closed') {
+    throw new ClientError('not_permitted', 'the group is closed: nothing can be sent to it');
+  }
+}
+
+/**
+ * Sends content to a group, after what waits already. If its epoch is over, the group is read and
+ * the message sealed again with a new ID. If an answer is lost or the host is unreachable, the
+ * message waits, and the next `sync` sends it; if it cannot be sealed now, it is given up.
+ *
+ * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
+ *   `group_key_missing`, `invalid_input`, `no_relay`, `cancelled`
+ * @throws RelayRefused; RelayUnreachable with `kept`
+ */
+export async function sendToGroup(
+  core: AccountCore,
+  { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
+  signal: AbortSignal,
+): Promise<SentToGroup> {
+  const known = await core.store.read((tx) => groupRow(tx, groupId));
+  if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
+  const pending = await postToGroup(core, groupId, content);
+  try {
+    const id = firstIdOf(pending.value);
+    const outcome = await untilEnded(core, outgoingTo(core, groupId), { id, signal });
+    return { groupId, messageId: outcome.messageId, sequence: sentSequence(outcome) };
+  } catch (error) {
+    if (isBlocked(error)) await giveUp(core, groupId, { pending, error });
+    throw error;
+  }
+}
+
+/** A message to a group, and what became of it. */
+export interface GroupMessageStatus extends Omit<WriteOutcome, 'status'> {
+  readonly groupId: string;
+  readonly status: WriteOutcome['status'] | 'waiting';
+}
+
+/** Waits until a message to a group has an answer. */
+export async function settledInGroup(
+  core: AccountCore,
+  { groupId, messageId }: { readonly groupId: string; readonly messageId: string },
+  signal: AbortSignal,
+): Promise<GroupMessageStatus> {
+  const find = async (tx: StoreReader) => {
+    const pending = await pendingMessage(tx, groupId, messageId);
+    return pending && firstIdOf(pending.value);
+  };
+  const outgoing = outgoingTo(core, groupId);
+  return { groupId, ...(await settledOutcome(core, outgoing, { messageId, find, signal })) };
+}
+
+/** Cancels a message that is not sealed. @throws ClientError `already_sent`, `invalid_input` */
+export async function cancelInGroup(
+  core: AccountCore,
+  { groupId, messageId }: { readonly groupId: string; readonly messageId: string },
+): Promise<GroupMessageStatus> {
+  const outcome = await core.store.write(async (tx) => {
+    const ended = await outcomeOf(tx, groupId, messageId);
+    if (ended?.status === 'cancelled') return ended;
+    const pending = await pendingMessage(tx, groupId, messageId);
+    if (ended !== undefined || pending?.value.envelope !== undefined) throw alreadySent();
+    if (pending === undefined) throw unknownMessage();
+    await endMessage(tx, groupId, { pending, status: 'cancelled' });
+    return { messageId, status: 'cancelled' } as const;
+  });
+  core.sender.answered(messageId);
+  return { groupId, ...outcome };
+}
+
+/** Finds a waiting message by the ID that it has, or had when it was written. */
+async function pendingMessage(
+  tx: StoreReader,
+  groupId: string,
+  messageId: string,
+): Promise<PendingMessage | undefined> {
+  const rows = await pendingOf(tx, groupOutbox, groupId);
+  return rows.find(({ value }) => [firstIdOf(value), messageIdOf(value)].includes(messageId));
+}
+
+function outgoingTo(core: AccountCore, groupId: string): Outgoing {
+  return { id: groupId, lane: groupLane(groupId), work: sendWaitingToGroup(core, groupId) };
+}

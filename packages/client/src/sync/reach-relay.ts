@@ -1,0 +1,23 @@
+import { isTemporary, retryHintOf, waitBeforeRetry } from '../connect/backoff.ts';
+import type { RelayConnection } from '../connect/relay-connection.ts';
+import type { AccountCore } from '../core.ts';
+
+/** Opens a connection, trying as often as for a call. @throws RelayRefused, RelayUnreachable */
+export async function reachRelay(
+  { clock, random, retry }: AccountCore,
+  connection: RelayConnection,
+  signal: AbortSignal,
+): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await connection.authenticated(signal);
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      const hint = { random, hintSeconds: retryHintOf(error) };
+      const wait = isTemporary(error) ? waitBeforeRetry(attempt, retry, hint) : undefined;
+      if (wait === undefined) throw error;
+      await clock.sleep(wait, signal);
+    }
+  }
+}

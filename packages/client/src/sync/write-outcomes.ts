@@ -1,0 +1,132 @@
+/** What became of messages to groups and channels; direct messages have it in their rows. */
+import type { AccountCore } from '../core.ts';
+import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../errors.ts';
+import type { MessageStatusEvent } from '../events.ts';
+import { Collection } from '../store/collection.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { keyOf } from '../store/row-keys.ts';
+import { recordStatus } from './message-status.ts';
+import { whileKept } from './outbox.ts';
+import type { SendWork } from './sender.ts';
+
+/** The end of a message to a group or channel. */
+export interface WriteOutcome {
+  /** The ID under which it was sent; another one after it was sealed again. */
+  readonly messageId: string;
+  readonly status: 'target_accepted' | 'rejected' | 'failed' | 'cancelled';
+  /** Position that the host gave an accepted message; its claim until it is read. */
+  readonly sequence?: number;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** By conversation and message ID: the one given at first, and the last one. */
+const outcomes = new Collection<WriteOutcome>('write-outcomes');
+
+/** Stores how a message ended, under each of its IDs, and records the event. */
+export async function storeOutcome(
+  tx: StoreWriter,
+  conversation: MessageStatusEvent['conversation'],
+  { ids, ...outcome }: WriteOutcome & { readonly ids: readonly string[] },
+): Promise<void> {
+  for (const id of new Set([...ids, outcome.messageId])) {
+    await outcomes.put(tx, keyOf(conversation.id, id), outcome);
+  }
+  const { status, error, messageId } = outcome;
+  await recordStatus(tx, {
+    conversation,
+    messageId: ids[0] ?? messageId,
+    status,
+    ...(error !== undefined && { error }),
+  });
+}
+
+/** Reads how a message ended; `undefined` while it waits, or if it is not known. */
+export async function outcomeOf(
+  tx: StoreReader,
+  conversationId: string,
+  messageId: string,
+): Promise<WriteOutcome | undefined> {
+  return await outcomes.get(tx, keyOf(conversationId, messageId));
+}
+
+/** Describes an error as the end of a message: refused by the host, or failed here. */
+export function endedBy(error: unknown): Pick<WriteOutcome, 'status' | 'error'> {
+  const { message } = error as Error;
+  if (isRefusal(error)) return { status: 'rejected', error: { code: error.error, message } };
+  const code = error instanceof ClientError ? error.code : 'failed';
+  return { status: 'failed', error: { code, message } };
+}
+
+/** A group or channel, and how what waits for it is sent. */
+export interface Outgoing {
+  readonly id: string;
+  readonly lane: string;
+  readonly work: SendWork;
+}
+
+/**
+ * Waits until a stored message has an answer.
+ *
+ * @param id the ID that it had when it was written
+ * @throws the error that ended the message; RelayUnreachable with `kept` and others while it waits
+ */
+export async function untilEnded(
+  { sender, store }: AccountCore,
+  { id: conversationId, lane, work }: Outgoing,
+  { id, signal }: { readonly id: string; readonly signal: AbortSignal },
+): Promise<WriteOutcome> {
+  await whileKept(() => sender.untilAnswered(id, { conversation: lane, work, signal }));
+  const outcome = await store.read((tx) => outcomeOf(tx, conversationId, id));
+  if (outcome !== undefined) return outcome;
+  throw new RelayUnreachable('not sent yet', { outcomeUnknown: true, kept: true });
+}
+
+/**
+ * Waits until a message has an answer, whatever it is.
+ *
+ * @param find returns the ID that a waiting message had when it was written
+ * @throws ClientError `invalid_input` for an unknown message; what leaves it without an answer
+ */
+export async function settledOutcome(
+  core: AccountCore,
+  to: Outgoing,
+  {
+    messageId,
+    find,
+    signal,
+  }: {
+    readonly messageId: string;
+    readonly find: (tx: StoreReader) => Promise<string | undefined>;
+    readonly signal: AbortSignal;
+  },
+): Promise<WriteOutcome> {
+  const known = () => core.store.read((tx) => outcomeOf(tx, to.id, messageId));
+  const outcome = await known();
+  if (outcome !== undefined) return outcome;
+  const id = await core.store.read(find);
+  if (id === undefined) throw unknownMessage();
+  try {
+    return await untilEnded(core, to, { id, signal });
+  } catch (error) {
+    signal.throwIfAborted();
+    const ended = isClientError(error) ? await known() : undefined;
+    if (ended === undefined) throw error;
+    return ended;
+  }
+}
+
+/** Returns the host's answer to a sent message. @throws ClientError `cancelled` */
+export function sentSequence({ status, sequence }: WriteOutcome): number {
+  if (status === 'target_accepted' && sequence !== undefined) return sequence;
+  throw new ClientError('cancelled', 'the message was cancelled before it was sent');
+}
+
+/** The error of a message that cannot be cancelled any more. */
+export function alreadySent(): ClientError {
+  return new ClientError('already_sent', 'the message is sent already: it cannot be cancelled');
+}
+
+/** The error of a message that this device does not know. */
+export function unknownMessage(): ClientError {
+  return new ClientError('invalid_input', 'no such message was written on this device');
+}

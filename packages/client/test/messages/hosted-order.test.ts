@@ -1,0 +1,138 @@
+/** Messages to groups and channels written while the host cannot be reached: as direct ones. */
+import { expect, test } from 'vitest';
+import type { Account, AccountEvent } from '../../src/index.ts';
+import { postTexts } from '../channels/support.ts';
+import { club, groupTexts } from '../groups/support.ts';
+import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
+import { relayWithClients } from '../support/relay-with-clients.ts';
+import { lostAnswer, lostRequest } from '../support/steered-transport.ts';
+
+const world = relayWithClients({ host: { groups: true, channels: true } });
+const eight = ['0', '1', '2', '3', '4', '5', '6', '7'];
+
+/** What a group and a channel have in common. */
+const kinds = {
+  group: {
+    method: 'group.message.send',
+    place: async (ann: Account) => await club(ann),
+    post: (ann: Account, groupId: string, text: string) => ann.groups.post(groupId, { text }),
+    send: (ann: Account, groupId: string, text: string) => ann.groups.send(groupId, { text }),
+    settled: (ann: Account, groupId: string, messageId: string) =>
+      ann.groups.settled({ groupId, messageId }),
+    cancel: (ann: Account, groupId: string, messageId: string) =>
+      ann.groups.cancel({ groupId, messageId }),
+    texts: groupTexts,
+  },
+  channel: {
+    method: 'channel.post',
+    place: async (ann: Account) => (await ann.channels.create({ name: 'News' })).id,
+    post: (ann: Account, channelId: string, text: string) => ann.channels.post(channelId, { text }),
+    send: (ann: Account, channelId: string, text: string) => ann.channels.send(channelId, { text }),
+    settled: (ann: Account, channelId: string, messageId: string) =>
+      ann.channels.settled({ channelId, messageId }),
+    cancel: (ann: Account, channelId: string, messageId: string) =>
+      ann.channels.cancel({ channelId, messageId }),
+    texts: postTexts,
+  },
+} as const;
+
+function statusesOf(events: readonly AccountEvent[], messageId: string): string[] {
+  return events.flatMap((event) =>
+    event.kind === 'message-status' && event.messageId === messageId ? [event.status] : [],
+  );
+}
+
+test.each(Object.entries(kinds))(
+  '%s: messages written offline arrive in order, after a lost answer and a restart',
+  async (_, { method, place, post, send, texts }) => {
+    const program = await OfflineProgram.start(world);
+    const id = await place(program.account);
+    program.rule([method], lostAnswer);
+    const lost = send(program.account, id, '0');
+    await expect(lost).rejects.toMatchObject({ code: 'relay_unreachable', kept: true });
+    program.offline();
+    const restarted = await program.again();
+    const posted = await Promise.all(eight.slice(1).map((text) => post(restarted, id, text)));
+    expect(posted.map(({ status }) => status)).toEqual(eight.slice(1).map(() => 'waiting'));
+    expect((await restarted.status()).outbox).toBe(8);
+    program.online();
+    const again = await program.again();
+    await again.sync();
+    expect(await texts(again, id)).toEqual(eight);
+    expect((await again.status()).outbox).toBe(0);
+  },
+);
+
+test.each(Object.entries(kinds))(
+  '%s: each status is told once, and settled finds the answer again',
+  async (kind, { place, post, settled }) => {
+    const program = await OfflineProgram.start(world);
+    const id = await place(program.account);
+    program.offline();
+    const { messageId } = await post(program.account, id, 'told');
+    program.online();
+    const again = await program.again();
+    const events = await again.sync();
+    expect(statusesOf(events, messageId)).toEqual(['waiting', 'sending', 'target_accepted']);
+    expect(events).toContainEqual(
+      expect.objectContaining({ kind: 'message-status', conversation: { kind, id } }),
+    );
+    expect(await settled(again, id, messageId)).toMatchObject({
+      messageId,
+      status: 'target_accepted',
+      sequence: expect.any(Number),
+    });
+    await expect(settled(again, id, 'msg_x')).rejects.toMatchObject({ code: 'invalid_input' });
+    expect(statusesOf(await again.sync(), messageId)).toEqual([]);
+  },
+);
+
+test.each(Object.entries(kinds))(
+  '%s: a waiting message can be cancelled, one that was sent cannot',
+  async (_, { method, place, post, settled, cancel, texts }) => {
+    const program = await OfflineProgram.start(world);
+    const ann = program.account;
+    const id = await place(ann);
+    program.offline();
+    const one = await post(ann, id, 'one');
+    const two = await post(ann, id, 'two');
+    for (let repeat = 0; repeat < 2; repeat += 1) {
+      expect(await cancel(ann, id, two.messageId)).toMatchObject({ status: 'cancelled' });
+    }
+    expect(await settled(ann, id, two.messageId)).toMatchObject({ status: 'cancelled' });
+    await expect(cancel(ann, id, 'msg_x')).rejects.toMatchObject({ code: 'invalid_input' });
+    program.online();
+    program.rule([method], lostRequest);
+    await expect(settled(ann, id, one.messageId)).rejects.toMatchObject({ kept: true });
+    await expect(cancel(ann, id, one.messageId)).rejects.toMatchObject({ code: 'already_sent' });
+    program.online();
+    expect(await settled(ann, id, one.messageId)).toMatchObject({ status: 'target_accepted' });
+    await expect(cancel(ann, id, one.messageId)).rejects.toMatchObject({ code: 'already_sent' });
+    await ann.sync();
+    expect(await texts(ann, id)).toEqual(['one']);
+  },
+);
+
+test.each(Object.entries(kinds))(
+  '%s: a message that is refused for good is told, and the next one is sent',
+  async (_, { method, place, post, settled, texts }) => {
+    const program = await OfflineProgram.start(world);
+    const ann = program.account;
+    const id = await place(ann);
+    program.offline();
+    const [bad, good] = [await post(ann, id, 'bad'), await post(ann, id, 'good')];
+    program.online();
+    program.rule([method], refusedOnce(403, 'forbidden'));
+    const restarted = await program.again();
+    const events = await restarted.sync();
+    expect(statusesOf(events, bad.messageId)).toEqual(['waiting', 'sending', 'rejected']);
+    expect(await settled(restarted, id, bad.messageId)).toMatchObject({
+      status: 'rejected',
+      error: { code: 'forbidden' },
+    });
+    expect(await settled(restarted, id, good.messageId)).toMatchObject({
+      status: 'target_accepted',
+    });
+    expect(await texts(restarted, id)).toEqual(['good']);
+  },
+);
