@@ -7,7 +7,7 @@ const newcomersInRow = 8;
 interface Owner<T> {
   readonly name: string;
   readonly items: Queue<T>;
-  /** Items that it had as a newcomer since its last turn. */
+  /** Items of its share of this round that it has had. */
   early: number;
   /** Whether its next item is served before the turns of others. */
   isNewcomer: boolean;
@@ -79,10 +79,28 @@ export class Rotation<T> {
     return item;
   }
 
-  /** Ends the present turn, if items of it are left. */
-  endTurn(): void {
-    if (this.#current !== undefined) this.#owners.push(this.#current);
+  /** Counts the item that was taken last as all that its owner may have in one turn. */
+  countTurn(): void {
+    const last = this.#last;
+    if (last === undefined) return;
+    if (last === this.#current) {
+      this.#left = 0;
+      this.#endTurn();
+    } else last.early = this.#itemsOfTurn;
+  }
+
+  /** What is added from now on follows no item, not even that of its owner. */
+  forgetLast(): void {
+    this.#last = undefined;
+  }
+
+  #endTurn(): void {
+    const owner = this.#current;
     this.#current = undefined;
+    if (owner === undefined) return;
+    // With nothing left it may be a newcomer again, for the rest of its share.
+    if (owner.items.size === 0) owner.early = this.#itemsOfTurn - this.#left;
+    this.#owners.push(owner);
   }
 
   /** Returns the owner of the next item. */
@@ -93,13 +111,13 @@ export class Rotation<T> {
     const owner = this.#current;
     if (owner === undefined) return this.#newcomer();
     this.#left -= 1;
-    if (this.#left === 0) this.endTurn();
+    if (this.#left === 0) this.#endTurn();
     return owner;
   }
 
   /** Begins the turn of the next owner that has items, if there is one that is no newcomer. */
   #beginTurn(): void {
-    this.endTurn();
+    this.#endTurn();
     this.#newcomersServed = 0;
     this.#left = this.#itemsOfTurn;
     for (;;) {

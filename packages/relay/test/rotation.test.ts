@@ -26,18 +26,18 @@ describe('decision 0019: turns of owners', () => {
     const rotation = new Rotation<string>(3);
     for (const owner of ['a', 'b']) fill(rotation, owner, 4);
     expect(taken(rotation, 3).join('')).toBe('aba');
-    rotation.endTurn();
+    rotation.countTurn();
     expect(taken(rotation).join('')).toBe('bbbaa');
   });
 
-  test('an owner that has nothing when its turn goes on loses the rest of the turn', () => {
+  test('an owner that has nothing when its turn goes on is a newcomer for the rest of it', () => {
     const rotation = new Rotation<string>(3);
     fill(rotation, 'a', 2);
     fill(rotation, 'b', 4);
     expect(taken(rotation, 3).join('')).toBe('aba');
     expect(taken(rotation, 1)).toEqual(['b']);
     fill(rotation, 'a', 1);
-    expect(taken(rotation).join('')).toBe('bba');
+    expect(taken(rotation).join('')).toBe('abb');
   });
 
   test('a newcomer is next, however many items the others have', () => {
@@ -72,6 +72,59 @@ describe('decision 0019: turns of owners', () => {
       if (rotation.sizeOf('now') > 0) break;
     }
     expect(order.map((owner) => owner[0]).join('')).toMatch(/^(?:n[abc]){3}[abc][abc]$/);
+  });
+
+  test('an owner with an item now and then, after a burst, is served first again', () => {
+    const rotation = new Rotation<string>(8);
+    const hot = Array.from({ length: 50 }, (_, number) => `hot ${number}`);
+    const refill = () => {
+      for (const owner of hot) fill(rotation, owner, 8 - rotation.sizeOf(owner));
+    };
+    refill();
+    taken(rotation, 500);
+    refill();
+    // More than its share of a round, so the rest waits for its turn.
+    fill(rotation, 'now', 20);
+    while (rotation.sizeOf('now') > 0) {
+      rotation.take();
+      refill();
+    }
+    const waits = Array.from({ length: 50 }, () => {
+      for (let count = 0; count < 100; count += 1) {
+        rotation.take();
+        refill();
+      }
+      fill(rotation, 'now', 1);
+      let wait = 0;
+      while (rotation.take() !== 'now') wait += 1;
+      refill();
+      return wait;
+    });
+    // It may wait for one more turn of its own.
+    expect(waits.filter((wait) => wait > 8).length).toBeLessThanOrEqual(1);
+  });
+
+  test('an item that counts as a turn is the share of a newcomer, and ends no turn of another', () => {
+    const rotation = new Rotation<string>(3);
+    for (const owner of ['a', 'b']) fill(rotation, owner, 9);
+    taken(rotation, 3);
+    fill(rotation, 'page', 1);
+    expect(rotation.take()).toBe('page');
+    rotation.countTurn();
+    rotation.forgetLast();
+    fill(rotation, 'page', 1);
+    expect(taken(rotation, 9).join('')).toBe('aabbbpageaaa');
+  });
+
+  test('what an owner adds later than right after its item may be served first', () => {
+    const rotation = new Rotation<string>(4);
+    for (const owner of ['a', 'b']) fill(rotation, owner, 9);
+    taken(rotation, 2);
+    fill(rotation, 'c', 1);
+    expect(rotation.take()).toBe('c');
+    rotation.forgetLast();
+    fill(rotation, 'c', 1);
+    expect(rotation.take()).toBe('c');
   });
 
   test('what an owner adds right after its item follows in its turn', () => {

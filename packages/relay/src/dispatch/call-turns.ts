@@ -48,7 +48,7 @@ export class CallTurns {
   /** Counts the call that began last as one that makes a page. */
   countPage(): void {
     this.#begun += callsOfPage - 1;
-    this.#waiting.endTurn();
+    this.#waiting.countTurn();
   }
 
   /** Begins the next call if this turn of the event loop has time for it. */
@@ -60,13 +60,14 @@ export class CallTurns {
       this.#begun = 0;
       setImmediate(() => {
         this.#beganAt = undefined;
+        this.#waiting.forgetLast();
         if (!this.#isWorking) this.#beginNext();
       });
     } else if (now - this.#beganAt >= turnMilliseconds || this.#begun >= callsPerTurn) return;
     this.#isWorking = true;
     const next = this.#waiting.take();
     this.#begun += next?.calls ?? 0;
-    if (next?.calls === callsOfPage) this.#waiting.endTurn();
+    if (next?.calls === callsOfPage) this.#waiting.countTurn();
     next?.begin();
     // After all microtasks: the call has ended then, or waits for something.
     queueMicrotask(() =>

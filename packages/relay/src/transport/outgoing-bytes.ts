@@ -120,7 +120,8 @@ export class OutgoingBytes implements Disposable {
     this.#isGathering = true;
     stream.cork();
     nextTick(() => {
-      for (const work of this.#beforeWrite.splice(0)) work();
+      // A work may ask for another one.
+      while (this.#beforeWrite.length > 0) for (const work of this.#beforeWrite.splice(0)) work();
       this.#isGathering = false;
       stream.uncork();
     });

@@ -7,6 +7,7 @@ import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { cutOff } from './streamed-body.ts';
 
 export interface RequestBytesParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
@@ -46,6 +47,8 @@ export class RequestBytes {
    */
   async readBody(body: Readable): Promise<Buffer> {
     const { context, request, response, owner } = this.#parts;
+    // Its events are over if the peer went while its session was looked up.
+    if (body.destroyed) throw cutOff();
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
     const received = new BodyBuffer();
     using deadline = new ArrivalDeadline({
@@ -76,7 +79,7 @@ export class RequestBytes {
       reject(error);
     };
     this.#fail = fail;
-    const cut = () => fail(new ProtocolError('bad_request', 'the body is cut off'));
+    const cut = () => fail(cutOff());
     body.on('data', receive);
     body.once('error', cut).once('close', cut);
     body.once('end', () => resolve(received.whole()));

@@ -69,6 +69,7 @@ function delay({ clock }: Pick<RelayContext, 'clock'>, milliseconds: number): Pr
   return new Promise((resolve) => clock.after(milliseconds, resolve));
 }
 
-function cutOff(): ProtocolError {
+/** The error of a body that ends early. */
+export function cutOff(): ProtocolError {
   return new ProtocolError('bad_request', 'the body is cut off');
 }

@@ -120,3 +120,13 @@ test('a peer has more time for a large answer: a second for each 4,000 bytes', a
   await turn();
   expect(tooSlow).toHaveBeenCalledOnce();
 });
+
+test('what is asked for before a write by such a work is done before that write too', async () => {
+  const { sender, writes } = outgoing();
+  sender.beforeWrite(() => {
+    sender.send('first');
+    sender.beforeWrite(() => sender.send('second'));
+  });
+  await new Promise((go) => setImmediate(go));
+  expect(writes).toEqual([['first', 'second']]);
+});

@@ -37,10 +37,11 @@ function answer(length: number): FakeResponse {
 }
 
 /** Begins to read a body; returns it, and the code that reading it ends with. */
-function reading(kind: 'account' | 'address') {
+function reading(kind: 'account' | 'address', { isGone = false } = {}) {
   const response = new FakeResponse();
   const request = { headers: {}, rawHeaders: [], resume() {}, pause() {} };
   const body = new PassThrough();
+  if (isGone) body.destroy();
   const received = new RequestBytes({
     ...{ context, bytes, owner: { kind, id: 'ann' } },
     request: request as unknown as IncomingMessage,
@@ -67,6 +68,14 @@ test('a body of a stranger has 30 seconds; one with a session may be slow', asyn
   clock.advance(300);
   expect(slow.response.setHeader).not.toHaveBeenCalled();
   for (const { response } of [stranger, slow, stalled]) response.close();
+  expect(bytes.received.total).toBe(0);
+});
+
+test('02 §18: a body whose peer went before it is read is cut off at once', async () => {
+  const { body, code, response } = reading('account', { isGone: true });
+  expect(body.destroyed).toBe(true);
+  expect(await code).toBe('bad_request');
+  response.close();
   expect(bytes.received.total).toBe(0);
 });
 
