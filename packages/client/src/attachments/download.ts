@@ -28,11 +28,13 @@ const maxRedirects = 5;
 const tagBytes = 16;
 
 /**
- * Downloads, decrypts and checks content. Only HTTPS is used, also for redirects, and content is
- * returned only if it has the length and digest of the reference.
+ * Downloads, decrypts and checks content. Only HTTPS is used, also for redirects; pages follow none,
+ * because browsers hide where they lead. Content is returned only if it has the length and digest of
+ * the reference.
  *
  * @throws ClientError `invalid_input` for a malformed reference or content over the limit;
- *   `verification_failed` for content that does not match the reference; `relay_unreachable`
+ *   `verification_failed` for content that does not match the reference, and for a redirect that is
+ *   not to HTTPS or that this platform cannot check; `relay_unreachable`
  * @example
  * import { downloadContent, webTransport } from '@posthouse/client';
  * const signal = AbortSignal.timeout(60_000);

@@ -20,21 +20,30 @@ export const webTransport: Transport = {
 };
 
 async function fetchOnce(request: HttpRequest): Promise<HttpResponse> {
-  const response = await send(request, request.redirects === 'report' ? 'manual' : 'error');
-  return await answerOf(
-    response.type === 'opaqueredirect' ? await followed(request) : response,
-    request,
-  );
+  const response = await send(request);
+  if (response.type === 'opaqueredirect') {
+    // Browsers hide the target, and follow one without HTTPS on the same machine (04 §9.1).
+    throw new ClientError(
+      'verification_failed',
+      'a redirect, which a page cannot check: use another program, or ask the sender for the final address',
+    );
+  }
+  return {
+    status: response.status,
+    contentType: response.headers.get('content-type') ?? undefined,
+    location: response.headers.get('location') ?? undefined,
+    body: await readBody(response, request),
+  };
 }
 
-function send(asked: HttpRequest, redirect: 'error' | 'follow' | 'manual'): Promise<Response> {
+function send(asked: HttpRequest): Promise<Response> {
   // What the platform refuses to send at all is a fault of this program, and thrown as it is.
   const request = new Request(asked.url, {
     method: asked.verb,
     headers: { ...asked.headers },
     ...(asked.body === undefined ? {} : { body: asked.body }),
     signal: asked.signal,
-    redirect,
+    redirect: asked.redirects === 'report' ? 'manual' : 'error',
     credentials: 'omit',
     cache: 'no-store',
     referrerPolicy: 'no-referrer',
@@ -53,29 +62,6 @@ async function orUnreachable<T>(exchange: Promise<T>, request: HttpRequest): Pro
       { outcomeUnknown: true, cause },
     );
   }
-}
-
-/**
- * Follows redirects of which the browser hides the target. A page of an HTTPS origin makes no request
- * without HTTPS, also after a redirect; for any other page this cannot be known before (04 §9.1).
- */
-async function followed(request: HttpRequest): Promise<Response> {
-  if (!pageOrigin().startsWith('https:')) {
-    throw new ClientError(
-      'verification_failed',
-      'a redirect, of which this page cannot tell that it leads to HTTPS: serve the app over HTTPS',
-    );
-  }
-  return await send(request, 'follow');
-}
-
-async function answerOf(response: Response, request: HttpRequest): Promise<HttpResponse> {
-  return {
-    status: response.status,
-    contentType: response.headers.get('content-type') ?? undefined,
-    location: response.headers.get('location') ?? undefined,
-    body: await readBody(response, request),
-  };
 }
 
 /** The origin of the page or worker; empty where there is none. */
