@@ -2,7 +2,8 @@
 import type { ServerResponse } from 'node:http';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
+import { WebSocketWire } from '../src/connect/websocket-wire.ts';
+import { type Account, type AccountEvent, MemoryStore, type Transport } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
 import { LeapingClock } from './support/clock.ts';
 import { isConnected, isDisconnected } from './support/connection-events.ts';
@@ -71,6 +72,24 @@ describe('02 §10: sessions', () => {
     carried.length = 0;
     await ann.groups.create({ name: 'mine' });
     expect(carried).toEqual([true]);
+  });
+
+  test('02 §3.8: if the first message breaks a rule before the connection is used, it is closed', async () => {
+    const closed: (number | undefined)[] = [];
+    const transport: Transport = {
+      request: () => Promise.reject(new Error('not asked')),
+      connect: async (_, events) => {
+        events.message('nonsense');
+        return { send: () => undefined, close: (code) => closed.push(code) };
+      },
+    };
+    const { signal } = new AbortController();
+    const opening = WebSocketWire.open('wss://relay.example', transport, {
+      listener: () => undefined,
+      signal,
+    });
+    await expect(opening).rejects.toMatchObject({ reason: 'malformed_response' });
+    expect(closed).toEqual([1008]);
   });
 
   test('one session serves many calls, on either transport', async () => {

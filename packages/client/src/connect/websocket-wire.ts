@@ -35,6 +35,7 @@ export class WebSocketWire implements Wire {
   readonly #listener: (notification: Notification) => void;
   #socket: Socket | undefined;
   #reason: ClientError | undefined;
+  #closeCode = 1000;
   #nextId = 1;
 
   private constructor(address: string, listener: (notification: Notification) => void) {
@@ -45,7 +46,7 @@ export class WebSocketWire implements Wire {
     this.#settleEnded = resolve;
   }
 
-  /** @throws RelayUnreachable */
+  /** @throws RelayUnreachable; RelayMisbehaviour if the first messages break a rule already */
   static async open(
     address: string,
     transport: Transport,
@@ -59,7 +60,13 @@ export class WebSocketWire implements Wire {
       closed: (reason: string) =>
         wire.#end(new RelayUnreachable(`connection ${reason}`, { outcomeUnknown: true })),
     };
-    wire.#socket = await transport.connect(address, events, options.signal);
+    const socket = await transport.connect(address, events, options.signal);
+    if (wire.#reason !== undefined) {
+      // Messages can come in one segment with the handshake, before there was a socket to close.
+      socket.close(wire.#closeCode);
+      throw wire.#reason;
+    }
+    wire.#socket = socket;
     return wire;
   }
 
@@ -98,7 +105,10 @@ export class WebSocketWire implements Wire {
   #end(reason: ClientError, code?: number): void {
     if (this.#reason !== undefined) return;
     this.#reason = reason;
-    if (code !== undefined) this.#socket?.close(code);
+    if (code !== undefined) {
+      this.#closeCode = code;
+      this.#socket?.close(code);
+    }
     for (const { reject } of this.#pending.values()) reject(reason);
     this.#pending.clear();
     this.#settleEnded(reason);
