@@ -12,7 +12,7 @@ export interface StorageStatus {
 /**
  * Returns how much is stored for the page's origin, and whether the browser may delete it without
  * being asked, which loses the keys of this device. With `ask`, it asks the browser not to; some ask
- * the person, so do it after a click.
+ * the person, so do it after a click, in a page: a worker cannot ask.
  *
  * @example
  * import { storageStatus } from '@posthouse/client/web';
@@ -25,7 +25,8 @@ export async function storageStatus({
 } = {}): Promise<StorageStatus> {
   const { storage } = platform.navigator;
   if (storage === undefined) return { persisted: false };
-  const persisted = (await storage.persisted()) || (ask && (await storage.persist()));
+  // Workers can only ask whether it is so.
+  const persisted = (await storage.persisted()) || (ask && ((await storage.persist?.()) ?? false));
   const { usage, quota } = await storage.estimate();
   return {
     persisted,
