@@ -1,4 +1,5 @@
 /** The entry for apps that encrypt what a store holds (decision 0037). */
+import '../dispose-symbols.ts';
 import { decodeBase64url, encodeBase64url, utf8 } from '@posthouse/protocol';
 import type { Primitives, Random } from '@posthouse/protocol/crypto';
 import { webRandom } from '../environment.ts';

@@ -36,7 +36,11 @@ export interface StoreWriter extends StoreReader {
 export interface Store extends AsyncDisposable {
   /** Runs `work` on a consistent snapshot. */
   read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T>;
-  /** Runs `work` atomically; durable when the promise resolves. An error rolls all writes back. */
+  /**
+   * Runs `work` atomically; durable when the promise resolves. An error rolls all writes back. In
+   * IndexedDB a transaction ends by itself when `work` awaits anything else: rows that were put before
+   * are stored then, although the write fails.
+   */
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T>;
   /**
    * Waits until this caller alone holds the lock, among all that have the store open: in this

@@ -24,6 +24,8 @@ export class IndexedDbStore implements Store {
   /** Between all handles of the store, of any page or worker: something was committed. */
   readonly #commits: BroadcastChannel;
   readonly #watchers = new Set<() => void>();
+  /** Reject the reads and writes that have not ended. */
+  readonly #pending = new Set<(reason: ClientError) => void>();
   #closed: ClientError | undefined;
 
   private constructor(name: string, database: IdbDatabase) {
@@ -33,7 +35,11 @@ export class IndexedDbStore implements Store {
     this.#commits.onmessage = () => this.#notify();
     database.onversionchange = () =>
       this.#close('another page deletes or upgrades it: reload this page');
-    database.onclose = () => this.#close('the data of this site was deleted: reload this page');
+    database.onclose = () => {
+      this.#close('the data of this site was deleted: reload this page');
+      // Chromium ends transactions then without an event, and settles none of their requests.
+      for (const reject of this.#pending) reject(this.#closed as ClientError);
+    };
   }
 
   /**
@@ -67,6 +73,15 @@ export class IndexedDbStore implements Store {
 
   /** @throws ClientError `store_unavailable` */
   async read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T> {
+    return await this.#untilClosed(this.#read(work));
+  }
+
+  /** @throws ClientError `store_full`, `store_unavailable`: nothing of the write is stored */
+  async write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
+    return await this.#untilClosed(this.#write(work));
+  }
+
+  async #read<T>(work: (tx: StoreReader) => Promise<T>): Promise<T> {
     const transaction = this.#begin('readonly');
     try {
       return await work(new IndexedDbTransaction(transaction.objectStore(table)));
@@ -75,8 +90,7 @@ export class IndexedDbStore implements Store {
     }
   }
 
-  /** @throws ClientError `store_full`, `store_unavailable`: nothing of the write is stored */
-  async write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
+  async #write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     const transaction = this.#begin('readwrite');
     const ended = endOf(transaction);
     const entries = new IndexedDbTransaction(transaction.objectStore(table));
@@ -86,8 +100,9 @@ export class IndexedDbStore implements Store {
       transaction.commit();
     } catch (error) {
       abort(transaction);
+      await ended;
       // A request that failed has aborted the transaction: it is the cause of all other errors.
-      throw asStoreError((await ended) ?? error);
+      throw asStoreError(transaction.error ?? error);
     }
     const fault = await ended;
     if (fault !== undefined) throw asStoreError(fault);
@@ -125,6 +140,17 @@ export class IndexedDbStore implements Store {
     this.#close('it was closed');
   }
 
+  /** Settles as the transaction does, or with an error once the browser has closed the database. */
+  async #untilClosed<T>(transaction: Promise<T>): Promise<T> {
+    const closed = Promise.withResolvers<never>();
+    this.#pending.add(closed.reject);
+    try {
+      return await Promise.race([transaction, closed.promise]);
+    } finally {
+      this.#pending.delete(closed.reject);
+    }
+  }
+
   #begin(mode: 'readonly' | 'readwrite'): IdbTransaction {
     if (this.#closed !== undefined) throw this.#closed;
     try {
@@ -148,11 +174,11 @@ export class IndexedDbStore implements Store {
   }
 }
 
-/** Settles when a transaction has ended: with what the engine aborted it for, if it did. */
+/** Settles when a transaction has ended: with an error if it was aborted, also if none is told. */
 function endOf(transaction: IdbTransaction): Promise<Error | undefined> {
   return new Promise((resolve) => {
     transaction.oncomplete = () => resolve(undefined);
-    transaction.onabort = () => resolve(transaction.error ?? undefined);
+    transaction.onabort = () => resolve(transaction.error ?? new DOMException('', 'AbortError'));
   });
 }
 

@@ -18,6 +18,7 @@ interface IdbOpenRequest extends IdbRequest<IdbDatabase> {
 export interface IdbDatabase {
   readonly objectStoreNames: { contains(name: string): boolean };
   onversionchange: (() => void) | null;
+  /** The browser has closed it; what was pending may never settle. */
   onclose: (() => void) | null;
   createObjectStore(name: string): unknown;
   transaction(
@@ -59,7 +60,8 @@ export interface IdbObjectStore {
 
 interface StorageManager {
   persisted(): Promise<boolean>;
-  persist(): Promise<boolean>;
+  /** Absent in workers. */
+  persist?(): Promise<boolean>;
   estimate(): Promise<{ readonly usage?: number; readonly quota?: number }>;
 }
 

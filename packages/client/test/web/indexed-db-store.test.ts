@@ -31,7 +31,7 @@ describe.each(engineNames)('IndexedDbStore in %s', (name) => {
     await browser.page.open(app.url);
     const report = await browser.page.run<PageReport>('runRegistered()');
     expect(report.failed).toEqual([]);
-    expect(report.passed).toBeGreaterThan(10);
+    expect(report.passed).toBeGreaterThan(15);
     expect(await browser.page.run('complaints')).toEqual([]);
     const status = await browser.page.run('storageStatus()');
     const numbers =

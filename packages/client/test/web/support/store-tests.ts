@@ -1,5 +1,7 @@
 /** Tests of IndexedDbStore; they run in a page. */
+import { noblePrimitives } from '@posthouse/protocol/crypto';
 import { expect, test } from 'vitest';
+import { encryptedStore } from '../../../src/store/encrypted.ts';
 import { IndexedDbStore } from '../../../src/web/index.ts';
 import { storeContract } from '../../support/store-contract.ts';
 
@@ -40,6 +42,9 @@ async function counted(work: () => Promise<unknown>): Promise<Record<string, num
 /** Registers the tests. */
 export function storeTests(): void {
   storeContract('IndexedDB', open);
+  storeContract('an encrypted store in IndexedDB', async () =>
+    encryptedStore(await open(), { key: new Uint8Array(32).fill(7), primitives: noblePrimitives }),
+  );
   test('what was stored is there after the store is opened again', async () => {
     const name = newName();
     const first = await IndexedDbStore.open(name);
@@ -74,14 +79,49 @@ export function storeTests(): void {
     );
   });
 
-  test('a write that awaits something else is refused, and is no success', async () => {
+  test('a write that awaits something else fails; the engine has stored what was put before', async () => {
     await using store = await open();
     const failing = store.write(async (tx) => {
-      await new Promise((resolve) => setTimeout(resolve));
-      await tx.put('a', 'k', 'v');
+      await tx.put('a', 'before', 'v');
+      // Reads begin when the write has ended, which it does by itself.
+      await store.read((other) => other.get('a', 'before'));
+      await tx.put('a', 'after', 'v');
     });
     await expect(failing).rejects.toThrow('awaited something other than its own calls');
+    expect(await store.read((tx) => tx.list('a'))).toEqual([['before', 'v']]);
+  });
+
+  test('if the engine aborts a commit without an error, the write is no success', async () => {
+    await using store = await open();
+    const prototype = page.IDBTransaction.prototype;
+    const { commit } = prototype;
+    prototype.commit = function () {
+      this.abort();
+    };
+    try {
+      await expect(store.write((tx) => tx.put('a', 'k', 'v'))).rejects.toEqual(unavailable);
+    } finally {
+      prototype.commit = commit;
+    }
     expect(await store.read((tx) => tx.get('a', 'k'))).toBeUndefined();
+  });
+
+  test('if the browser closes the store, pending reads and writes fail with an error', async () => {
+    await using store = await open();
+    const prototype = page.IDBDatabase.prototype;
+    const { transaction } = prototype;
+    let database: EventTarget | undefined;
+    prototype.transaction = function (...values: unknown[]) {
+      database = this;
+      return transaction.apply(this, values);
+    };
+    // What an engine leaves without an answer when it closes.
+    const pending = [store.read, store.write].map((begin) =>
+      begin.call(store, () => new Promise(() => undefined)).catch((error: unknown) => error),
+    );
+    prototype.transaction = transaction;
+    database?.dispatchEvent(new Event('close'));
+    expect(await Promise.all(pending)).toEqual([unavailable, unavailable]);
   });
 
   test('if another page deletes the store, it is closed with an error that names the cure', async () => {
@@ -124,7 +164,7 @@ export function storeTests(): void {
     }
   });
 
-  test('each handle hears of commits of itself and of the others, not of failures and reads', async () => {
+  test('each handle is notified of commits of itself and of the others, not of failures and reads', async () => {
     const name = newName();
     await using one = await IndexedDbStore.open(name);
     await using other = await IndexedDbStore.open(name);
