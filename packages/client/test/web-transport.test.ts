@@ -75,7 +75,7 @@ describe.each(Object.entries(platforms))('on a platform %s', (_, change) => {
   });
 });
 
-test('what this program does wrong is no silence of the relay', async () => {
+test('an error of this program is not reported as RelayUnreachable', async () => {
   await expect(ask('/1', { headers: { 'no name': 'x' } })).rejects.toThrow(TypeError);
   await expect(ask('/1', { body: 'a GET has none' })).rejects.toThrow(TypeError);
   stubResponses((response) => ({
