@@ -113,3 +113,21 @@ test('on a terminal, output stands above the line that is being typed; Ctrl+C in
   const shown = await text(output);
   expect(shown.replaceAll(/\u001b\[\d*[A-Z]/g, '')).toMatch(/> hel.*bob: hi\n.*> hel.*lo/s);
 });
+
+test('on a terminal, lines typed before reading begins and before Ctrl+D are read', async () => {
+  const [input, output] = [new PassThrough(), new PassThrough()];
+  output.resume();
+  const { signal } = new AbortController();
+  using terminal = terminalLines({ input, output }, { signal, interrupt: () => {} });
+  input.write('one\r');
+  await expect.poll(() => input.readableLength).toBe(0);
+  input.write('two\rthree\r\u0004');
+  const lines: (string | undefined)[] = [];
+  for await (const line of terminal.lines) {
+    // A line takes a while to post: the input has ended meanwhile.
+    await new Promise((resolve) => setImmediate(resolve));
+    lines.push(line);
+  }
+  terminal.write('bob: while the last line is being sent\n');
+  expect(lines).toEqual(['one', 'two', 'three']);
+});

@@ -77,18 +77,28 @@ export function terminalLines(
   const terminal = createInterface({ input, output, terminal: true, prompt: '> ', signal });
   // A terminal that is read this way hands over Ctrl+C as a key.
   terminal.on('SIGINT', interrupt);
+  let isClosed = false;
+  terminal.once('close', () => {
+    isClosed = true;
+  });
+  // A closed terminal, as after Ctrl+D, refuses to prompt; lines typed before that are still read.
+  const prompt = (keepsCursor = false) => {
+    if (!isClosed) terminal.prompt(keepsCursor);
+  };
+  // Taken now: lines typed before reading begins wait in it.
+  const typed = terminal[Symbol.asyncIterator]();
   const write = (text: string) => {
     moveCursor(output, 0, -terminal.getCursorPos().rows);
     cursorTo(output, 0);
     clearScreenDown(output);
     output.write(text);
-    if (!signal.aborted) terminal.prompt(true);
+    prompt(true);
   };
   async function* lines() {
-    terminal.prompt();
-    for await (const line of terminal) {
+    prompt();
+    for await (const line of typed) {
       yield line;
-      terminal.prompt();
+      prompt();
     }
   }
   return {
