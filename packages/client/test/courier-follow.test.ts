@@ -30,7 +30,7 @@ test('each new message of others runs the program once, one at a time, without a
   const bot = program(ann.folder);
   await bob.json('send', 'ann', 'while it was not running');
   await ann.json('send', 'me', 'not of others');
-  const args = ['follow', '--json', '--exec', bot, '--', '--flag', '$(touch x)', 'two words'];
+  const args = ['follow', '--json', '--exec', bot, '--', '--flag', '', '$(touch x)', 'two words'];
   const follow = ann.start(args);
   await expect.poll(follow.objects).toMatchObject([{ event: 'exec' }]);
   const { message_id: id, from } = await bob.json('send', 'ann', '"; touch y; \u001b[2J');
@@ -39,7 +39,7 @@ test('each new message of others runs the program once, one at a time, without a
   expect(await follow.exit).toBe(0);
   expect(follow.objects()[1]).toEqual({ event: 'exec', message_id: id });
   expect(JSON.parse(readFileSync(join(ann.folder, `run-${id}.json`), 'utf8'))).toMatchObject({
-    args: ['--flag', '$(touch x)', 'two words'],
+    args: ['--flag', '', '$(touch x)', 'two words'],
     env: {
       ...{ COURIER_EVENT: 'message', COURIER_FROM: from, COURIER_MESSAGE_ID: id },
       COURIER_HOME: ann.folder,

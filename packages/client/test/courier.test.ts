@@ -135,6 +135,18 @@ describe('contacts and messages', () => {
     ]);
   });
 
+  test('an empty recipient is refused: the next word does not take its place', async () => {
+    const [ann, bob] = await contacts();
+    for (const command of [['send'], ['group', 'send'], ['channel', 'post']]) {
+      const { exit, error } = await ann.run([...command, '', 'bob', 'secret']);
+      expect({ exit, error }).toMatchObject({ exit: 2, error: expect.stringContaining('empty') });
+    }
+    expect((await bob.json('inbox')).messages).toEqual([]);
+    expect((await ann.run(['send', 'bob', ''], { input: 'not read' })).exit).toBe(2);
+    await ann.json('send', 'bob', 'in', 'words');
+    expect((await bob.json('inbox')).messages).toMatchObject([{ text: 'in words' }]);
+  });
+
   test('received text cannot control the terminal', async () => {
     const [ann, bob] = await contacts();
     await ann.json('send', 'bob', 'a\u001b[2Jb\u202ec\r\n2025-01-01 00:00  ann: forged');

@@ -4,10 +4,12 @@ import type { Channel } from '../api/channels.ts';
 import type { ChannelAddress } from '../channels/follow-channel.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
+import { requireName } from './names.ts';
 import { moreToRead, wentBack } from './output.ts';
 
 /** Finds a channel by its ID, its link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
+  requireName(name);
   const channels = await account.channels.list();
   // Owners choose names freely: a name that looks like an address does not match as one.
   const same = channels.find(({ id, link }) => id === name || link === name);

@@ -5,6 +5,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChangeRow, GroupEntry } from '../groups/timeline/group-entries.ts';
 import { UsageError } from './exit.ts';
+import { requireName } from './names.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
 
 /**
@@ -14,6 +15,7 @@ import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './o
  * @throws UsageError
  */
 export async function groupOf(account: Account, name: string): Promise<Group> {
+  requireName(name);
   const groups = await account.groups.list();
   const same = groups.find(({ id }) => id === name);
   if (same !== undefined) return same;

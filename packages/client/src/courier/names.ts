@@ -8,6 +8,7 @@ import { printable, quoted } from './output.ts';
 
 /** Resolves a contact's local name, `me` or an account ID to an account ID. @throws UsageError */
 export async function accountOf(account: Account, name: string): Promise<string> {
+  requireName(name);
   if (name === 'me' || name === account.id) return account.id;
   if (name.startsWith('neo:')) {
     checkAccount(name);
@@ -22,6 +23,11 @@ export async function accountOf(account: Account, name: string): Promise<string>
     throw new UsageError(`several contacts are called ${name}: use the account ID`);
   }
   return first.account;
+}
+
+/** Refuses an empty name, such as that of an unset variable. @throws UsageError */
+export function requireName(name: string): void {
+  if (name === '') throw new UsageError('the name is empty: give a name or an ID');
 }
 
 /** @throws UsageError */

@@ -60,7 +60,7 @@ function postCommand(environment: CliEnvironment): Command {
   );
   return onAccount<DraftOptions>(command, environment, async (session, { options, args }) => {
     const { account, out, signal } = session;
-    const [name = '', ...words] = args.filter((arg) => arg !== '');
+    const [name = '', ...words] = args;
     const { id } = await channelOf(account, name);
     const draft = await draftOf(session, words, options);
     const sent = await noteIfEnqueued(session, account.channels.send(id, draft, { signal }));
@@ -83,7 +83,7 @@ function editCommand(environment: CliEnvironment): Command {
     environment,
     async (session, { options, args }) => {
       const { account, out, signal } = session;
-      const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
+      const [name = '', number = '', ...words] = args;
       const sequence = positiveNumber('sequence', number);
       const { id } = await channelOf(account, name);
       const given = words.length > 0 ? words.join(' ') : undefined;
@@ -126,7 +126,7 @@ function reportCommand(environment: CliEnvironment): Command {
     "report a post to the host's operator only",
   );
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
-    const [name = '', number = '', ...words] = args.filter((arg) => arg !== '');
+    const [name = '', number = '', ...words] = args;
     const sequence = positiveNumber('sequence', number);
     const { id } = await channelOf(account, name);
     await account.channels.report(id, sequence, { reason: words.join(' '), signal });

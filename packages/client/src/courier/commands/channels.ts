@@ -99,7 +99,7 @@ function createCommand(environment: CliEnvironment): Command {
       const { description, moderator = [], relay: relayId } = options;
       const moderators = await accountsOf(account, moderator);
       const facts = {
-        name: args.filter((arg) => arg !== '').join(' '),
+        name: args.join(' '),
         ...{ description, relayId },
         ...(moderators.length > 0 && { moderators }),
       };

@@ -62,13 +62,16 @@ export function onAction<O>(
 ): Command {
   return command.action(async (...given: unknown[]) => {
     const options = given.at(-2) as O & GlobalOptions;
-    const args = given.slice(0, -2).flatMap((value) => value as string | string[] | undefined);
+    // Empty words stay: dropping one would make the next word take its place.
+    const args = given
+      .slice(0, -2)
+      .flatMap((value) => (value as string | string[] | undefined) ?? []);
     const out = createOutput(environment, {
       isJson: options.json === true,
       showsIds: options.ids === true,
     });
     const folder = dataFolder(options, environment.env);
-    await action({ options, args: args.map((arg) => arg ?? ''), out, folder });
+    await action({ options, args, out, folder });
   });
 }
 

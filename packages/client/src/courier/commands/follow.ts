@@ -38,7 +38,7 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
       }
       const failure = await runProgram({
         program: options.exec,
-        args: args.filter((arg) => arg !== ''),
+        args,
         isShell: options.shell === true,
         env: { ...withoutSecrets(environment.env), COURIER_HOME: session.folder, ...variables },
         input: `${jsonLine(eventShape(event, account.id))}\n`,

@@ -28,7 +28,7 @@ function changeCommand<O>(
   }: { readonly done: string; readonly act: (act: ChangeContext, options: O) => Promise<void> },
 ): Command {
   return onAccount<O>(command, environment, async ({ account, out, signal }, { args, options }) => {
-    const [name = '', ...rest] = args.filter((arg) => arg !== '');
+    const [name = '', ...rest] = args;
     const { id } = await groupOf(account, name);
     const accounts = () => Promise.all(rest.map((each) => accountOf(account, each)));
     await act({ account, id, rest, accounts, signal }, options);

@@ -53,7 +53,7 @@ function sendCommand(environment: CliEnvironment): Command {
     environment,
     async (session, { options, args }) => {
       const { account, out, signal } = session;
-      const [name = '', ...words] = args.filter((arg) => arg !== '');
+      const [name = '', ...words] = args;
       const { id } = await groupOf(account, name);
       const draft = {
         ...(await draftOf(session, words, options)),
@@ -77,8 +77,8 @@ function nicknameCommand(environment: CliEnvironment): Command {
     'set your nickname in a group; without a name, remove it',
   );
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
-    const [name = '', ...words] = args.filter((arg) => arg !== '');
-    const nickname = words.length === 0 ? null : words.join(' ');
+    const [name = '', ...words] = args;
+    const nickname = words.join(' ') || null;
     const { id } = await groupOf(account, name);
     await account.groups.setNickname(id, nickname, { signal });
     out.result({ group: id, nickname }, () => [

@@ -26,7 +26,7 @@ export function sendCommand(base: Command, environment: CliEnvironment): Command
   const command = withDraft(withOptions(base));
   return onAccount<DraftOptions>(command, environment, async (session, { options, args }) => {
     const { account, out, signal } = session;
-    const [to = '', ...words] = args.filter((arg) => arg !== '');
+    const [to = '', ...words] = args;
     const id = await accountOf(account, to);
     const draft = await draftOf(session, words, options);
     const message = await toContact(session, () =>
