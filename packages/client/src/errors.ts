@@ -1,5 +1,6 @@
 /** Every way an operation of the client can fail, by `code`. Compare codes, not classes. */
 import { ProtocolError } from '@posthouse/protocol';
+import { JsonError } from '@posthouse/protocol/json';
 
 export type ClientErrorCode =
   /** The relay could not be reached, or its answer was lost. */
@@ -296,15 +297,15 @@ export function checkInput<T>(what: string, check: () => T): T {
   }
 }
 
-/** Runs a check of a relay's answer; an error of the check becomes a {@link RelayMisbehaviour}. */
+/**
+ * Runs a check of a relay's answer; what a check fails with becomes a {@link RelayMisbehaviour}. All
+ * else is a fault of this program, and thrown as it is.
+ */
 export function checkRelayAnswer<T>(reason: MisbehaviourReason, method: string, check: () => T): T {
   try {
     return check();
   } catch (cause) {
-    if (cause instanceof ClientError) throw cause;
-    throw new RelayMisbehaviour(reason, cause instanceof Error ? cause.message : 'invalid', {
-      method,
-      cause,
-    });
+    if (!(cause instanceof ProtocolError || cause instanceof JsonError)) throw cause;
+    throw new RelayMisbehaviour(reason, cause.message, { method, cause });
   }
 }

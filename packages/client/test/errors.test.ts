@@ -1,7 +1,10 @@
 /** Errors, and errors as plain data: what another thread, tab or program gets of them. */
 import { once } from 'node:events';
 import { MessageChannel } from 'node:worker_threads';
+import { ProtocolError } from '@posthouse/protocol';
+import { JsonError } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
+import { checkRelayAnswer } from '../src/errors.ts';
 import {
   ClientError,
   isClientError,
@@ -90,4 +93,19 @@ test('only rate_limited says how long to wait', () => {
   const { data } = limited;
   const refused = new RelayRefused('message.send', 'forbidden', { message: 'no', data });
   expect(refused.retryAfter).toBeUndefined();
+});
+
+test('a check of an answer blames the relay for what it sent, not for faults of this program', () => {
+  const failing = (cause: Error) => () =>
+    checkRelayAnswer('page_order', 'message.sync', () => {
+      throw cause;
+    });
+  const malformed = new ProtocolError('bad_request', 'to: expected an account');
+  for (const fault of [malformed, new JsonError('rule', 'a member twice', 1)]) {
+    const expected = { reason: 'page_order', method: 'message.sync', cause: fault };
+    expect(failing(fault)).toThrow(expect.objectContaining(expected));
+  }
+  for (const fault of [new TypeError('no function'), new ClientError('no_relay', 'none')]) {
+    expect(failing(fault)).toThrow(expect.toSatisfy((thrown) => thrown === fault));
+  }
 });
