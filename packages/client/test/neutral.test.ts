@@ -52,6 +52,21 @@ async function bundle(): Promise<{ text: string; inputs: string[] }> {
   return { text: outputFiles[0]?.text ?? '', inputs: Object.keys(metafile.inputs) };
 }
 
+test.each(['', '/web', '/encrypted-store'])(
+  'the entry @posthouse/client%s defines the symbols of `using` before classes name methods with them',
+  async (entry) => {
+    const contents = `export * from '@posthouse/client${entry}';`;
+    const { outputFiles } = await build({
+      stdin: { contents, resolveDir: import.meta.dirname },
+      ...({ bundle: true, format: 'esm', platform: 'browser', write: false } as const),
+    });
+    const text = outputFiles[0]?.text ?? '';
+    const definition = text.indexOf('Symbol.for(`Symbol.');
+    expect(definition).toBeGreaterThan(-1);
+    expect(text.search(/\[Symbol\.(?:asyncD|d)ispose\]/)).toBeGreaterThan(definition);
+  },
+);
+
 test('the neutral entry bundles for a browser, without Node, ws or commander', async () => {
   const { inputs } = await bundle();
   expect(inputs.filter((path) => /node_modules\/(?:ws|commander)\//.test(path))).toEqual([]);
