@@ -21,6 +21,7 @@ globalThis.inWorker = (given) => new Promise((resolve, reject) => {
 Object.assign(globalThis, { openAccount });`;
 
 const workerProgram = `
+import { storageStatus } from './src/web/index.ts';
 import { followMessages, openAccount } from './test/web/support/app.ts';
 let account;
 const does = {
@@ -28,6 +29,7 @@ const does = {
   invite: () => account.contacts.invite(),
   approve: async (other) => (await account.sync(), await account.contacts.approve(other)),
   follow: (count) => followMessages(account, count),
+  status: () => storageStatus({ ask: true }),
 };
 onmessage = async ({ data: [name, given] }) => {
   try {
@@ -74,6 +76,8 @@ describe.each(engineNames)('a worker in %s', (name) => {
         `openAccount(${given}).then((account) => account.messages.list())`,
       );
       expect(shown.map(({ content }) => content.body.text)).toEqual(['one', 'two']);
+      // Only pages may ask for more.
+      expect(await page.run(`inWorker(['status'])`)).toMatchObject({ persisted: false });
       expect(await page.run('complaints')).toEqual([]);
     },
     120_000,
