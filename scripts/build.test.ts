@@ -302,8 +302,23 @@ test('the published commands exchange a message', async () => {
 
 const chromiumPath = '/usr/bin/chromium';
 
+/** A program that sends the bot a message without text; it begins as the bot does. */
+function sendsAttachment(bot: string, invite: string): string {
+  const [beginning = ''] = bot.split('const bot');
+  return `${beginning.replace('bot.sqlite', 'sender.sqlite')}
+const account = await client.setUp();
+const uploader = { put: async () => 'https://files.example.com/1' };
+const file = { contentType: 'image/png', uploader };
+const attachments = [await account.attachments.seal(new Uint8Array(1), file)];
+await account.contacts.acceptInvite(${JSON.stringify(invite)});
+for await (const event of account.follow({ signal: new AbortController().signal })) {
+  if (event.kind === 'contact-changed') await account.messages.post(event.account, { attachments });
+  if (event.kind === 'message-status' && event.status === 'target_accepted') console.log('sent');
+}`;
+}
+
 test.skipIf(!existsSync(chromiumPath))(
-  'the bot of the client’s README answers its page',
+  'the bot of the client’s README answers its page, also after a message without text',
   async () => {
     await using relay = await serveRelay('relay-of-bot');
     const [bot = '', page = ''] = programsOf(
@@ -314,6 +329,9 @@ test.skipIf(!existsSync(chromiumPath))(
       true,
     ]);
     await using running = await runBot(bot, { folder, relay: relay.data });
+    const sender = sendsAttachment(bot, running.firstLine);
+    await using sending = await runBot(sender, { folder, relay: relay.data });
+    expect(sending.firstLine).toBe('sent');
     const registry = readFileSync(join(relay.data, 'registry.json'), 'utf8');
     await using shown = await showPage(page, { folder, registry, chromiumPath });
     await shown.open(`#${encodeURIComponent(running.firstLine)}`);
