@@ -16,6 +16,7 @@ import { channelOutbox } from './channels/outbox.ts';
 import type { WakeSource } from './connect/waker.ts';
 import type { AccountCore } from './core.ts';
 import { isClientError } from './errors.ts';
+import { AccountState } from './events/account-state.ts';
 import { Engine } from './events/engine.ts';
 import { finishedCapacity } from './events/event-log.ts';
 import type { AccountEvent } from './events.ts';
@@ -88,9 +89,12 @@ export class Account {
   readonly attachments: Attachments;
   readonly #core: AccountCore;
   readonly #engine: Engine;
+  /** Connection and numbers, for views. */
+  readonly state: AccountState<AccountStatus>;
 
   constructor(core: AccountCore) {
     this.#core = core;
+    this.state = new AccountState(core.store, () => this.status());
     this.#engine = new Engine(core, (options, signal) => {
       const followed = {
         core,
@@ -171,6 +175,32 @@ export class Account {
       wakes?.[Symbol.dispose]();
       await share.leave();
     }
+  }
+
+  /**
+   * Follows the account and calls `listener` with each event, in order, until it is disposed. An
+   * event is finished when the listener returns; what it throws goes to `onError`, and ends this.
+   *
+   * @param options.onError called with the error with which following ended; without it, the error
+   *   is an unhandled rejection
+   * @example
+   * const subscription = account.subscribe((event) => console.log(event.kind));
+   * subscription[Symbol.dispose]();
+   */
+  subscribe(
+    listener: (event: AccountEvent) => void,
+    options: Omit<FollowOptions, 'signal'> & { readonly onError?: (error: unknown) => void } = {},
+  ): Disposable {
+    const { onError, ...following } = options;
+    const stop = new AbortController();
+    const run = async () => {
+      for await (const event of this.follow({ ...following, signal: stop.signal })) {
+        if (stop.signal.aborted) return;
+        listener(event);
+      }
+    };
+    void run().catch(onError);
+    return { [Symbol.dispose]: () => stop.abort() };
   }
 
   /**

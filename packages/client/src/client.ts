@@ -101,10 +101,12 @@ export class Client implements AsyncDisposable {
   readonly #relays = new Map<string, RelayConnection>();
   readonly #httpRelays = new Map<string, RelayConnection>();
   readonly #senders: Sender[] = [];
+  readonly #closing: AbortController;
   #account: Account | undefined;
 
-  private constructor(core: Core) {
+  private constructor(core: Core, closing: AbortController) {
     this.#core = core;
+    this.#closing = closing;
   }
 
   /**
@@ -128,10 +130,13 @@ export class Client implements AsyncDisposable {
     await bindStore(network, store);
     const discovery = new Discovery({ network, registry, transport, store, clock });
     const parts = { network, discovery, transport, clock, random, waker: new Waker(clock) };
+    const closing = new AbortController();
     const core: Core = {
       ...parts,
       registry,
       store,
+      events: new EventHub(store),
+      closed: closing.signal,
       reading: { ...defaultReading, ...options.reading },
       retry,
       connect: (relayId, identity, transportWanted = prefer) =>
@@ -144,7 +149,7 @@ export class Client implements AsyncDisposable {
           ...(timeout !== undefined && { timeout }),
         }),
     };
-    return new Client(core);
+    return new Client(core, closing);
   }
 
   /**
@@ -255,13 +260,25 @@ export class Client implements AsyncDisposable {
     return await this.account();
   }
 
-  /** Closes the connections. Store and transport stay open. */
-  async [Symbol.asyncDispose](): Promise<void> {
+  /**
+   * Ends following and closes the connections. Store and transport stay open. If the store fails, the
+   * events that were being handled come again.
+   *
+   * @example
+   * await client.close();
+   */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#core.events.close();
     const connections = [...this.#relays.values(), ...this.#httpRelays.values()];
     await Promise.all([
       ...this.#senders.map((sender) => sender.close()),
       ...connections.map((item) => item[Symbol.asyncDispose]()),
     ]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
   }
 
   async #accountKey(options: NewAccountOptions) {
@@ -309,7 +326,6 @@ export class Client implements AsyncDisposable {
       certificate,
       relay,
       relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
-      events: new EventHub(store),
       wakeSignal: new WakeSignal(),
       stateReads: new Map(),
       sender: this.#newSender(),

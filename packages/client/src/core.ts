@@ -30,6 +30,10 @@ export interface Core {
   readonly clock: Clock;
   readonly random: Random;
   readonly reading: ReadingLimits;
+  /** The readers of the store's event log. */
+  readonly events: EventHub;
+  /** Aborts when the client is closed. */
+  readonly closed: AbortSignal;
   readonly retry: RetryPolicy;
   /** Wakes connections and waits before a retry. */
   readonly waker: Waker;
@@ -51,8 +55,6 @@ export interface AccountCore extends Core {
   relay(relayId: string): RelayConnection;
   /** The same over HTTPS only, for what does not fit a WebSocket message. */
   relayOverHttp(relayId: string): RelayConnection;
-  /** The readers of the store's event log. */
-  readonly events: EventHub;
   /** Wakes a running follower. */
   readonly wakeSignal: WakeSignal;
   /** Sends messages and channel writes, in the order of each conversation. */

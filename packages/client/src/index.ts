@@ -75,6 +75,7 @@ export {
   RelayRefused,
   RelayUnreachable,
 } from './errors.ts';
+export type { AccountSnapshot, AccountState } from './events/account-state.ts';
 export type {
   AccountEvent,
   ChannelAccountEvent,

@@ -3,6 +3,7 @@
  * store and reads from the relays. The others read the events that it records.
  */
 import type { AccountCore } from '../core.ts';
+import { eventMarks, forgetConnection } from './event-log.ts';
 
 /** Options of one reader. */
 interface EngineOptions {
@@ -48,7 +49,7 @@ export class Engine {
   #start(): RunningEngine {
     const readers = new Set<EngineOptions>();
     const stop = new AbortController();
-    const ended = this.#run(readers, stop.signal);
+    const ended = this.#run(readers, AbortSignal.any([stop.signal, this.#core.closed]));
     const current: RunningEngine = { readers, stop, ended };
     this.#current = current;
     const forget = () => {
@@ -59,9 +60,14 @@ export class Engine {
   }
 
   async #run(readers: ReadonlySet<EngineOptions>, signal: AbortSignal): Promise<void> {
+    const { store } = this.#core;
     let lock: Disposable | undefined;
+    let isFollowing = false;
+    let watch: Disposable | undefined;
     try {
-      lock = await this.#core.store.lock?.('follow', { signal });
+      lock = await store.lock?.('follow', { signal });
+      isFollowing = true;
+      watch = await this.#watchHosted();
       const options = {
         get pollInterval() {
           return Math.min(...[...readers].map(({ pollInterval }) => pollInterval));
@@ -71,8 +77,23 @@ export class Engine {
     } catch (error) {
       if (!signal.aborted) throw error;
     } finally {
+      watch?.[Symbol.dispose]();
+      if (isFollowing) await store.write(forgetConnection).catch(() => undefined);
       lock?.[Symbol.dispose]();
     }
+  }
+
+  /** Wakes the follower when another program joined a group or follows a channel. */
+  async #watchHosted(): Promise<Disposable | undefined> {
+    const { store, wakeSignal } = this.#core;
+    const newest = async () => (await store.read(eventMarks)).hosted;
+    let seen = await newest();
+    const look = async () => {
+      const before = seen;
+      seen = await newest();
+      if (seen > before) wakeSignal.wake();
+    };
+    return store.watch?.(() => void look().catch(() => undefined));
   }
 }
 

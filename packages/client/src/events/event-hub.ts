@@ -3,7 +3,14 @@ import { systemClock } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { Store } from '../store/index.ts';
 import { Mutex } from '../store/mutex.ts';
-import { capacity, eventMarks, finishedCapacity, markTold, readEventsAfter } from './event-log.ts';
+import {
+  capacity,
+  eventMarks,
+  finishedCapacity,
+  lastConnection,
+  markTold,
+  readEventsAfter,
+} from './event-log.ts';
 
 /** Events read at once. */
 const batchSize = 100;
@@ -48,6 +55,9 @@ export class EventHub {
     signal.addEventListener('abort', abort);
     try {
       let cursor = await this.#begin();
+      // Another program may be connected already.
+      const connection = await this.#store.read(lastConnection);
+      if (connection !== undefined && connection.number <= cursor) yield connection.event;
       while (!signal.aborted) {
         const isLast = isEnded;
         const changed = changes.next();
@@ -116,10 +126,10 @@ export class EventHub {
     });
   }
 
-  /** Stores what was finished, and ends timers. */
+  /** Stores what was finished, and ends timers. A store that fails leaves it to be read again. */
   async close(): Promise<void> {
     this.#closed.abort();
-    await this.flush();
+    await this.flush().catch(() => undefined);
   }
 
   async #begin(): Promise<number> {

@@ -20,6 +20,15 @@ const removalBatch = 200;
 
 const log = new Collection<StoredEvent>('events');
 const marks = new Collection<Marks>('event-marks');
+/** The last event about the connection, while some program follows. */
+const connections = new Collection<LastConnection>('event-connection');
+
+export type ConnectionEvent = Extract<AccountEvent, { readonly kind: 'connection' }>;
+
+interface LastConnection {
+  readonly number: number;
+  readonly event: ConnectionEvent;
+}
 
 /** Numbers of events; the first event has number 1. */
 export interface Marks {
@@ -29,10 +38,18 @@ export interface Marks {
   readonly told: number;
   /** No event up to this one is stored. */
   readonly removed: number;
+  /** The newest event after which other groups or channels are to be followed. */
+  readonly hosted: number;
 }
 
+const hostedKinds: ReadonlySet<AccountEvent['kind']> = new Set([
+  'group-joined',
+  'group-ended',
+  'channel-followed',
+]);
+
 export async function eventMarks(tx: StoreReader): Promise<Marks> {
-  return (await marks.get(tx, 'log')) ?? { head: 0, told: 0, removed: 0 };
+  return { head: 0, told: 0, removed: 0, hosted: 0, ...(await marks.get(tx, 'log')) };
 }
 
 /** Appends events to the log, in the transaction that changes what they are about. */
@@ -42,12 +59,14 @@ export async function recordEvents(
 ): Promise<void> {
   if (events.length === 0) return;
   const before = await eventMarks(tx);
-  let { head } = before;
+  let { head, hosted } = before;
   for (const event of events) {
     head += 1;
     await log.put(tx, positionKey(head), toStoredEvent(event));
+    if (hostedKinds.has(event.kind)) hosted = head;
+    if (event.kind === 'connection') await connections.put(tx, 'home', { number: head, event });
   }
-  await putMarks(tx, { ...before, head }, removalBatch + events.length);
+  await putMarks(tx, { ...before, head, hosted }, removalBatch + events.length);
 }
 
 /** Records events that belong to no other change of the state, such as a lost connection. */
@@ -56,6 +75,16 @@ export async function recordPassing(
   events: readonly AccountEvent[],
 ): Promise<void> {
   if (events.length > 0) await store.write((tx) => recordEvents(tx, events));
+}
+
+/** Returns the last event about the connection; `undefined` while no program follows. */
+export async function lastConnection(tx: StoreReader): Promise<LastConnection | undefined> {
+  return await connections.get(tx, 'home');
+}
+
+/** Stores that no program follows any more. */
+export async function forgetConnection(tx: StoreWriter): Promise<void> {
+  await connections.delete(tx, 'home');
 }
 
 /** Stores that some reader has finished with all events up to this one. */
@@ -75,7 +104,7 @@ async function putMarks(tx: StoreWriter, next: Marks, limit: number): Promise<vo
     removed += 1;
     await log.delete(tx, positionKey(removed));
   }
-  await marks.put(tx, 'log', { head, told, removed });
+  await marks.put(tx, 'log', { ...next, removed });
 }
 
 /** A part of the log, oldest first. */
