@@ -21,6 +21,8 @@ export type ClientErrorCode =
   | 'store_full'
   /** The store cannot be opened, or was closed. */
   | 'store_unavailable'
+  /** The store's file or a row of it is damaged. */
+  | 'store_damaged'
   /** The operation needs the account key, which is neither stored nor passed in. */
   | 'account_key_required'
   /** An invite, device request, approval or key passed in by a person does not verify. */

@@ -1,11 +1,12 @@
 /** The stores that Node has. */
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../src/index.ts';
 import { SqliteStore } from '../src/node.ts';
+import { Collection } from '../src/store/collection.ts';
 import { sharingContract, storeContract } from './support/store-contract.ts';
 
 let folder: string;
@@ -100,4 +101,63 @@ test('a SQLite file of a newer layout is refused, and left as it is', () => {
   database.exec('PRAGMA user_version = 99');
   database.close();
   expect(() => SqliteStore.open(path)).toThrow(expect.objectContaining({ code: 'store_mismatch' }));
+});
+
+const noSqliteFile =
+  'no SQLite file at all, but text that is longer than the header of one. '.repeat(9);
+
+test.each([
+  ['text', () => noSqliteFile, 'store_damaged'],
+  ['a database with tables of another application', otherDatabase, 'store_mismatch'],
+  ['a database with the mark of another application', markedDatabase, 'store_mismatch'],
+])('a file with %s is refused with its cure, and left as it is', (_, make, code) => {
+  const path = newPath();
+  const content = make(path);
+  if (content !== undefined) writeFileSync(path, content);
+  const before = readFileSync(path);
+  expect(() => SqliteStore.open(path)).toThrow(expect.objectContaining({ code }));
+  expect(readFileSync(path)).toEqual(before);
+});
+
+function otherDatabase(path: string): undefined {
+  using database = new DatabaseSync(path);
+  database.exec('CREATE TABLE bookmarks (url TEXT)');
+}
+
+function markedDatabase(path: string): undefined {
+  using database = new DatabaseSync(path);
+  database.exec('PRAGMA application_id = 7');
+}
+
+test('a SQLite file whose pages are damaged is refused, and says what to do', async () => {
+  const path = newPath();
+  {
+    await using store = SqliteStore.open(path);
+    await store.write(async (tx) => {
+      for (let row = 0; row < 1_000; row += 1) await tx.put('a', String(row), 'x'.repeat(100));
+    });
+  }
+  const bytes = readFileSync(path);
+  bytes.fill(0x55, 4_096);
+  writeFileSync(path, bytes);
+  await using store = SqliteStore.open(path);
+  await expect(store.read((tx) => tx.list('a'))).rejects.toMatchObject({ code: 'store_damaged' });
+});
+
+test('a row that is damaged is a ClientError', async () => {
+  await using store = new MemoryStore();
+  await store.write((tx) => tx.put('values', 'k', '{"half":'));
+  const values = new Collection<unknown>('values');
+  const reading = store.read((tx) => values.get(tx, 'k'));
+  await expect(reading).rejects.toMatchObject({ code: 'store_damaged' });
+});
+
+test('a store of this client before its files were marked is opened', async () => {
+  const path = newPath();
+  await SqliteStore.open(path)[Symbol.asyncDispose]();
+  {
+    using database = new DatabaseSync(path);
+    database.exec('PRAGMA application_id = 0');
+  }
+  await SqliteStore.open(path)[Symbol.asyncDispose]();
 });

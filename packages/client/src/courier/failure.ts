@@ -14,6 +14,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   store_mismatch: 'store',
   store_full: 'store',
   store_unavailable: 'store',
+  store_damaged: 'store',
   account_key_required: 'key',
   no_recipient_device: 'noWay',
   not_a_contact: 'noWay',

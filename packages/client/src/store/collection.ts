@@ -1,5 +1,6 @@
 import { limits } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
+import { ClientError } from '../errors.ts';
 import type { StoreRange, StoreReader, StoreWriter } from './types.ts';
 
 /** Rows contain protocol objects of full depth in their members. */
@@ -7,7 +8,15 @@ const recordDepth = limits.jsonDepth + 8;
 
 /** Parses strictly, unlike `JSON.parse`: stored objects are hashed and verified again. */
 function parseRecord<V>(text: string): V {
-  return parseJson(text, recordDepth) as V;
+  try {
+    return parseJson(text, recordDepth) as V;
+  } catch (cause) {
+    throw new ClientError(
+      'store_damaged',
+      'a row of the store is damaged: put a backup in its place, or add this device again',
+      { cause },
+    );
+  }
 }
 
 /** Typed access to one collection of a store; values are JSON. */

@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isSqliteError, sqliteBusy } from './sqlite-error.ts';
+import { asStoreError, isSqliteError, sqliteBusy } from './sqlite-error.ts';
 
 /** Milliseconds between two attempts. */
 const interval = 200;
@@ -34,7 +34,7 @@ export async function lockFile(
     }
   } catch (error) {
     database.close();
-    throw signal.aborted ? signal.reason : error;
+    throw signal.aborted ? signal.reason : asStoreError(error);
   }
 }
 

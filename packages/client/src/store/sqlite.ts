@@ -4,12 +4,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ClientError } from '../errors.ts';
 import { Mutex } from './mutex.ts';
 import { SqliteCommits } from './sqlite-commits.ts';
-import { isSqliteError, sqliteBusy } from './sqlite-error.ts';
+import { asStoreError, isSqliteError, sqliteBusy } from './sqlite-error.ts';
 import { createPrivateFile, lockFile } from './sqlite-lock.ts';
 import type { Store, StoreRange, StoreReader, StoreWriter } from './types.ts';
 
 /** Version of the file's layout, in SQLite's `user_version`. */
 const layout = 1;
+
+/** Marks the file as a store of this client, in SQLite's `application_id`: `phou` in ASCII. */
+const applicationId = 0x70_68_6f_75;
 
 /** Keys are ASCII, so DEL sorts after every key and after every suffix of a prefix. */
 const top = '\u007f';
@@ -45,7 +48,8 @@ export class SqliteStore implements Store {
   /**
    * Opens the file, or creates it; the folder must exist.
    *
-   * @throws ClientError `store_mismatch` for a file that a newer version wrote
+   * @throws ClientError `store_mismatch` for a file of a newer version or of another application;
+   *   `store_damaged`, `store_unavailable`
    * @example
    * import { SqliteStore } from '@posthouse/client/node';
    * await using store = SqliteStore.open('store.sqlite');
@@ -53,9 +57,10 @@ export class SqliteStore implements Store {
   static open(path: string): SqliteStore {
     // SQLite creates its side files with the mode of the main file: set it before any write.
     createPrivateFile(path);
-    chmodSync(path, 0o600);
     const database = new DatabaseSync(path, { timeout: lockTimeout });
     try {
+      checkLayout(database);
+      chmodSync(path, 0o600);
       database.exec('PRAGMA journal_mode = WAL');
       database.exec('PRAGMA synchronous = FULL');
       prepareLayout(database);
@@ -63,7 +68,7 @@ export class SqliteStore implements Store {
       return new SqliteStore(path, database);
     } catch (error) {
       database.close();
-      throw error;
+      throw asStoreError(error);
     }
   }
 
@@ -100,14 +105,7 @@ export class SqliteStore implements Store {
         this.#database.exec(begin);
         return;
       } catch (error) {
-        if (!isSqliteError(error, sqliteBusy)) throw error;
-        if (Date.now() > over) {
-          throw new ClientError(
-            'store_unavailable',
-            'another program has been writing to the store for ten seconds: end it, then try again',
-            { cause: error },
-          );
-        }
+        if (!isSqliteError(error, sqliteBusy) || Date.now() > over) throw error;
         await sleep(lockInterval);
       }
     }
@@ -115,23 +113,51 @@ export class SqliteStore implements Store {
 
   #run<T>(begin: string, work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#turnstile.run(async () => {
-      await this.#begin(begin);
       try {
+        await this.#begin(begin);
         const result = await work(this.#transaction);
         this.#database.exec('COMMIT');
         return result;
       } catch (error) {
         if (this.#database.isTransaction) this.#database.exec('ROLLBACK');
-        throw error;
+        throw asStoreError(error);
       }
     });
   }
 }
 
+/** @throws ClientError `store_mismatch` for a file of a newer version or of another application */
+function checkLayout(database: DatabaseSync): void {
+  const found = pragma(database, 'user_version');
+  const tables = database.prepare('SELECT name FROM sqlite_schema').all();
+  const isOther =
+    ![0, applicationId].includes(pragma(database, 'application_id')) ||
+    (found === 0 ? tables.length > 0 : found === layout && !tables.some(isEntries));
+  if (isOther) {
+    throw new ClientError(
+      'store_mismatch',
+      'the file belongs to another application: choose another file for the store',
+    );
+  }
+  if (found !== 0 && found !== layout) {
+    throw new ClientError(
+      'store_mismatch',
+      `the store has layout ${found}, expected ${layout}: use the version that wrote it, or a newer one`,
+    );
+  }
+}
+
+function isEntries({ name }: Record<string, unknown>): boolean {
+  return name === 'entries';
+}
+
+function pragma(database: DatabaseSync, name: 'user_version' | 'application_id'): number {
+  return database.prepare(`PRAGMA ${name}`).get()?.[name] as number;
+}
+
 function prepareLayout(database: DatabaseSync): void {
   database.exec('BEGIN IMMEDIATE');
-  const found = database.prepare('PRAGMA user_version').get()?.user_version;
-  if (found === 0) {
+  if (pragma(database, 'user_version') === 0) {
     database.exec(
       `CREATE TABLE entries (
          collection TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL,
@@ -139,11 +165,9 @@ function prepareLayout(database: DatabaseSync): void {
        ) STRICT, WITHOUT ROWID`,
     );
     database.exec(`PRAGMA user_version = ${layout}`);
-  } else if (found !== layout) {
-    throw new ClientError(
-      'store_mismatch',
-      `the store has layout ${found}, expected ${layout}: use the version that wrote it, or a newer one`,
-    );
+  }
+  if (pragma(database, 'application_id') !== applicationId) {
+    database.exec(`PRAGMA application_id = ${applicationId}`);
   }
   database.exec('COMMIT');
 }
