@@ -187,7 +187,7 @@ export type AccountEvent =
     }
   /** More happened than the log of events holds: read the lists again. Newer events follow. */
   | { readonly kind: 'events-missed' }
-  /** The home relay is being connected; the first event of `follow`. */
+  /** The home relay is being connected. */
   | { readonly kind: 'connection'; readonly state: 'connecting' }
   /** The home relay is connected, over this transport. Lists may have changed meanwhile. */
   | {
