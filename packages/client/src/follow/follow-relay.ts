@@ -59,7 +59,11 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     // Subscribe before reading, so that no change is missed in between (05 §17.1).
     const hosted = await idsToSubscribe(core, relayId);
     const key = JSON.stringify(hosted);
-    if (key !== subscribed) allSubscribed = await subscribe(relay, { hosted, hints, signal });
+    if (key !== subscribed) {
+      allSubscribed = await subscribe(relay, { hosted, hints, signal });
+      // No hint named what happened in new ones before.
+      scope = { home: scope.home ?? false, host: relayId };
+    }
     if (subscribed === undefined) await relay.started(established.wire.kind);
     subscribed = key;
     // Every event is in the log when it is yielded.
