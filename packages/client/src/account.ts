@@ -25,7 +25,7 @@ import { groupOutbox } from './groups/outbox.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
 import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
-import { sendAllWaiting } from './messages/send-queue.ts';
+import { sendAllWaiting, startAllWaiting } from './messages/send-queue.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
@@ -265,8 +265,9 @@ export class Account {
     let failure: { readonly cause: unknown } | undefined;
     if (withHome) {
       try {
-        const read = (visit: TimeLimit) => this.#readHome(visit);
-        yield* scope.isTimed ? withTimeLimit(core, signal, read) : read(noTimeLimit(signal));
+        yield* scope.isTimed
+          ? withTimeLimit(core, signal, (visit) => this.#readHome(visit, sendAllWaiting))
+          : this.#readHome(noTimeLimit(signal), startAllWaiting);
       } catch (cause) {
         signal.throwIfAborted();
         if (scope.host !== undefined || !mayRecover(cause)) throw cause;
@@ -282,7 +283,10 @@ export class Account {
   }
 
   /** Reads device state and timeline from the home relay, and sends what waits. */
-  async *#readHome(visit: TimeLimit): AsyncGenerator<readonly AccountEvent[]> {
+  async *#readHome(
+    visit: TimeLimit,
+    send: typeof sendAllWaiting,
+  ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await core.home();
     const { signal } = visit;
@@ -290,7 +294,7 @@ export class Account {
     yield await keepCertificate(core, signal);
     await syncOwnState(core, home, signal);
     yield* readTimeline(core, home.relayId, visit);
-    await sendAllWaiting(core, signal);
+    await send(core, signal);
     await flushOutbox(core, home.relayId, signal);
   }
 

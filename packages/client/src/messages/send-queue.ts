@@ -98,6 +98,14 @@ export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Pr
   if (failures.length > 0) throw failures[0];
 }
 
+/**
+ * Has what waits sent in the background, so that a message that is stuck delays nothing that arrives.
+ * What fails stays stored, and is sent again when everything is read again.
+ */
+export async function startAllWaiting(core: AccountCore): Promise<void> {
+  core.sender.start('person', (signal) => sendAllWaiting(core, signal));
+}
+
 /** Whether only one contact's devices could not be read: its relay may be away, or lie. */
 function concernsRecipient(error: unknown, hasContact: boolean): boolean {
   const isAnswer = error instanceof RelayRefused || error instanceof RelayMisbehaviour;

@@ -33,9 +33,7 @@ export class Sender {
     const { promise: done, resolve, reject } = Promise.withResolvers<void>();
     const lane: Lane = { next: work, done };
     this.#lanes.set(conversation, lane);
-    void this.#work(lane)
-      .finally(() => this.#lanes.delete(conversation))
-      .then(resolve, reject);
+    void this.#work(conversation, lane).then(resolve, reject);
     return done;
   }
 
@@ -94,12 +92,17 @@ export class Sender {
     await Promise.allSettled([...this.#lanes.values()].map(({ done }) => done));
   }
 
-  async #work(lane: Lane): Promise<void> {
+  async #work(conversation: string, lane: Lane): Promise<void> {
     const { signal } = this.#stop;
-    for (let work = lane.next; work !== undefined; work = lane.next) {
-      lane.next = undefined;
-      signal.throwIfAborted();
-      await work(signal);
+    try {
+      for (let work = lane.next; work !== undefined; work = lane.next) {
+        lane.next = undefined;
+        signal.throwIfAborted();
+        await work(signal);
+      }
+    } finally {
+      // At once, so that no later work is added to a run that has ended.
+      this.#lanes.delete(conversation);
     }
   }
 }

@@ -130,6 +130,23 @@ test('a waiting message can be cancelled, a sealed or answered one cannot', asyn
   expect(await texts(bob)).toEqual(['one']);
 });
 
+test('a message that is stuck delays nothing that arrives while following', async () => {
+  const { program, ann, bob, eve } = await setScene();
+  const [held, stop] = [Promise.withResolvers<void>(), new AbortController()];
+  program.rule(['message.send'], async (send) => {
+    await held.promise;
+    return await send();
+  });
+  const stuck = await ann.messages.post(eve.id, { text: 'stuck' });
+  await bob.messages.send(ann.id, { text: 'hello' });
+  for await (const event of ann.follow({ signal: stop.signal })) {
+    if (event.kind === 'message') break;
+  }
+  expect(await ann.messages.get(stuck)).toMatchObject({ status: 'sending' });
+  held.resolve();
+  expect(await ann.messages.settled(stuck)).toMatchObject({ status: 'target_accepted' });
+});
+
 test('a conversation that is stuck delays no other', async () => {
   const { program, ann, bob, eve } = await setScene();
   world.clock.advance(2 * 3_600);
