@@ -16,6 +16,7 @@ import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { recordStatus } from '../sync/message-status.ts';
 import { enqueue, type Pending } from '../sync/outbox.ts';
 import { storeOutcome, type WriteOutcome } from '../sync/write-outcomes.ts';
+import { isSameDescriptor } from './channel-rows.ts';
 
 export type ChannelWrite =
   | { readonly write: 'create' | 'update'; readonly descriptor: ChannelDescriptor }
@@ -86,8 +87,7 @@ export async function endWrite(
   },
 ): Promise<void> {
   // Another program of this device may have ended it.
-  if (!(await isPending(tx, pending))) return;
-  await dequeueWrite(tx, pending);
+  if (!(await dequeueWrite(tx, pending))) return;
   const conversation = { kind: 'channel', id: channelId } as const;
   const { value } = pending;
   if (value.write === 'post') {
@@ -100,14 +100,23 @@ export async function endWrite(
   await recordStatus(tx, { conversation, write: value.write, ...told });
 }
 
-/** Removes a write from the outbox. */
-export async function dequeueWrite(tx: StoreWriter, { key }: PendingWrite): Promise<void> {
-  await channelOutbox.delete(tx, key);
+/** Removes a write from the outbox. @returns whether it was there */
+export async function dequeueWrite(tx: StoreWriter, pending: PendingWrite): Promise<boolean> {
+  const isLeft = await isPending(tx, pending);
+  if (isLeft) await channelOutbox.delete(tx, pending.key);
+  return isLeft;
 }
 
 /** Whether a write is still in the outbox. */
-export async function isPending(tx: StoreReader, { key }: PendingWrite): Promise<boolean> {
-  return (await channelOutbox.get(tx, key)) !== undefined;
+export async function isPending(tx: StoreReader, { key, value }: PendingWrite): Promise<boolean> {
+  const latest = await channelOutbox.get(tx, key);
+  return latest !== undefined && isSameWrite(latest, value);
+}
+
+/** Whether two rows are the same write, sent or not. */
+export function isSameWrite(a: ChannelWrite, b: ChannelWrite): boolean {
+  if ('descriptor' in a) return 'descriptor' in b && isSameDescriptor(a.descriptor, b.descriptor);
+  return !('descriptor' in b) && writeIdOf(a) === writeIdOf(b);
 }
 
 export function isDescriptorWrite(pending: PendingWrite): pending is PendingWrite<DescriptorWrite> {

@@ -18,6 +18,7 @@ import {
   isDescriptorWrite,
   isFinalRefusal,
   isPending,
+  isSameWrite,
   type PendingWrite,
   statusSubject,
   writeIdOf,
@@ -117,7 +118,7 @@ async function takeTurn(
   const { waiting: _sent, ...sent } = value;
   return await core.store.write(async (tx) => {
     const latest = await channelOutbox.get(tx, key);
-    if (latest === undefined) return undefined;
+    if (latest === undefined || !isSameWrite(latest, value)) return undefined;
     const isFresh = 'waiting' in latest;
     if (isFresh) {
       await channelOutbox.put(tx, key, sent);

@@ -61,7 +61,10 @@ export async function placeOf(
 }
 
 /** Whether a message has its place still. */
-export async function isQueued(tx: StoreReader, { key, value }: QueuedMessage): Promise<boolean> {
+export async function isQueued(
+  tx: StoreReader,
+  { key, value }: Pending<Pick<QueueRow, 'message_id'>>,
+): Promise<boolean> {
   return (await messageQueue.get(tx, key))?.message_id === value.message_id;
 }
 

@@ -170,8 +170,8 @@ function isHopeless(error: unknown, hasContact: boolean): boolean {
 }
 
 /** Takes a message out of the queue that no stored content belongs to. */
-async function drop(tx: StoreWriter, { key }: QueuedMessage): Promise<undefined> {
-  await messageQueue.delete(tx, key);
+async function drop(tx: StoreWriter, queued: QueuedMessage): Promise<undefined> {
+  if (await isQueued(tx, queued)) await messageQueue.delete(tx, queued.key);
 }
 
 /** Stores that a message is not sent: it could not be sealed. */

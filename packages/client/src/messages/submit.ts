@@ -14,7 +14,7 @@ import {
 import type { StoreWriter } from '../store/index.ts';
 import { recordStatus } from '../sync/message-status.ts';
 import { enqueueTask } from '../sync/tasks.ts';
-import { messageQueue } from './message-queue.ts';
+import { isQueued, messageQueue } from './message-queue.ts';
 import { type MessageRow, messageRow, removeMessage, updateMessage } from './message-rows.ts';
 import { type OutboxRow, outbox, type Purpose } from './outbox.ts';
 
@@ -65,7 +65,9 @@ async function putAnswered(
   isOpen: boolean,
 ): Promise<void> {
   const { message_id } = row.params.envelope;
-  if (place !== undefined) await messageQueue.delete(tx, place);
+  // Another program of this device may have sent it, and sealed the next one.
+  const isIts = place !== undefined && (await isQueued(tx, { key: place, value: { message_id } }));
+  if (isIts) await messageQueue.delete(tx, place);
   await (isOpen ? outbox.put(tx, message_id, row) : outbox.delete(tx, message_id));
 }
 
@@ -89,12 +91,17 @@ export async function storeStatus(
 ): Promise<MessageRow> {
   const { envelope } = row.params;
   return await core.store.write(async (tx) => {
+    const known = await messageRow(tx, envelope);
     const isOpen = status.status === 'delivering';
+    // The answer of an earlier request arrives late.
+    if (isOpen && known !== undefined && hasEnded(known)) {
+      await putAnswered(tx, row, false);
+      return known;
+    }
     await putAnswered(tx, { ...row, accepted: true }, isOpen);
     if (status.status === 'failed') {
       await undoPurpose(tx, row.purpose, { retry: status.error?.code === 'device_unknown' });
     }
-    const known = await messageRow(tx, envelope);
     if (known === undefined)
       throw new ClientError(
         'store_mismatch',
@@ -113,6 +120,11 @@ export async function storeStatus(
     if (updated.status !== known.status) await tellStatus(tx, updated, row);
     return updated;
   });
+}
+
+/** Whether nothing changes the status of a message any more. */
+function hasEnded({ status }: MessageRow): boolean {
+  return status !== undefined && !['waiting', 'sending', 'delivering'].includes(status);
 }
 
 /** Stores that the relay refused a message: it has no record of it (04 §12.1). */

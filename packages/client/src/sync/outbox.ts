@@ -1,6 +1,6 @@
 /** Outboxes of groups and channels: what was made here and has no answer yet, in order. */
 import { RelayUnreachable } from '../errors.ts';
-import type { Collection } from '../store/collection.ts';
+import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
@@ -10,7 +10,10 @@ export interface Pending<T> {
   readonly value: T;
 }
 
-/** Appends a value to the outbox of a group or channel. @returns its key */
+/** The next number of each conversation, by outbox: a number whose row has gone is not used again. */
+const places = new Collection<number>('outbox-places');
+
+/** Appends a value to a conversation of an outbox. @returns its key, which no other row ever has */
 export async function enqueue<T>(
   tx: StoreWriter,
   outbox: Collection<T>,
@@ -18,7 +21,11 @@ export async function enqueue<T>(
 ): Promise<string> {
   const prefix = `${id}/`;
   const [last] = await outbox.list(tx, { prefix, limit: 1, reverse: true });
-  const next = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
+  const counter = keyOf(outbox.name, id);
+  // Rows of an earlier version have no counter.
+  const free = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
+  const next = Math.max(free, (await places.get(tx, counter)) ?? 0);
+  await places.put(tx, counter, next + 1);
   const key = keyOf(id, next);
   await outbox.put(tx, key, value);
   return key;

@@ -17,7 +17,6 @@ import {
   type DescriptorWrite,
   dequeueWrite,
   isFinalRefusal,
-  isPending,
   type PendingWrite,
 } from '../outbox.ts';
 import { resolveDescriptor } from '../timeline/channel-page.ts';
@@ -130,9 +129,8 @@ async function settleRefused(
 ): Promise<void> {
   const { write, descriptor } = pending.value;
   await core.store.write(async (tx) => {
-    const isLeft = await isPending(tx, pending);
-    await dequeueWrite(tx, pending);
-    if (isLeft && error !== undefined) {
+    if (!(await dequeueWrite(tx, pending))) return;
+    if (error !== undefined) {
       const conversation = { kind: 'channel', id: descriptor.channel_id } as const;
       await recordStatus(tx, { conversation, write, ...endedBy(error) });
     }
