@@ -19,6 +19,9 @@ const progress = new Collection<{ readonly stage: number; readonly after: string
   'conversations-built',
 );
 
+/** When a group was joined is not known; it was before anything that arrives from now on. */
+const joinedBefore = { since: 0 };
+
 const built = new WeakSet<Store>();
 
 /**
@@ -49,10 +52,12 @@ async function buildBatch(core: AccountCore, tx: StoreWriter): Promise<boolean> 
 async function listJoined(core: AccountCore, tx: StoreWriter): Promise<void> {
   for (const { group_id: id, standing, isForgotten } of await groupRows(tx)) {
     if (isForgotten) await hideConversation(tx, { kind: 'group', id });
-    else if (standing === 'member') await openConversation(core, tx, { kind: 'group', id });
+    else if (standing === 'member')
+      await openConversation(core, tx, { kind: 'group', id }, joinedBefore);
   }
   for (const { channel_id: id, standing } of await channelRows(tx)) {
-    if (standing === 'followed') await openConversation(core, tx, { kind: 'channel', id });
+    if (standing === 'followed')
+      await openConversation(core, tx, { kind: 'channel', id }, joinedBefore);
     else await hideConversation(tx, { kind: 'channel', id });
   }
 }

@@ -41,7 +41,7 @@ export interface ConversationRow {
   readonly readThrough?: number;
   /**
    * Unix milliseconds at which this device joined the group or followed the channel. What the host
-   * accepted before is not unread.
+   * accepted before is not unread. 0 if it is not known: an earlier version stored it.
    */
   readonly since?: number;
   readonly isHidden?: true;
@@ -105,10 +105,12 @@ export async function showMessage(
 ): Promise<void> {
   const { position, from, time } = message;
   const key = messagePrefix(message) + position;
-  if (isOld && (await shown.get(tx, key)) !== undefined) return;
+  const isPlaced = (await shown.get(tx, key)) !== undefined;
+  if (isOld && isPlaced) return;
   await shown.put(tx, key, `${from}/${message.message_id}`);
-  const { since = 0 } = (await conversationRow(tx, message)) ?? {};
-  const isUnread = !isOld && from !== account && time >= Math.floor(since / 1000);
+  const row = await conversationRow(tx, message);
+  // A message that is shown again is as read as it was.
+  const isUnread = !isOld && !isPlaced && from !== account && !isBeforeJoining(message, row);
   if (isUnread) await unread.put(tx, key, true);
   // Seconds are all that hosts say; within one, the order of arrival counts.
   const at = Math.min(clock.milliseconds(), time * 1000 + (isOld ? 0 : 999));
@@ -118,6 +120,14 @@ export async function showMessage(
     ...(isOld && { readThrough: Math.max(row.readThrough ?? 0, Number.parseInt(position, 10)) }),
     unread: row.unread + Number(isUnread),
   }));
+}
+
+/** Whether the host accepted a message before this device joined the group or followed the channel. */
+function isBeforeJoining({ kind, position, time }: PlacedMessage, row?: ConversationRow): boolean {
+  const { since = 0, readThrough = 0 } = row ?? {};
+  if (since > 0) return time < Math.floor(since / 1000);
+  // Older pages of a channel are read on request; groups have none.
+  return kind === 'channel' && Number.parseInt(position, 10) <= readThrough;
 }
 
 /** Removes a message from its conversation, if it is there. */
@@ -150,11 +160,18 @@ export async function moveMessage(
   if (message === undefined) return;
   await shown.delete(tx, prefix + from);
   await shown.put(tx, prefix + to, message);
+  let isCountedTwice = false;
   if ((await unread.get(tx, prefix + from)) !== undefined) {
+    isCountedTwice = (await unread.get(tx, prefix + to)) !== undefined;
     await unread.delete(tx, prefix + from);
     await unread.put(tx, prefix + to, true);
   }
-  await changeConversation(tx, key, (row) => (row.last === from ? { ...row, last: to } : row));
+  const [newest] = await shown.list(tx, { prefix, limit: 1, reverse: true });
+  await changeConversation(tx, key, (row) => ({
+    ...row,
+    last: newest?.key.slice(prefix.length) ?? to,
+    unread: row.unread - Number(isCountedTwice),
+  }));
 }
 
 /** Lists a group that was joined or a channel that is followed, also without messages. */
@@ -162,14 +179,14 @@ export async function openConversation(
   { clock }: Pick<ConversationOwner, 'clock'>,
   tx: StoreWriter,
   key: ConversationKey,
+  { since = clock.milliseconds() } = {},
 ): Promise<void> {
   const known = await conversationRow(tx, key);
   if (known?.since !== undefined && !known.isHidden) return;
-  const since = clock.milliseconds();
   await changeConversation(tx, key, ({ isHidden: _hidden, ...row }) => ({
     since,
     ...row,
-    at: row.at === 0 ? since : row.at,
+    at: row.at === 0 ? clock.milliseconds() : row.at,
   }));
 }
 

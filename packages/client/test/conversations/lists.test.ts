@@ -1,6 +1,17 @@
 /** Lists of messages, group messages and posts: ranges, order, what is shown; conversations of old stores. */
 import { join } from 'node:path';
+import type { ProjectedPost } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { putPost } from '../../src/channels/timeline/channel-entries.ts';
+import { buildConversations } from '../../src/conversations/build-conversations.ts';
+import { conversationRow } from '../../src/conversations/conversation-rows.ts';
+import { markRead } from '../../src/conversations/mark-read.ts';
+import type { AccountCore } from '../../src/core.ts';
+import {
+  type GroupMessageRow,
+  listGroupMessages,
+  putGroupEntry,
+} from '../../src/groups/timeline/group-entries.ts';
 import { type Account, MemoryStore, type MessageContent, type Store } from '../../src/index.ts';
 import { addMessage } from '../../src/messages/message-rows.ts';
 import { SqliteStore } from '../../src/node.ts';
@@ -238,10 +249,83 @@ test('a store of an earlier version with more messages than one step takes', asy
   await asEarlierVersion(store);
   const counted = new CountedStore(store);
   const again = await (await world.client({ store: counted })).account();
+  // A crash after the first step leaves it, and the next list goes on after it.
+  counted.writesLeft = 1;
+  await expect(again.messages.list({ with: ann.id })).rejects.toThrow('crash');
+  counted.writesLeft = Number.POSITIVE_INFINITY;
+  const placed = await store.read((tx) => tx.list('shown-messages'));
+  expect(placed).not.toEqual([]);
   const listed = await again.messages.list({ with: ann.id });
+  expect(counted.mostPlaced).toBeLessThanOrEqual(500);
   expect(listed.map(({ order }) => order)).toEqual(
     Array.from({ length: 1_201 }, (_, index) => index + 1).filter((order) => order % 3 !== 0),
   );
   const [row] = await again.messages.list({ limit: 1, newestFirst: true });
   expect(row?.order).toBe(1_201);
+});
+
+/** A group's message as its host claims it. */
+const groupRow = (sequence: number, { id = `msg_${sequence}`, at = 1 } = {}): GroupMessageRow => ({
+  ...{ kind: 'message', group_id: 'grp_x', sequence, epoch: 0, accepted_at: at, created_at: at },
+  ...{ message_id: id, from: 'neo:eve', from_device_id: 'dev', outcome: 'applied' },
+  content: { $type: network.type('group.message.content'), body: { text: id } },
+});
+
+const postOf = (sequence: number, { id = `msg_${sequence}`, at = 1 } = {}) => ({
+  channelId: 'chan_x',
+  post: {
+    ...{ sequence, acceptedAt: at, account: 'neo:eve', state: {} },
+    post: { message_id: id },
+  } as unknown as ProjectedPost,
+});
+
+const [inGroup, inChannel] = [
+  { kind: 'group', id: 'grp_x' },
+  { kind: 'channel', id: 'chan_x' },
+] as const;
+
+test('05 §17.2, 06 §10.1: after an update, what arrives is unread however old it is; older pages are read', async () => {
+  const store = new MemoryStore();
+  const core = { account: 'neo:me', store, clock: world.clock } as unknown as AccountCore;
+  const now = Math.floor(world.clock.milliseconds() / 1_000);
+  await store.write(async (tx) => {
+    await tx.put('groups', 'grp_x', JSON.stringify({ group_id: 'grp_x', standing: 'member' }));
+    await tx.put(
+      'channels',
+      'chan_x',
+      JSON.stringify({ channel_id: 'chan_x', standing: 'followed' }),
+    );
+    await putGroupEntry(core, tx, groupRow(5, { at: now - 9_000 }));
+    await putPost(core, tx, postOf(5, { at: now - 9_000 }));
+  });
+  await asEarlierVersion(store);
+  await buildConversations(core);
+  await store.write(async (tx) => {
+    await putGroupEntry(core, tx, groupRow(6, { at: now - 8_000 }));
+    await putPost(core, tx, postOf(6, { at: now - 8_000 }));
+    await putPost(core, tx, postOf(4, { at: now - 9_500 }));
+  });
+  for (const key of [inGroup, inChannel]) {
+    expect(await store.read((tx) => conversationRow(tx, key))).toMatchObject({ unread: 1 });
+  }
+});
+
+test('05 §17.2, 06 §10.1: a host that gives one sequence to two messages in turn has each counted once', async () => {
+  const store = new MemoryStore();
+  const core = { account: 'neo:me', store, clock: world.clock } as unknown as AccountCore;
+  await buildConversations(core);
+  for (const id of ['msg_a', 'msg_b', 'msg_a', 'msg_b', 'msg_a']) {
+    await store.write((tx) => putGroupEntry(core, tx, groupRow(5, { id })));
+    await store.write((tx) => putPost(core, tx, postOf(5, { id })));
+  }
+  const listed = await store.read((tx) => listGroupMessages(tx, 'grp_x'));
+  expect(listed.map(({ message_id }) => message_id)).toEqual(['msg_a', 'msg_b']);
+  for (const key of [inGroup, inChannel]) {
+    const unread = async () => (await store.read((tx) => conversationRow(tx, key)))?.unread;
+    expect(await unread()).toBe(2);
+    await markRead(core, key, undefined);
+    expect(await unread()).toBe(0);
+  }
+  await store.write((tx) => putGroupEntry(core, tx, groupRow(5, { id: 'msg_b' })));
+  expect(await store.read((tx) => conversationRow(tx, inGroup))).toMatchObject({ unread: 0 });
 });

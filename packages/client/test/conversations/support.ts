@@ -8,6 +8,8 @@ export class CountedStore implements Store {
   reads = { lists: 0, entries: 0 };
   /** Writes until one fails before it commits. */
   writesLeft = Number.POSITIVE_INFINITY;
+  /** Messages that one transaction added to their conversations, at most. */
+  mostPlaced = 0;
 
   constructor(store: Store) {
     this.#store = store;
@@ -19,9 +21,14 @@ export class CountedStore implements Store {
 
   write<T>(work: (tx: StoreWriter) => Promise<T>): Promise<T> {
     return this.#store.write(async (tx) => {
+      let placed = 0;
       const result = await work({
         ...this.#counted(tx),
-        put: (collection, key, text) => tx.put(collection, key, text),
+        put: (collection, key, text) => {
+          placed += Number(collection === 'shown-messages');
+          this.mostPlaced = Math.max(this.mostPlaced, placed);
+          return tx.put(collection, key, text);
+        },
         delete: (collection, key) => tx.delete(collection, key),
       });
       this.writesLeft -= 1;

@@ -271,8 +271,19 @@ async function putRow(
       await moveMessage(tx, conversationOf(row.channel_id), { from, to });
     }
   }
+  if (row.kind === 'post') await returnPost(tx, row);
   await timeline.put(tx, key, row);
   return before;
+}
+
+/** Moves a post back to its sequence if its host gave it to another event in the meantime. */
+async function returnPost(tx: StoreWriter, row: StoredPost): Promise<void> {
+  const { channel_id, sequence, post } = row;
+  const key = keyOf(channel_id, sequence, post.message_id);
+  if ((await timeline.get(tx, key)) === undefined) return;
+  await timeline.delete(tx, key);
+  const to = positionKey(sequence);
+  await moveMessage(tx, conversationOf(channel_id), { from: keyOf(to, post.message_id), to });
 }
 
 /** Returns the sequence of the last stored change of the descriptor, if there is one. */

@@ -112,8 +112,22 @@ export async function putGroupEntry(
       await moveMessage(tx, conversationOf(entry.group_id), { from: position, to });
     }
   }
+  if (entry.kind === 'message') await returnMessage(tx, entry);
   await timeline.put(tx, key, entry);
   if (isGroupMessage(entry)) await showMessage(core, tx, placedMessage(entry, position));
+}
+
+/** Moves a message back to its sequence if its host gave it to another event in the meantime. */
+async function returnMessage(
+  tx: StoreWriter,
+  { group_id, sequence, message_id }: GroupMessageRow,
+): Promise<void> {
+  const key = keyOf(group_id, sequence, message_id);
+  if ((await timeline.get(tx, key)) === undefined) return;
+  await timeline.delete(tx, key);
+  const to = positionKey(sequence);
+  const from = keyOf(to, message_id);
+  await moveMessage(tx, conversationOf(group_id), { from, to });
 }
 
 /** Whether an entry is a message of a member, decrypted. */
