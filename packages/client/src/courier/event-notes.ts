@@ -14,11 +14,15 @@ export function gapNote({ cause }: AccountEvent & { readonly kind: 'timeline-gap
   );
 }
 
+const missedNote =
+  'some events were removed before this command read them; lists show the messages';
+
 /** Returns the note that every command prints for an event of a host, group or channel. */
 export function hostedNote(event: AccountEvent): string | undefined {
   let note: string | undefined;
   if (event.kind === 'timeline-incomplete') note = `${event.relayId}: ${moreToRead}`;
   if (event.kind === 'message-status') note = lossNote(event);
+  if (event.kind === 'events-missed') note = missedNote;
   if ('groupId' in event) note = groupNote(event);
   if ('channelId' in event) note = channelNote(event);
   return note === undefined ? undefined : printable(note);

@@ -84,12 +84,13 @@ async function readNicknames(
 ): Promise<void> {
   const bounded = AbortSignal.any([signal, AbortSignal.timeout(profileTime)]);
   const read = async (id: string) => {
+    // Stored first: a profile that cannot be read leaves the ID, and is not asked for again.
+    known.set(id, id);
     const profile = await account.profiles.resolve(id, { signal: bounded });
     const { nickname = '' } = profile ?? {};
     // Others choose it freely: the end of the ID tells two of one name apart.
     known.set(id, nickname === '' ? id : `${quoted(visibleName(nickname))} (…${id.slice(-6)})`);
   };
-  // A profile that cannot be read leaves the ID.
   await Promise.allSettled(ids.map(read));
   signal.throwIfAborted();
 }

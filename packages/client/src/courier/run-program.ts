@@ -58,6 +58,8 @@ export async function runProgram(run: ProgramRun): Promise<string | undefined> {
     return (error as Error).message;
   } finally {
     clearTimeout(killing);
+    // What the program left in the background may ignore TERM.
+    if (ending.aborted) killGroup(child, 'SIGKILL');
     ending.removeEventListener('abort', end);
   }
 }

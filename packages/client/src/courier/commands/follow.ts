@@ -33,6 +33,7 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
     for await (const event of followEvents(account, signal)) {
       const variables = variablesOf(event, account.id);
       if (variables === undefined) {
+        if (event.kind === 'events-missed') session.out.result({ event: event.kind }, () => []);
         await noteEvent(session, event);
         continue;
       }
