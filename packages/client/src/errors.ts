@@ -77,6 +77,14 @@ export interface PlainError {
   readonly reason?: MisbehaviourReason;
 }
 
+/** Returns the same error for one of its receivers, with `kept`: others may share the object. */
+export function withKept(error: ClientError, kept: boolean): ClientError {
+  const { code, message, cause, stack } = error;
+  const copy = new ClientError(code, message, { cause });
+  Object.setPrototypeOf(copy, Object.getPrototypeOf(error));
+  return Object.assign(copy, error, { kept, stack });
+}
+
 /** An error answer of the relay, as plain data. */
 export interface PlainRefusal extends PlainError {
   readonly method: string;
@@ -99,6 +107,8 @@ export class ClientError extends Error implements PlainError {
   readonly source = source;
   override readonly name: string = 'ClientError';
   readonly code: ClientErrorCode;
+  /** Whether what was to be sent is stored, and is sent later; absent if nothing was stored. */
+  declare readonly kept?: boolean;
 
   constructor(code: ClientErrorCode, message: string, options: { readonly cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -147,7 +157,7 @@ export class RelayUnreachable extends ClientError {
   /** Whether the request may have taken effect: it was sent and no answer came back (02 §7). */
   readonly outcomeUnknown: boolean;
   /** Whether what was to be sent is stored, and is sent later in its place. */
-  readonly kept: boolean;
+  declare readonly kept: boolean;
 
   constructor(
     message: string,

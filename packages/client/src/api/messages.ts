@@ -15,7 +15,6 @@ import { listMessages } from '../messages/message-rows.ts';
 import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
 import { sendQueued } from '../messages/send-message.ts';
 import { laneOf, sendWaiting } from '../messages/send-queue.ts';
-import { whileKept } from '../sync/outbox.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */
@@ -65,14 +64,14 @@ export class Messages {
    *
    * @returns the message; its `status` is what the relay reported about the delivery
    * @throws ClientError `not_a_contact`, `no_recipient_device`, `invalid_input`
-   * @throws RelayRefused, RelayMisbehaviour; RelayUnreachable with `kept`
+   * @throws RelayRefused, RelayMisbehaviour, RelayUnreachable; all of them with `kept`
    * @example
    * const sent = await account.messages.send(account.id, { text: 'a note to myself' });
    * console.log(sent.status); // target_accepted
    */
   async send(to: string, draft: Draft, options: Abortable = {}): Promise<Message> {
     const stored = await postMessage(this.#core, to, directMessage(this.#core, draft));
-    const row = await whileKept(() => sendQueued(this.#core, stored, signalOf(options)));
+    const row = await sendQueued(this.#core, stored, signalOf(options));
     return toMessage(row);
   }
 
@@ -81,7 +80,7 @@ export class Messages {
    *
    * @returns the message; a `status` of `rejected` or `failed` comes with its `error`
    * @throws ClientError `invalid_input` for a message that this device does not have
-   * @throws RelayRefused, RelayMisbehaviour if it may still be sent; RelayUnreachable with `kept`
+   * @throws RelayRefused, RelayMisbehaviour, RelayUnreachable with `kept` if it may still be sent
    * @example
    * const note = await account.messages.post(account.id, { text: 'a note to myself' });
    * const { status } = await account.messages.settled(note, { signal: AbortSignal.timeout(5_000) });

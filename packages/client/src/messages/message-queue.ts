@@ -4,7 +4,7 @@
  */
 import type { Authorization } from '@posthouse/protocol';
 import { Collection } from '../store/collection.ts';
-import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
 import { enqueue, type Pending, pendingOf } from '../sync/outbox.ts';
 import { type MessageRow, messageRow } from './message-rows.ts';
 import { outbox, type Purpose } from './outbox.ts';
@@ -106,12 +106,17 @@ export async function currentRow(
 }
 
 /** Whether messages of an earlier version have their places. */
-export async function isAdopted(tx: StoreReader): Promise<boolean> {
+async function isAdopted(tx: StoreReader): Promise<boolean> {
   return (await adoptions.get(tx, 'outbox')) !== undefined;
 }
 
+/** Gives messages of an earlier version their places, if they have none. */
+export async function ensureAdopted(store: Store): Promise<void> {
+  if (!(await store.read(isAdopted))) await store.write(adoptOutbox);
+}
+
 /** Gives messages of an earlier version, which have no answer yet, their places: by age. */
-export async function adoptOutbox(tx: StoreWriter): Promise<void> {
+async function adoptOutbox(tx: StoreWriter): Promise<void> {
   if (await isAdopted(tx)) return;
   await adoptions.put(tx, 'outbox', true);
   const found: { readonly id: string; readonly order: number }[] = [];

@@ -66,6 +66,11 @@ const orders = new Collection<number>('message-order');
 /** Messages to show that are not sent yet, by recipient and `order`. */
 const unsent = new Collection<true>('unsent-messages');
 
+/** Whether a message of this device has no answer yet. */
+export function isUnsent({ status }: MessageRow): boolean {
+  return status === 'waiting' || status === 'sending';
+}
+
 /** The logical key of a message (04 §18.2). */
 function messageKey({ from, message_id }: { from: string; message_id: string }): string {
   return `${from}/${message_id}`;
@@ -132,7 +137,7 @@ export async function updateMessage(tx: StoreWriter, row: MessageRow): Promise<v
 /** Only messages that this device sends have a status; their conversation is the recipient's. */
 async function noteUnsent(tx: StoreWriter, row: MessageRow): Promise<void> {
   const key = keyOf(row.to, row.order);
-  if (row.status === 'waiting' || row.status === 'sending') await unsent.put(tx, key, true);
+  if (isUnsent(row)) await unsent.put(tx, key, true);
   else if (row.status !== undefined) await unsent.delete(tx, key);
 }
 

@@ -5,10 +5,15 @@ import { checkReferences } from '../content/check-references.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
-import { whileKept } from '../sync/outbox.ts';
 import { alreadySent, unknownMessage } from '../sync/write-outcomes.ts';
-import { currentRow, messageQueue, placeOf, type QueuedMessage } from './message-queue.ts';
-import { type MessageRow, updateMessage } from './message-rows.ts';
+import {
+  currentRow,
+  ensureAdopted,
+  messageQueue,
+  placeOf,
+  type QueuedMessage,
+} from './message-queue.ts';
+import { isUnsent, type MessageRow, updateMessage } from './message-rows.ts';
 import { outbox } from './outbox.ts';
 import { requireGrant } from './recipients.ts';
 import { sendQueued, storeMessage } from './send-message.ts';
@@ -48,18 +53,18 @@ export async function settledMessage(
   key: RowKey,
   signal: AbortSignal,
 ): Promise<MessageRow> {
+  await ensureAdopted(core.store);
   const { row, queued } = await core.store.read(async (tx) => {
     const found = await requireOwn(tx, key);
     return { row: found, queued: await placeOf(tx, found) };
   });
   if (queued === undefined) return row;
   try {
-    return await whileKept(() => sendQueued(core, { row, queued }, signal));
+    return await sendQueued(core, { row, queued }, signal);
   } catch (error) {
     signal.throwIfAborted();
     const latest = await core.store.read((tx) => currentRow(tx, key));
-    const isSettled = latest?.status !== 'waiting' && latest?.status !== 'sending';
-    if (latest === undefined || !isSettled || !isClientError(error)) throw error;
+    if (latest === undefined || isUnsent(latest) || !isClientError(error)) throw error;
     return latest;
   }
 }

@@ -4,9 +4,11 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { atCurrentHome } from '../accounts/home-relay.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import type { StoreWriter } from '../store/index.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { whileKept } from '../sync/outbox.ts';
+import { endedElsewhere, notSentYet } from '../sync/write-outcomes.ts';
 import { currentRow, firstId, type QueuedMessage, queueMessage } from './message-queue.ts';
-import { addMessage, type MessageRow } from './message-rows.ts';
+import { addMessage, isUnsent, type MessageRow } from './message-rows.ts';
 import type { Purpose } from './outbox.ts';
 import { recipientsOf } from './recipients.ts';
 import { laneOf, sendWaiting } from './send-queue.ts';
@@ -66,12 +68,23 @@ export async function sendQueued(
 ): Promise<MessageRow> {
   const { to } = row;
   const work = sendWaiting(core, to);
-  await core.sender.untilAnswered(firstId(queued.value), {
-    conversation: laneOf(to),
-    work,
-    signal,
-  });
-  return (await core.store.read((tx) => currentRow(tx, row))) ?? row;
+  const read = (tx: StoreReader) => currentRow(tx, row);
+  const isKept = async (tx: StoreReader) => {
+    const latest = await read(tx);
+    return latest !== undefined && isUnsent(latest);
+  };
+  const id = firstId(queued.value);
+  await whileKept(core.store, isKept, () =>
+    core.sender.untilAnswered(id, { conversation: laneOf(to), work, signal }),
+  );
+  const latest = await core.store.read(read);
+  if (latest === undefined) return row;
+  if (isUnsent(latest)) throw notSentYet();
+  const { status, error } = latest;
+  if (status === 'rejected' && error !== undefined) {
+    throw endedElsewhere('message.send', { status, error });
+  }
+  return latest;
 }
 
 /**

@@ -6,10 +6,9 @@ import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
 import type { SendWork } from '../sync/sender.ts';
 import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
 import {
-  adoptOutbox,
+  ensureAdopted,
   firstId,
   headOf,
-  isAdopted,
   type QueuedMessage,
   waitingConversations,
 } from './message-queue.ts';
@@ -81,7 +80,7 @@ async function submitAtHome(core: AccountCore, row: OutboxRow, signal: AbortSign
  */
 export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Promise<void> {
   const { store } = core;
-  if (!(await store.read(isAdopted))) await store.write(adoptOutbox);
+  await ensureAdopted(store);
   const waiting = await store.read(waitingConversations);
   const failures: unknown[] = [];
   const worker = async () => {

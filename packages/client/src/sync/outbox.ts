@@ -1,7 +1,7 @@
 /** Outboxes of groups and channels: what was made here and has no answer yet, in order. */
-import { RelayUnreachable } from '../errors.ts';
+import { ClientError, withKept } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
-import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 
 /** A row of an outbox, with its key. */
@@ -40,13 +40,17 @@ export async function pendingOf<T>(
   return await outbox.list(tx, { prefix: `${id}/` });
 }
 
-/** Runs the sending of something stored; an error says that it is kept. */
-export async function whileKept<T>(send: () => Promise<T>): Promise<T> {
+/** Runs the sending of something stored; an error says whether it is still kept, to be sent later. */
+export async function whileKept<T>(
+  store: Store,
+  isKept: (tx: StoreReader) => Promise<boolean>,
+  send: () => Promise<T>,
+): Promise<T> {
   try {
     return await send();
   } catch (error) {
-    if (!(error instanceof RelayUnreachable)) throw error;
-    const { message, outcomeUnknown, cause } = error;
-    throw new RelayUnreachable(message, { outcomeUnknown, kept: true, cause });
+    if (!(error instanceof ClientError)) throw error;
+    // A client that was closed cannot read; only an answer ends what is stored.
+    throw withKept(error, await store.read(isKept).catch(() => true));
   }
 }

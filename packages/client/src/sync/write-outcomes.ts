@@ -1,6 +1,14 @@
 /** What became of messages to groups and channels; direct messages have it in their rows. */
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError, isRefusal, RelayUnreachable } from '../errors.ts';
+import {
+  ClientError,
+  type ClientErrorCode,
+  isClientError,
+  isRefusal,
+  RelayRefused,
+  RelayUnreachable,
+  withKept,
+} from '../errors.ts';
 import type { MessageStatusEvent } from '../events.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -75,10 +83,19 @@ export async function untilEnded(
   { id: conversationId, lane, work }: Outgoing,
   { id, signal }: { readonly id: string; readonly signal: AbortSignal },
 ): Promise<WriteOutcome> {
-  await whileKept(() => sender.untilAnswered(id, { conversation: lane, work, signal }));
-  const outcome = await store.read((tx) => outcomeOf(tx, conversationId, id));
+  const read = (tx: StoreReader) => outcomeOf(tx, conversationId, id);
+  const isKept = async (tx: StoreReader) => (await read(tx)) === undefined;
+  await whileKept(store, isKept, () =>
+    sender.untilAnswered(id, { conversation: lane, work, signal }),
+  );
+  const outcome = await store.read(read);
   if (outcome !== undefined) return outcome;
-  throw new RelayUnreachable('not sent yet', { outcomeUnknown: true, kept: true });
+  throw notSentYet();
+}
+
+/** The error of a message that waits although its run has ended. */
+export function notSentYet(): RelayUnreachable {
+  return new RelayUnreachable('not sent yet', { outcomeUnknown: true, kept: true });
 }
 
 /**
@@ -115,10 +132,30 @@ export async function settledOutcome(
   }
 }
 
-/** Returns the host's answer to a sent message. @throws ClientError `cancelled` */
-export function sentSequence({ status, sequence }: WriteOutcome): number {
+/**
+ * Returns the host's answer to a sent message.
+ * @throws ClientError `cancelled`; what ended it in another program of this device
+ */
+export function sentSequence(method: string, { status, sequence, error }: WriteOutcome): number {
   if (status === 'target_accepted' && sequence !== undefined) return sequence;
+  if (error !== undefined) throw endedElsewhere(method, { status, error });
   throw new ClientError('cancelled', 'the message was cancelled before it was sent');
+}
+
+/** The error that ended a message in another program of this device, by what is stored of it. */
+export function endedElsewhere(
+  method: string,
+  {
+    status,
+    error,
+  }: { readonly status: string; readonly error: NonNullable<WriteOutcome['error']> },
+): ClientError {
+  const { code, message } = error;
+  const ended =
+    status === 'rejected'
+      ? new RelayRefused(method, code, { message })
+      : new ClientError(code as ClientErrorCode, message);
+  return withKept(ended, false);
 }
 
 /** The error of a message that cannot be cancelled any more. */

@@ -3,14 +3,14 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
-import type { Account } from '../../src/index.ts';
+import { type Account, RelayMisbehaviour, RelayRefused } from '../../src/index.ts';
 import { NodeTransport, SqliteStore } from '../../src/node.ts';
 import { postTexts } from '../channels/support.ts';
 import { club, groupTexts } from '../groups/support.ts';
 import { OfflineProgram } from '../support/offline-program.ts';
 import { befriend, relayWithClients, texts } from '../support/relay-with-clients.ts';
 import { impatient } from '../support/restartable-client.ts';
-import { lostRequest, SteeredTransport } from '../support/steered-transport.ts';
+import { lostRequest, type Rule, SteeredTransport } from '../support/steered-transport.ts';
 
 const world = relayWithClients({ host: { groups: true, channels: true } });
 
@@ -87,6 +87,57 @@ test.each(Object.entries(kinds))(
     expect((await ann.status()).outbox).toBe(0);
   },
 );
+
+test('an error of send says whether the message is kept', async () => {
+  const program = await OfflineProgram.start(world);
+  const ann = program.account;
+  const bob = await world.person();
+  await befriend(ann, bob);
+  await ann.sync();
+  program.rule(['message.send'], answer(429, 'rate_limited', { retry_after: 3600 }));
+  const limited = await ann.messages.send(bob.id, { text: 'one' }).catch((error) => error);
+  expect(limited).toBeInstanceOf(RelayRefused);
+  expect(limited).toMatchObject({ error: 'rate_limited', retryAfter: 3600, kept: true });
+  program.rule(['message.send'], answer(200, 'not an answer'));
+  const joined = await ann.messages.send(bob.id, { text: 'two' }).catch((error) => error);
+  expect(joined).toBeInstanceOf(RelayMisbehaviour);
+  expect(joined).toMatchObject({ kept: true });
+  program.rule(['message.send'], answer(403, 'forbidden'));
+  const refused = ann.messages.send(bob.id, { text: 'three' });
+  await expect(refused).rejects.toMatchObject({ error: 'forbidden', kept: false });
+  expect((await ann.status()).outbox).toBe(0);
+});
+
+function answer(status: number, code: string, data?: object): Rule {
+  const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test', data }));
+  return async () => ({ status, contentType: 'application/json', body });
+}
+
+test('a message that another program ended is told as that program told it', async () => {
+  const program = await OfflineProgram.start(world);
+  const ann = program.account;
+  const bob = await world.person();
+  await befriend(ann, bob);
+  const groupId = await club(ann);
+  const { store } = program;
+  const ends = {
+    'message.send': (of: Account) => of.messages.send(bob.id, { text: 'one' }),
+    'group.message.send': (of: Account) => of.groups.send(groupId, { text: 'one' }),
+  };
+  const transport = new SteeredTransport(new NodeTransport({ ca: world.ca }));
+  const other = await (await world.client({ store, transport, ...impatient })).account();
+  for (const [method, send] of Object.entries(ends)) {
+    transport.rules.set(method, answer(403, 'forbidden'));
+    const again = await program.again();
+    const release = heldConnections(program);
+    const sending = send(again);
+    await setImmediate();
+    await other.sync();
+    release();
+    await expect(sending).rejects.toMatchObject({ method, error: 'forbidden', kept: false });
+    program.online();
+  }
+});
 
 test('04 §15.1: a late answer for another program ends no message written meanwhile', async () => {
   const folder = temporaryFolder();

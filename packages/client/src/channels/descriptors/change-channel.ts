@@ -13,9 +13,10 @@ import {
 import type { RelayConnection } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput, isRefusal } from '../../errors.ts';
+import type { StoreReader } from '../../store/index.ts';
 import { whileKept } from '../../sync/outbox.ts';
 import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
-import { type DescriptorWrite, enqueueWrite } from '../outbox.ts';
+import { type DescriptorWrite, enqueueWrite, isPending } from '../outbox.ts';
 import { outgoingToChannel } from '../send-waiting.ts';
 import { currentDescriptor } from '../timeline/read-channel.ts';
 import { submitDescriptor } from './submit-descriptor.ts';
@@ -75,7 +76,10 @@ export async function createChannel(
           await putChannel(tx, made);
           return { row: made, pending: await enqueueWrite(tx, channel_id, value) };
         });
-        await whileKept(() => submitDescriptor(core, { row, pending, isFresh: true }, signal));
+        const isKept = (tx: StoreReader) => isPending(tx, pending);
+        await whileKept(store, isKept, () =>
+          submitDescriptor(core, { row, pending, isFresh: true }, signal),
+        );
       });
       return channel_id;
     } catch (error) {
@@ -150,7 +154,7 @@ async function writeDescriptor(
   const { lane, work } = outgoingToChannel(core, channelId);
   await core.sender.alone(lane, async (signal) => {
     await work(AbortSignal.any([signal, change.signal]));
-    await whileKept(() => writeNextDescriptor(core, channelId, change));
+    await writeNextDescriptor(core, channelId, change);
   });
 }
 
@@ -171,7 +175,10 @@ async function writeNextDescriptor(
     const value = makeDescriptor(() => make(current, relay.relayClock.now()));
     const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
     try {
-      return await submitDescriptor(core, { row, pending, isFresh: true }, signal);
+      const isKept = (tx: StoreReader) => isPending(tx, pending);
+      return await whileKept(core.store, isKept, () =>
+        submitDescriptor(core, { row, pending, isFresh: true }, signal),
+      );
     } catch (error) {
       if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
       if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();

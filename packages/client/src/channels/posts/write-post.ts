@@ -124,7 +124,7 @@ export async function publish(
 ): Promise<SentToChannel> {
   const id = await postToChannel(core, channelId, draft);
   const outcome = await untilEnded(core, outgoingToChannel(core, channelId), { id, signal });
-  return { channelId, messageId: id, sequence: sentSequence(outcome) };
+  return { channelId, messageId: id, sequence: sentSequence('channel.post', outcome) };
 }
 
 /** Waits until a post of this device has the host's answer. */
@@ -254,7 +254,10 @@ async function writeChange(
   });
   const { lane, work } = outgoingToChannel(core, channelId);
   const id = (value.write === 'edit' ? value.edit : value.deletion).device_signature;
-  await whileKept(() => core.sender.untilAnswered(id, { conversation: lane, work, signal }));
+  const isKept = async (tx: StoreReader) => (await waitingPost(tx, channelId, id)) !== undefined;
+  await whileKept(core.store, isKept, () =>
+    core.sender.untilAnswered(id, { conversation: lane, work, signal }),
+  );
 }
 
 /** Appends a write to the channel, after checks that keep its place in the order of the calls. */

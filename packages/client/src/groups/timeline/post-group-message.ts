@@ -6,7 +6,7 @@ import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { recordStatus } from '../../sync/message-status.ts';
-import { enqueue, pendingOf } from '../../sync/outbox.ts';
+import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
 import {
   alreadySent,
   type Outgoing,
@@ -20,7 +20,7 @@ import {
 import { groupRow, memberOf } from '../group-rows.ts';
 import { endMessage, firstIdOf, groupOutbox, messageIdOf, type PendingMessage } from '../outbox.ts';
 import { refreshGroup, requireVerified } from './read-group.ts';
-import { giveUp, groupLane, isBlocked, sendWaitingToGroup } from './send-group-message.ts';
+import { giveUpUnsealed, groupLane, isBlocked, sendWaitingToGroup } from './send-group-message.ts';
 
 /** A message that the host accepted. The sequence is the host's claim until it is read. */
 export interface SentToGroup {
@@ -89,14 +89,22 @@ export async function sendToGroup(
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   const pending = await postToGroup(core, groupId, content);
-  try {
-    const id = firstIdOf(pending.value);
+  const id = firstIdOf(pending.value);
+  const isKept = async (tx: StoreReader) => (await outcomeOf(tx, groupId, id)) === undefined;
+  const send = async () => {
     const outcome = await untilEnded(core, outgoingTo(core, groupId), { id, signal });
-    return { groupId, messageId: outcome.messageId, sequence: sentSequence(outcome) };
-  } catch (error) {
-    if (isBlocked(error)) await giveUp(core, groupId, { pending, error });
-    throw error;
-  }
+    return {
+      groupId,
+      messageId: outcome.messageId,
+      sequence: sentSequence('group.message.send', outcome),
+    };
+  };
+  return await whileKept(core.store, isKept, () =>
+    send().catch(async (error: unknown) => {
+      if (isBlocked(error)) await giveUpUnsealed(core, groupId, { pending, error });
+      throw error;
+    }),
+  );
 }
 
 /** A message to a group, and what became of it. */

@@ -167,8 +167,21 @@ export async function flushOrGiveUp(
   return false;
 }
 
+/** Stores that a message is not sent, unless it is sealed: it may have arrived. */
+export async function giveUpUnsealed(
+  core: AccountCore,
+  groupId: string,
+  { pending, error }: { readonly pending: PendingMessage; readonly error: unknown },
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    const latest = await groupOutbox.get(tx, pending.key);
+    if (latest?.envelope !== undefined) return;
+    await endMessage(tx, groupId, { pending, ...endedBy(error) });
+  });
+}
+
 /** Stores that a message is not sent. */
-export async function giveUp(
+async function giveUp(
   core: AccountCore,
   groupId: string,
   { pending, error }: { readonly pending: PendingMessage; readonly error: unknown },
