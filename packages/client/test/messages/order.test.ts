@@ -138,10 +138,15 @@ test('a message that is stuck delays nothing that arrives while following', asyn
     return await send();
   });
   const stuck = await ann.messages.post(eve.id, { text: 'stuck' });
-  await bob.messages.send(ann.id, { text: 'hello' });
+  await bob.messages.send(ann.id, { text: 'first' });
+  const arrived: (string | undefined)[] = [];
   for await (const event of ann.follow({ signal: stop.signal })) {
-    if (event.kind === 'message') break;
+    if (event.kind !== 'message') continue;
+    arrived.push(event.message.body?.text);
+    if (arrived.length === 2) break;
+    await bob.messages.send(ann.id, { text: 'second' });
   }
+  expect(arrived).toEqual(['first', 'second']);
   expect(await ann.messages.get(stuck)).toMatchObject({ status: 'sending' });
   held.resolve();
   expect(await ann.messages.settled(stuck)).toMatchObject({ status: 'target_accepted' });
