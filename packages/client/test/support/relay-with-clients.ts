@@ -10,6 +10,7 @@ import { engine, RelayData } from '../../../relay/test/support/engine.ts';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
   type Account,
+  type AccountEvent,
   Client,
   type ClientOptions,
   MemoryStore,
@@ -157,6 +158,11 @@ export async function befriend(ann: Account, bob: Account): Promise<void> {
 }
 
 /** Texts of the messages an account shows, in order of arrival. */
+/** Events without the statuses of what the account wrote itself. */
+export function withoutStatus(events: readonly AccountEvent[]): AccountEvent[] {
+  return events.filter(({ kind }) => kind !== 'message-status');
+}
+
 export async function texts(account: Account): Promise<string[]> {
   const rows = await account.messages.list();
   return rows.map((row) => row.body?.text ?? '');
