@@ -149,7 +149,6 @@ test('a message that is stuck delays nothing that arrives while following', asyn
   expect(arrived).toEqual(['first', 'second']);
   expect(await ann.messages.get(stuck)).toMatchObject({ status: 'sending' });
   held.resolve();
-  expect(await ann.messages.settled(stuck)).toMatchObject({ status: 'target_accepted' });
 });
 
 test('a conversation that is stuck delays no other', async () => {
