@@ -140,7 +140,7 @@ test('a message that is stuck delays nothing that arrives while following', asyn
   const stuck = await ann.messages.post(eve.id, { text: 'stuck' });
   await bob.messages.send(ann.id, { text: 'first' });
   const arrived: (string | undefined)[] = [];
-  for await (const event of ann.follow({ signal: stop.signal })) {
+  for await (const event of ann.follow({ signal: stop.signal, pollInterval: 50 })) {
     if (event.kind !== 'message') continue;
     arrived.push(event.message.body?.text);
     if (arrived.length === 2) break;
@@ -149,6 +149,7 @@ test('a message that is stuck delays nothing that arrives while following', asyn
   expect(arrived).toEqual(['first', 'second']);
   expect(await ann.messages.get(stuck)).toMatchObject({ status: 'sending' });
   held.resolve();
+  expect(await ann.messages.settled(stuck)).toMatchObject({ status: 'target_accepted' });
 });
 
 test('a conversation that is stuck delays no other', async () => {
