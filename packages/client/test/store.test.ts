@@ -1,4 +1,6 @@
 /** The stores that Node has. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -93,6 +95,42 @@ test('of two that open one SQLite file, one holds a lock, also after a third was
   isHeld = false;
   first[Symbol.dispose]();
   (await second)[Symbol.dispose]();
+});
+
+/** Another program, which takes a lock and keeps it. */
+async function holdLock(path: string) {
+  const child = spawn(process.execPath, ['--input-type=module-typescript'], {
+    cwd: join(import.meta.dirname, '..'),
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  child.stdin.end(`
+    import { SqliteStore } from '@posthouse/client/node';
+    const { signal } = new AbortController();
+    await SqliteStore.open(${JSON.stringify(path)}).lock('a', { signal });
+    console.log('locked');
+    setInterval(() => {}, 60_000);
+  `);
+  await once(child.stdout, 'data');
+  return child;
+}
+
+test('decision 0034: the lock of a program that is killed passes to the next one', async () => {
+  const path = newPath();
+  await using store = SqliteStore.open(path);
+  for (let kills = 0; kills < 3; kills += 1) {
+    const child = await holdLock(path);
+    let isHeld = true;
+    const { signal } = new AbortController();
+    const lock = store.lock('a', { signal }).then((taken) => {
+      expect(isHeld).toBe(false);
+      return taken;
+    });
+    // What is tried meanwhile shows that the lock is held.
+    await expect(store.lock('a', { signal: AbortSignal.timeout(500) })).rejects.toThrow();
+    isHeld = false;
+    child.kill('SIGKILL');
+    (await lock)[Symbol.dispose]();
+  }
 });
 
 test('a SQLite file of a newer layout is refused, and left as it is', () => {
