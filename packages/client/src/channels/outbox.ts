@@ -9,7 +9,7 @@ import type {
   ChannelPostDelete,
   ChannelPostEdit,
 } from '@posthouse/protocol';
-import { isTemporary } from '../connect/backoff.ts';
+import { leavesOpen } from '../connect/backoff.ts';
 import { ClientError, isRefusal } from '../errors.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -130,5 +130,5 @@ export function isContentWrite(pending: PendingWrite): pending is PendingWrite<C
 /** Whether an error proves that a write was not and will not be carried out. */
 export function isFinalRefusal(error: unknown): boolean {
   if (error instanceof ClientError && error.code === 'no_relay') return true;
-  return isRefusal(error) && !isTemporary(error);
+  return isRefusal(error) && !leavesOpen(error);
 }

@@ -55,6 +55,11 @@ export function isTemporary(error: unknown): boolean {
   );
 }
 
+/** Whether an error says nothing of the request itself, as that of a session: it is sent again later. */
+export function leavesOpen(error: unknown): boolean {
+  return isTemporary(error) || isRefusal(error, 'unauthorized');
+}
+
 /** Whether a request that failed may have taken effect (02 §7). */
 export function mayHaveTakenEffect(error: unknown): boolean {
   if (error instanceof RelayUnreachable) return error.outcomeUnknown;

@@ -1,7 +1,7 @@
 /** Submits stored messages and stores their outcome (04 §12, §14, §15). */
 import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { isTemporary } from '../connect/backoff.ts';
+import { leavesOpen } from '../connect/backoff.ts';
 import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import {
@@ -42,7 +42,7 @@ export async function submit(
     // A relay that the account left may have accepted the message before, with its answer lost: it
     // is asked for the outcome (03 §12.2). A refused session says nothing of the message.
     const isAnswer = isRefusal(error) && error.method === method;
-    if (isAnswer && !isTemporary(error) && !isWrongHome(error) && !isResealable(row, error)) {
+    if (isAnswer && !leavesOpen(error) && !isWrongHome(error) && !isResealable(row, error)) {
       await storeRejection(core, row, error);
     }
     throw error;

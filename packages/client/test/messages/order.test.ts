@@ -152,6 +152,30 @@ test('a message that is stuck delays nothing that arrives while following', asyn
   expect(await ann.messages.settled(stuck)).toMatchObject({ status: 'target_accepted' });
 });
 
+test('a relay that takes no session of the device rejects no message of it', async () => {
+  const { program, ann, bob } = await setScene();
+  const body = new TextEncoder().encode(JSON.stringify({ code: 'unauthorized', message: 'x' }));
+  program.rule(['message.send'], async () => ({
+    status: 401,
+    contentType: 'application/json',
+    body,
+  }));
+  const [first, second] = [
+    await ann.messages.post(bob.id, { text: 'first' }),
+    await ann.messages.post(bob.id, { text: 'second' }),
+  ];
+  for (const key of [first, second]) {
+    await expect(ann.messages.settled(key)).rejects.toMatchObject({
+      error: 'unauthorized',
+      kept: true,
+    });
+  }
+  program.online();
+  await ann.sync();
+  await bob.sync();
+  expect(await texts(bob)).toEqual(['first', 'second']);
+});
+
 test('a conversation that is stuck delays no other', async () => {
   const { program, ann, bob, eve } = await setScene();
   world.clock.advance(2 * 3_600);
