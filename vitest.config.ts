@@ -73,7 +73,8 @@ const long = {
     'packages/client/test/network/interrupted-move.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
-    'packages/relay/test/move/crashes.test.ts',
+    'packages/relay/test/move/{crashes,rows}.test.ts',
+    'packages/relay/test/postgres/restart.test.ts',
   ],
   sqlite: [
     'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
@@ -86,6 +87,7 @@ const long = {
     'packages/conformance/test/*.test.ts',
     'packages/relay/test/*.test.ts',
     'packages/relay/test/!(nats|storage)/**/!(*races|*jobs|*-job).test.ts',
+    'packages/relay/test/nats/{groups,network}.test.ts',
   ],
 };
 
