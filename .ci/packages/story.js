@@ -26,7 +26,7 @@ async function story(primitives, makeStore) {
   }
   const [ann, ben] = await Promise.all(clients.map((client) => client.setUp()));
 
-  await ben.contacts.acceptInvite(await ann.contacts.invite());
+  await ben.contacts.join((await ann.contacts.invite()).text);
   await ann.sync();
   await ann.contacts.approve(ben.id);
   await ben.sync();

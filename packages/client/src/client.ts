@@ -94,7 +94,7 @@ export interface NewAccountOptions {
  *
  * @example
  * const account = await client.setUp();
- * const invite = await account.contacts.invite();
+ * const { text } = await account.contacts.invite();
  */
 export class Client implements AsyncDisposable {
   readonly #core: Core;

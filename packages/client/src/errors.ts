@@ -100,7 +100,7 @@ export interface PlainRefusal extends PlainError {
  *   await account.messages.send(peer, { text: 'hello' });
  * } catch (error) {
  *   if (!isClientError(error, 'not_a_contact')) throw error;
- *   await account.contacts.add(peer);
+ *   await account.contacts.request(peer);
  * }
  */
 export class ClientError extends Error implements PlainError {

@@ -271,9 +271,9 @@ describe.each(['websocket', 'http'] as const)('lost answers, over %s', (prefer) 
 
   test('03 §15.2: a consent whose answer was lost still makes the contact', async () => {
     const [ann, bob] = [await person({ prefer, retry: once }), await person({ prefer })];
-    const invite = await bob.contacts.invite();
+    const { text: invite } = await bob.contacts.invite();
     relay.lose('message.send', 1);
-    await expect(ann.contacts.acceptInvite(invite)).rejects.toMatchObject({
+    await expect(ann.contacts.join(invite)).rejects.toMatchObject({
       code: 'relay_unreachable',
     });
     await bob.sync();
@@ -315,14 +315,14 @@ describe.each(['websocket', 'http'] as const)('lost answers, over %s', (prefer) 
 
 test('04 §12.1: a consent that is refused takes back what it began', async () => {
   const [ann, bob] = [await person(), await person()];
-  await expect(ann.contacts.add(bob.id)).rejects.toMatchObject({ error: 'forbidden' });
+  await expect(ann.contacts.request(bob.id)).rejects.toMatchObject({ error: 'forbidden' });
   expect((await ann.contacts.get(bob.id)).status).not.toBe('waiting');
-  const invite = await bob.contacts.invite({ lifetime: 60 });
+  const { text: invite } = await bob.contacts.invite({ lifetime: 60 });
   relay.lie('device.state.resolve', (state) => {
     relay.world.clock.advance(61);
     return state;
   });
-  await expect(ann.contacts.acceptInvite(invite)).rejects.toMatchObject({
+  await expect(ann.contacts.join(invite)).rejects.toMatchObject({
     code: expect.stringMatching(/relay_(refused|misbehaviour)/),
   });
   expect((await ann.contacts.get(bob.id)).status).not.toBe('waiting');

@@ -19,7 +19,7 @@ const statuses = async () => [
 test('03 §15.2: the status says who waits for what', async () => {
   expect(await statuses()).toEqual(['none', 'none']);
   expect(await ann.contacts.list()).toEqual([]);
-  await bob.contacts.acceptInvite(await ann.contacts.invite(), { note: 'from the fair' });
+  await bob.contacts.join((await ann.contacts.invite()).text, { note: 'from the fair' });
   await ann.sync();
   expect(await statuses()).toEqual(['asks', 'waiting']);
   const [asking] = await ann.contacts.list();
@@ -41,16 +41,16 @@ test('03 §15.2: the status says who waits for what', async () => {
 });
 
 test('03 §15.2: a declined request is listed no more', async () => {
-  await bob.contacts.acceptInvite(await ann.contacts.invite());
+  await bob.contacts.join((await ann.contacts.invite()).text);
   await ann.sync();
-  await ann.contacts.decline(bob.id);
+  await ann.contacts.reject(bob.id);
   expect(await ann.contacts.list()).toEqual([]);
   expect((await ann.contacts.get(bob.id)).status).toBe('none');
 });
 
 test('03 §7, §17.2: the name is the alias, else the nickname of a profile that was read', async () => {
   await bob.profiles.publish({ nickname: 'Bobby', public_discovery: true });
-  await ann.contacts.add(bob.id);
+  await ann.contacts.request(bob.id);
   const before = await ann.contacts.get(bob.id);
   expect(before).not.toHaveProperty('name');
   await ann.profiles.resolve(bob.id);

@@ -145,7 +145,7 @@ describe('03 §17: what the devices of an account tell each other', () => {
     await settle(phone, laptop);
     const bob = await world.person();
     // Only the laptop ever signs anything for Bob.
-    await bob.contacts.acceptInvite(await laptop.contacts.invite());
+    await bob.contacts.join((await laptop.contacts.invite()).text);
     await laptop.sync();
     await laptop.contacts.approve(bob.id);
     await bob.sync();
@@ -163,7 +163,7 @@ describe('03 §17: what the devices of an account tell each other', () => {
     const laptop = await addDevice(phone);
     await settle(phone, laptop);
     const bob = await world.person();
-    await phone.contacts.acceptInvite(await bob.contacts.invite());
+    await phone.contacts.join((await bob.contacts.invite()).text);
     await bob.sync();
     await bob.contacts.approve(phone.id);
     await bob.messages.send(phone.id, { text: 'right away' });

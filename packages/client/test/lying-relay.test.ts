@@ -398,14 +398,14 @@ describe('device states', () => {
 
   test('03 §5.7: a state without the device that signed the invite', async () => {
     const [inviter, { account: guest, store }] = [await watched(), await watched()];
-    const invite = await inviter.account.contacts.invite();
+    const { text: invite } = await inviter.account.contacts.invite();
     // A later state of the inviter in which that device is not any more, honestly signed.
     const { state, signer } = await withoutDevices(inviter);
     expect(signer.account).toBe(inviter.account.id);
     relay.lie('device.state.resolve', (answer) =>
       answer.account === state.account ? state : answer,
     );
-    await caught(store, 'invite_signer_missing', () => guest.contacts.acceptInvite(invite));
+    await caught(store, 'invite_signer_missing', () => guest.contacts.join(invite));
   });
 
   async function withoutDevices({ account, store }: Watched) {

@@ -13,7 +13,7 @@ test('03 §11.1: an account is set up with one device that is valid now', async 
 
 test('03 §13 to §15: an invite, a consent each way, then messages both ways', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
-  await bob.contacts.acceptInvite(await ann.contacts.invite(), { note: 'Bob here' });
+  await bob.contacts.join((await ann.contacts.invite()).text, { note: 'Bob here' });
   expect(await bob.contacts.get(ann.id)).toMatchObject({ status: 'waiting' });
   const asked = await ann.sync();
   expect(asked).toEqual([{ kind: 'contact-request', account: bob.id, note: 'Bob here' }]);
@@ -33,10 +33,10 @@ test('03 §13 to §15: an invite, a consent each way, then messages both ways', 
 
 test('03 §13.1: without an invite, public discovery lets a stranger ask', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
-  await expect(bob.contacts.add(ann.id)).rejects.toMatchObject({ error: 'forbidden' });
+  await expect(bob.contacts.request(ann.id)).rejects.toMatchObject({ error: 'forbidden' });
   await ann.profiles.publish({ nickname: 'Ann', public_discovery: true });
   expect(await bob.profiles.resolve(ann.id)).toMatchObject({ nickname: 'Ann' });
-  await bob.contacts.add(ann.id);
+  await bob.contacts.request(ann.id);
   expect(await ann.sync()).toMatchObject([{ kind: 'contact-request', account: bob.id }]);
 });
 
@@ -58,7 +58,7 @@ test('04 §7.2: who is no contact can neither be written to nor be heard', async
 test('both asking at once makes both contacts', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const [one, other] = [await ann.contacts.invite(), await bob.contacts.invite()];
-  await Promise.all([ann.contacts.acceptInvite(other), bob.contacts.acceptInvite(one)]);
+  await Promise.all([ann.contacts.join(other.text), bob.contacts.join(one.text)]);
   await Promise.all([ann.sync(), bob.sync()]);
   expect((await ann.contacts.get(bob.id)).status).toBe('active');
   expect((await bob.contacts.get(ann.id)).status).toBe('active');

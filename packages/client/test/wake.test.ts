@@ -194,7 +194,7 @@ describe('02 §12.9: a woken client connects without waiting', () => {
     const { seen } = collect(account, { pollInterval: 3_600_000 });
     await vi.waitFor(() => expect(connections(seen)).toBe(1), patience);
     const other = await world.person();
-    await other.contacts.acceptInvite(await account.contacts.invite());
+    await other.contacts.join((await account.contacts.invite()).text);
     account.wake();
     await expect.poll(() => seen.map(({ kind }) => kind), patience).toContain('contact-request');
   });

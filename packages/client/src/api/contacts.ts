@@ -2,12 +2,12 @@ import type { ContactInvite } from '@posthouse/protocol';
 import { type Contact, toContact } from '../contacts/contact.ts';
 import { contactRow, contactRows } from '../contacts/contact-rows.ts';
 import {
-  acceptRequest,
   addContact,
-  declineRequest,
-  type InviteFormat,
+  approveRequest,
+  type IssuedContactInvite,
   makeInvite,
   readInvite,
+  rejectRequest,
   removeContact,
   renameContact,
 } from '../contacts/manage-contacts.ts';
@@ -28,7 +28,7 @@ const inviteLifetime = 604_800;
  * Manages the account's relationships with other accounts.
  *
  * @example
- * const invite = await account.contacts.invite(); // text for a link or a QR code
+ * const { text } = await account.contacts.invite(); // for a link or a QR code
  * for (const event of await account.sync()) {
  *   if (event.kind === 'contact-request') await account.contacts.approve(event.account);
  * }
@@ -68,50 +68,52 @@ export class Contacts {
   }
 
   /**
-   * Makes an invite as text, for a link or a QR code. Every holder of the text may send requests
-   * until it expires.
+   * Makes an invite. Every holder of it may send requests until it expires.
    *
    * @param options.lifetime seconds; a week by default
-   * @param options.format `document` for the JSON of chapter 03, which every client of the network
-   *   understands; `link`, by default, for this one
+   * @returns the document of chapter 03, which every client of the network understands, and this
+   *   client's `text` of it, for a link or a QR code
    * @example
-   * const text = await account.contacts.invite({ lifetime: 3_600 });
+   * const { text, invite } = await account.contacts.invite({ lifetime: 3_600 });
+   * console.log(text, invite.expires_at);
    */
   async invite({
     lifetime = inviteLifetime,
-    format = 'link',
   }: {
     readonly lifetime?: number;
-    readonly format?: InviteFormat;
-  } = {}): Promise<string> {
-    return makeInvite(this.#core, { lifetime, format });
+  } = {}): Promise<IssuedContactInvite> {
+    return makeInvite(this.#core, { lifetime });
   }
 
   /**
-   * Reads another account's invite, in either format, without using it.
+   * Reads another account's invite without using it.
    *
+   * @param invite the text, or the document of chapter 03 as an object or as JSON
    * @throws ClientError `verification_failed`
    * @example
-   * const text = await account.contacts.invite();
-   * const { inviter, expires_at } = account.contacts.read(text);
+   * const { inviter, expires_at } = account.contacts.preview(invite);
    */
-  read(text: string): ContactInvite {
-    return readInvite(this.#core, text);
+  preview(invite: string | ContactInvite): ContactInvite {
+    return readInvite(this.#core, invite);
   }
 
   /**
-   * Sends a contact request to the account that made an invite, in either format.
+   * Sends a contact request to the account that made an invite.
    *
+   * @param invite the text, or the document of chapter 03 as an object or as JSON
    * @returns the message that carries the request
    * @throws ClientError `verification_failed`, `invalid_input`
    * @example
-   * await account.contacts.acceptInvite(invite, { note: 'Bob, from the fair' });
+   * await account.contacts.join(invite, { note: 'Bob, from the fair' });
    */
-  async acceptInvite(text: string, options: ContactRequestOptions = {}): Promise<Message> {
-    const invite = readInvite(this.#core, text);
+  async join(
+    invite: string | ContactInvite,
+    options: ContactRequestOptions = {},
+  ): Promise<Message> {
+    const checked = readInvite(this.#core, invite);
     const { note } = options;
-    const signal = signalOf(options);
-    return toMessage(await addContact(this.#core, invite.inviter, { invite, note, signal }));
+    const request = { invite: checked, note, signal: signalOf(options) };
+    return toMessage(await addContact(this.#core, checked.inviter, request));
   }
 
   /**
@@ -120,15 +122,15 @@ export class Contacts {
    * @returns the message that carries the request
    * @throws ClientError `invalid_input`; RelayRefused if the account is not publicly discoverable
    * @example
-   * await account.contacts.add(peer);
+   * await account.contacts.request(peer);
    */
-  async add(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
+  async request(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
     const { note } = options;
     return toMessage(await addContact(this.#core, peer, { note, signal: signalOf(options) }));
   }
 
   /**
-   * Accepts a pending request; both accounts are contacts then.
+   * Approves a pending request; both accounts are contacts then.
    *
    * @returns the message that carries the consent
    * @throws ClientError `invalid_input` if no request is pending
@@ -139,20 +141,20 @@ export class Contacts {
    */
   async approve(peer: string, options: ContactRequestOptions = {}): Promise<Message> {
     const { note } = options;
-    return toMessage(await acceptRequest(this.#core, peer, { note, signal: signalOf(options) }));
+    return toMessage(await approveRequest(this.#core, peer, { note, signal: signalOf(options) }));
   }
 
   /**
-   * Declines a pending request. The other account is not notified.
+   * Rejects a pending request. The other account is not notified.
    *
    * @throws ClientError `invalid_input` if no request is pending
    * @example
    * for (const { account: peer, status } of await account.contacts.list()) {
-   *   if (status === 'asks') await account.contacts.decline(peer);
+   *   if (status === 'asks') await account.contacts.reject(peer);
    * }
    */
-  decline(peer: string): Promise<void> {
-    return declineRequest(this.#core, peer);
+  reject(peer: string): Promise<void> {
+    return rejectRequest(this.#core, peer);
   }
 
   /**

@@ -7,7 +7,7 @@ import { aliasOf, type ContactRow } from './contact-rows.ts';
 /**
  * The relationship to another account:
  * - `active`: both are contacts of each other;
- * - `asks`: the other account asks to become a contact, and waits for `approve` or `decline`;
+ * - `asks`: the other account asks to become a contact, and waits for `approve` or `reject`;
  * - `waiting`: the own request was sent and is not answered yet;
  * - `removed`: was a contact, until one of the own devices removed it;
  * - `none`: neither.

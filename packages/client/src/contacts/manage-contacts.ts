@@ -16,7 +16,7 @@ import {
   signGrant,
   signInvite,
 } from '@posthouse/protocol';
-import { canonicalJson, JsonError, parseJson } from '@posthouse/protocol/json';
+import { JsonError, parseJson } from '@posthouse/protocol/json';
 import {
   knownState,
   requireCurrentDevices,
@@ -32,36 +32,40 @@ import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
 import { nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
-/** How an invite is written: for a link or QR code, or as the document of chapter 03. */
-export type InviteFormat = 'link' | 'document';
+/** An invite that was made. */
+export interface IssuedContactInvite {
+  /** For a link or a QR code; only clients of this kind read it. */
+  readonly text: string;
+  /** The document that every client of the network reads (03 §14). */
+  readonly invite: ContactInvite;
+}
 
-/** Makes an invite as text, signed by this device (03 §14). */
+/** Makes an invite, signed by this device (03 §14). */
 export function makeInvite(
-  core: AccountCore,
-  { lifetime, format }: { readonly lifetime: number; readonly format: InviteFormat },
-): string {
-  const invite = signInvite(core.network, core.device, {
-    expires_at: unixSeconds(core.clock) + lifetime,
-  });
-  return format === 'document' ? canonicalJson(invite) : encodeInvite(core.network, invite);
+  { network, device, clock }: AccountCore,
+  { lifetime }: { readonly lifetime: number },
+): IssuedContactInvite {
+  const invite = signInvite(network, device, { expires_at: unixSeconds(clock) + lifetime });
+  return { text: encodeInvite(network, invite), invite };
 }
 
 /**
  * Reads an invite in either format and makes all checks that need no device state of the inviter.
  * @throws ClientError `verification_failed`
  */
-export function readInvite(core: AccountCore, text: string): ContactInvite {
+export function readInvite(core: AccountCore, given: string | ContactInvite): ContactInvite {
   return verifyInput('invite', () => {
-    const invite = parseInvite(core, text.trim());
+    const invite = parseInvite(core, given);
     checkInviteUse(invite, { now: unixSeconds(core.clock) });
     if (invite.inviter === core.account) throw new ProtocolError('bad_request', 'an own invite');
     return invite;
   });
 }
 
-function parseInvite({ network }: AccountCore, text: string): ContactInvite {
-  if (!text.startsWith('{')) return decodeInvite(network, text);
-  const invite = parseJson(text);
+function parseInvite({ network }: AccountCore, given: string | ContactInvite): ContactInvite {
+  const text = typeof given === 'string' ? given.trim() : undefined;
+  if (text?.startsWith('{') === false) return decodeInvite(network, text);
+  const invite = text === undefined ? given : parseJson(text);
   checkInvite(network, invite, 'invite');
   return invite;
 }
@@ -90,7 +94,7 @@ export async function addContact(
     throw new ClientError('invalid_input', `${account} is a contact already: nothing to do`);
   }
   // A pending request of that account is answered with its grant; nothing else is needed.
-  if (row.request !== undefined) return await acceptRequest(core, account, { note, signal });
+  if (row.request !== undefined) return await approveRequest(core, account, { note, signal });
   requireCurrentDevices(
     core,
     await resolveState(core, account, { ...(invite && { authorization: invite }), signal }),
@@ -102,12 +106,12 @@ export async function addContact(
 }
 
 /**
- * Accepts a pending request: stores its grant, sends the own consent, and makes the relationship
+ * Approves a pending request: stores its grant, sends the own consent, and makes the relationship
  * active.
  *
  * @throws ClientError `invalid_input` if no request is pending
  */
-export async function acceptRequest(
+export async function approveRequest(
   core: AccountCore,
   account: string,
   options: { readonly note?: string | undefined; readonly signal: AbortSignal },
@@ -174,8 +178,8 @@ async function sendConsent(
   });
 }
 
-/** Declines a pending request. @throws ClientError `invalid_input` if no request is pending */
-export async function declineRequest(core: AccountCore, account: string): Promise<void> {
+/** Rejects a pending request. @throws ClientError `invalid_input` if no request is pending */
+export async function rejectRequest(core: AccountCore, account: string): Promise<void> {
   await core.store.write(async (tx) => {
     const { request, ...row } = await contactRow(tx, account);
     if (request === undefined) throw noRequest(account);

@@ -20,7 +20,7 @@ async function syncUntil(account: Account, holds: () => Promise<boolean>): Promi
 }
 
 async function befriend(mia: Account, other: Account): Promise<void> {
-  await other.contacts.acceptInvite(await mia.contacts.invite());
+  await other.contacts.join((await mia.contacts.invite()).text);
   const isAsked = async () => {
     const events = await mia.sync();
     return events.some((event) => event.kind === 'contact-request' && event.account === other.id);

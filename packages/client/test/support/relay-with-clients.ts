@@ -151,7 +151,7 @@ export function relayWithClients(config: PartialConfig = {}): RelayWithClients {
 
 /** Makes two accounts contacts of each other: an invite, a request, its acceptance. */
 export async function befriend(ann: Account, bob: Account): Promise<void> {
-  await bob.contacts.acceptInvite(await ann.contacts.invite());
+  await bob.contacts.join((await ann.contacts.invite()).text);
   await ann.sync();
   await ann.contacts.approve(bob.id);
   await bob.sync();

@@ -44,7 +44,7 @@ describe.each(engineNames)('a page in %s', (name) => {
       await page.open(app.url);
       const annId = await page.run<string>(open);
 
-      await bob.contacts.acceptInvite(await page.run('ann.contacts.invite()'));
+      await bob.contacts.join(await page.run('ann.contacts.invite().then(({ text }) => text)'));
       await page.run('ann.sync()');
       await page.run(`ann.contacts.approve('${bob.id}')`);
       await bob.sync();

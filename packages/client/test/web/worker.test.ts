@@ -26,7 +26,7 @@ import { followMessages, openAccount } from './test/web/support/app.ts';
 let account;
 const does = {
   open: async (given) => (account = await openAccount(given)).id,
-  invite: () => account.contacts.invite(),
+  invite: async () => (await account.contacts.invite()).text,
   approve: async (other) => (await account.sync(), await account.contacts.approve(other)),
   follow: (count) => followMessages(account, count),
   status: () => storageStatus({ ask: true }),
@@ -66,7 +66,7 @@ describe.each(engineNames)('a worker in %s', (name) => {
       const { page } = browser;
       await page.open(app.url);
       const annId = await page.run<string>(`inWorker(['open', ${given}])`);
-      await bob.contacts.acceptInvite(await page.run(`inWorker(['invite'])`));
+      await bob.contacts.join(await page.run(`inWorker(['invite'])`));
       await page.run(`inWorker(['approve', '${bob.id}'])`);
       await bob.sync();
       await page.run(`globalThis.following = inWorker(['follow', 2]), 0`);

@@ -12,12 +12,14 @@ const secondsPerDay = 86_400;
 interface InviteOptions {
   readonly days: string;
   readonly qr?: boolean;
+  readonly document?: boolean;
 }
 
 export function inviteCommand(base: Command, environment: CliEnvironment): Command {
   const command = withOptions(base)
     .option('--days <number>', 'days until it expires', '7')
-    .option('--qr', 'draw it as a QR code, too');
+    .option('--qr', 'draw it as a QR code, too')
+    .option('--document', 'write it as JSON, for other clients of the network');
   return onAccount<InviteOptions>(command, environment, async ({ account, out }, context) => {
     const { options } = context;
     const days = Number(options.days);
@@ -25,10 +27,13 @@ export function inviteCommand(base: Command, environment: CliEnvironment): Comma
       throw new UsageError('--days: give a number of days, at most 36500');
     }
     const lifetime = Math.ceil(days * secondsPerDay);
-    const invite = await account.contacts.invite({ lifetime });
+    const { text, invite: document } = await account.contacts.invite({ lifetime });
     // Loaded here: only this option needs the library.
-    const code = options.qr && !out.isJson ? (await import('../qr-code.ts')).qrCode(invite) : [];
-    out.result({ invite }, () => [...code, invite]);
+    const code = options.qr && !out.isJson ? (await import('../qr-code.ts')).qrCode(text) : [];
+    out.result({ invite: text, document }, () => [
+      ...code,
+      options.document ? JSON.stringify(document) : text,
+    ]);
   });
 }
 
@@ -44,10 +49,10 @@ export function acceptCommand(base: Command, environment: CliEnvironment): Comma
       const [text = ''] = args;
       const { note } = options;
       await account.sync({ signal });
-      const isInvite = text.includes('-invite:');
-      const id = isInvite ? account.contacts.read(text).inviter : await accountOf(account, text);
-      if (isInvite) await account.contacts.acceptInvite(text, { note, signal });
-      else await account.contacts.add(id, { note, signal });
+      const isInvite = text.includes('-invite:') || text.trimStart().startsWith('{');
+      const id = isInvite ? account.contacts.preview(text).inviter : await accountOf(account, text);
+      if (isInvite) await account.contacts.join(text, { note, signal });
+      else await account.contacts.request(id, { note, signal });
       if (options.as !== undefined) await account.contacts.rename(id, options.as);
       await account.sync({ signal });
       const contact = await account.contacts.get(id);
@@ -64,7 +69,7 @@ export function declineCommand(base: Command, environment: CliEnvironment): Comm
   const command = withOptions(base);
   return onAccount(command, environment, async ({ account, out }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
-    await account.contacts.decline(id);
+    await account.contacts.reject(id);
     out.result(contactShape(await account.contacts.get(id)), () => [`declined ${id}`]);
   });
 }
