@@ -140,14 +140,14 @@ describe('05 §13.4: a group whose host invents events without end', () => {
     const ann = await again(scene.annStore, { pages: 2 });
     const { text } = await ann.groups.invite(scene.id);
     for (let each = 0; each < 3; each += 1) await (await away.world.person()).groups.join(text);
-    expect(await ann.groups.applications(scene.id)).toHaveLength(3);
+    expect(await ann.groups.listApplications(scene.id)).toHaveLength(3);
     let page = 0;
     away.ask('group.application.list', ({ group_id }) => ({ group_id }));
     away.lie('group.application.list', ({ applications }) => {
       page += 1;
       return { applications: [applications[page % 3]], next: `p${page}` };
     });
-    expect(await ann.groups.applications(scene.id)).toHaveLength(2);
+    expect(await ann.groups.listApplications(scene.id)).toHaveLength(2);
   });
 });
 

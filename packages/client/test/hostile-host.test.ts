@@ -88,7 +88,7 @@ async function group(odd: HostileHost, prefer: Prefer): Promise<void> {
   const { text } = await ann.groups.invite(id);
   expect(await bob.groups.preview(text)).toMatchObject({ name: 'Club' });
   await admit(ann, id, [bob, carl]);
-  expect(await ann.groups.invites(id)).toHaveLength(2);
+  expect(await ann.groups.listInvites(id)).toHaveLength(2);
   const { sequence } = await bob.groups.send(id, { text: 'hello' });
   await settled(ann);
   await ann.groups.send(id, { text: 'welcome', replyTo: sequence });
@@ -98,7 +98,7 @@ async function group(odd: HostileHost, prefer: Prefer): Promise<void> {
   await settled(bob);
   await bob.groups.update(id, { name: 'Society' }).catch(() => undefined);
   await bob.groups.requestRecovery(id);
-  expect(await ann.groups.recoveries(id)).toHaveLength(1);
+  expect(await ann.groups.listRecoveries(id)).toHaveLength(1);
   await ann.groups.approveRecovery(id, [bob.id]);
   await settled(bob);
   await bob.groups.remove(id, [carl.id]);
@@ -107,9 +107,11 @@ async function group(odd: HostileHost, prefer: Prefer): Promise<void> {
   for (const reader of [ann, bob]) {
     await settled(reader);
     expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome', 'without Carl']);
-    const [hello, welcome] = await reader.groups.messages(id);
+    const [hello, welcome] = await reader.groups.listMessages(id);
     expect(await reader.groups.replied(welcome!)).toEqual(hello);
-    expect((await reader.groups.members(id)).map(({ nickname }) => nickname)).toContain('Bobby');
+    expect((await reader.groups.listMembers(id)).map(({ nickname }) => nickname)).toContain(
+      'Bobby',
+    );
   }
   await ann.groups.close(id);
   await settled(bob);
@@ -132,11 +134,11 @@ async function channel(odd: HostileHost, prefer: Prefer): Promise<void> {
   await carl.channels.report(id, one, { reason: 'dull' });
   for (const reader of [bob, carl]) {
     await settled(reader);
-    for (let more = true; more; ) more = await reader.channels.older(id);
+    for (let more = true; more; ) more = await reader.channels.readOlder(id);
     expect(await postTexts(reader, id)).toEqual(['one, corrected', 'three']);
     expect((await reader.channels.get(id)).span?.first).toBe(0);
   }
-  const { entries } = await carl.channels.read(link, { after: -1 });
+  const { entries } = await carl.channels.preview(link, { after: -1 });
   expect(entries[0]).toMatchObject({ kind: 'change', sequence: 0 });
   await ann.channels.close(id);
   await settled(carl);

@@ -366,7 +366,7 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       write: async (...lines) => {
         for (const text of lines) await ann.channels.send(id, { text });
       },
-      texts: async () => (await bob.channels.posts(id)).map(({ body }) => body?.text ?? ''),
+      texts: async () => (await bob.channels.listPosts(id)).map(({ body }) => body?.text ?? ''),
     };
   }
 
@@ -443,8 +443,8 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
     const { id, write, texts: shown } = await channel();
     await write('deleted', 'kept');
     await bob.sync();
-    const [post] = await bob.channels.posts(id);
-    await bob.channels.read({ channelId: id, relayId: relay.world.relay.relayId }, { after: 0 });
+    const [post] = await bob.channels.listPosts(id);
+    await bob.channels.preview({ channelId: id, relayId: relay.world.relay.relayId }, { after: 0 });
     const older = relay.honest.get('channel.read');
     await ann.channels.delete(id, post?.sequence as number);
     await bob.sync();

@@ -47,7 +47,6 @@ import {
 } from '../channels/timeline/channel-entries.ts';
 import {
   type ChannelPreview,
-  currentDescriptor,
   previewChannel,
   readChannelBuffered,
   readOlderPage,
@@ -85,7 +84,7 @@ export interface Channel {
  * const channel = await account.channels.create({ name: 'Release notes' });
  * await account.channels.send(channel.id, { text: 'Version 1.0 is out' });
  * await other.channels.follow(channel.link);
- * for (const { body } of await other.channels.posts(channel.id)) console.log(body?.text);
+ * for (const { body } of await other.channels.listPosts(channel.id)) console.log(body?.text);
  */
 export class Channels {
   readonly #core: AccountCore;
@@ -285,7 +284,7 @@ export class Channels {
 
   /**
    * Follows a channel: resolves its descriptor at the host; `sync` and `follow` of the account then
-   * read its timeline. Reading begins with the latest page; `older` reads earlier pages.
+   * read its timeline. Reading begins with the latest page; `readOlder` reads earlier pages.
    *
    * @param address a link, or the IDs of channel and host; nothing in it is trusted
    * @param options.from `creation` reads the whole timeline instead
@@ -317,18 +316,23 @@ export class Channels {
   }
 
   /**
-   * Resolves the current descriptor of a channel at its host, verified.
+   * Reads the descriptor and one page of any channel from its host, verified, and stores no entry:
+   * the latest page, or the page `before` or `after` a sequence.
    *
-   * @throws ClientError `verification_failed`, `no_relay`; RelayRefused `not_found`
+   * @throws ClientError `verification_failed`, `no_relay`
+   * @throws RelayRefused `not_found`; RelayUnreachable, RelayMisbehaviour
    * @example
-   * const { name } = await account.channels.preview(link);
+   * const { descriptor, entries } = await account.channels.preview(link);
+   * console.log(descriptor.name, entries.length);
+   * const earlier = await account.channels.preview(link, { before: 100, limit: 10 });
    */
   async preview(
     address: string | ChannelAddress,
-    options: Abortable = {},
-  ): Promise<ChannelDescriptor> {
+    options: ChannelRange & Abortable = {},
+  ): Promise<ChannelPreview> {
+    const { signal, ...range } = options;
     const channel = channelRefOf(this.#core, address);
-    return await currentDescriptor(this.#core, channel, signalOf(options));
+    return await previewChannel(this.#core, channel, { range, signal: signalOf({ signal }) });
   }
 
   /**
@@ -359,9 +363,9 @@ export class Channels {
    *
    * @returns whether there is more before it
    * @example
-   * while (await account.channels.older(channelId)) console.log('read one more page');
+   * while (await account.channels.readOlder(channelId)) console.log('read one more page');
    */
-  async older(channelId: string, options: Abortable = {}): Promise<boolean> {
+  async readOlder(channelId: string, options: Abortable = {}): Promise<boolean> {
     return await readOlderPage(this.#core, channelId, signalOf(options));
   }
 
@@ -371,9 +375,9 @@ export class Channels {
    *
    * @throws ClientError `invalid_input`
    * @example
-   * const latest = await account.channels.entries(channelId, { limit: 50, newestFirst: true });
+   * const latest = await account.channels.listEntries(channelId, { limit: 50, newestFirst: true });
    */
-  async entries(channelId: string, options: ListOptions = {}): Promise<ChannelEntry[]> {
+  async listEntries(channelId: string, options: ListOptions = {}): Promise<ChannelEntry[]> {
     return await this.#core.store.read((tx) => listChannelEntries(tx, channelId, options));
   }
 
@@ -383,29 +387,11 @@ export class Channels {
    *
    * @throws ClientError `invalid_input`
    * @example
-   * for (const { body } of await account.channels.posts(channelId)) console.log(body?.text);
+   * for (const { body } of await account.channels.listPosts(channelId)) console.log(body?.text);
    */
-  async posts(channelId: string, options: ListOptions = {}): Promise<ChannelPostEntry[]> {
+  async listPosts(channelId: string, options: ListOptions = {}): Promise<ChannelPostEntry[]> {
     await buildConversations(this.#core);
     return await this.#core.store.read((tx) => listPosts(tx, channelId, options));
-  }
-
-  /**
-   * Reads one page of any channel from its host and stores nothing: the latest page, or the page
-   * `before` or `after` a sequence.
-   *
-   * @throws ClientError `verification_failed`, `no_relay`
-   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
-   * @example
-   * const { entries, hasMore } = await account.channels.read(link, { before: 100, limit: 10 });
-   */
-  async read(
-    address: string | ChannelAddress,
-    options: ChannelRange & Abortable = {},
-  ): Promise<ChannelPreview> {
-    const { signal, ...range } = options;
-    const channel = channelRefOf(this.#core, address);
-    return await previewChannel(this.#core, channel, { range, signal: signalOf({ signal }) });
   }
 
   #channelOf(row: ChannelRow): Channel {

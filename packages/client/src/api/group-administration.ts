@@ -60,9 +60,9 @@ export class GroupAdministration {
    * Lists the valid invitations this account may see.
    *
    * @example
-   * const [first] = await account.groups.invites(groupId);
+   * const [first] = await account.groups.listInvites(groupId);
    */
-  async invites(groupId: string, options: Abortable = {}): Promise<IssuedInvite[]> {
+  async listInvites(groupId: string, options: Abortable = {}): Promise<IssuedInvite[]> {
     return await listInvites(this.#core, groupId, signalOf(options));
   }
 
@@ -81,11 +81,11 @@ export class GroupAdministration {
    * Lists pending applications, each verified.
    *
    * @example
-   * for (const { application } of await account.groups.applications(groupId)) {
+   * for (const { application } of await account.groups.listApplications(groupId)) {
    *   console.log(application.account);
    * }
    */
-  async applications(groupId: string, options: Abortable = {}): Promise<PendingApplication[]> {
+  async listApplications(groupId: string, options: Abortable = {}): Promise<PendingApplication[]> {
     return await listApplications(this.#core, groupId, signalOf(options));
   }
 
@@ -252,11 +252,11 @@ export class GroupAdministration {
    * Lists the key recovery requests this account may see, each verified.
    *
    * @example
-   * for (const { request } of await account.groups.recoveries(groupId)) {
+   * for (const { request } of await account.groups.listRecoveries(groupId)) {
    *   console.log(request.account);
    * }
    */
-  async recoveries(groupId: string, options: Abortable = {}): Promise<PendingRecovery[]> {
+  async listRecoveries(groupId: string, options: Abortable = {}): Promise<PendingRecovery[]> {
     return await listRecoveries(this.#core, groupId, signalOf(options));
   }
 

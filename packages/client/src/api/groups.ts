@@ -309,9 +309,9 @@ export class Groups extends GroupAdministration {
    *
    * @throws ClientError `invalid_input`
    * @example
-   * const latest = await account.groups.entries(groupId, { limit: 50, newestFirst: true });
+   * const latest = await account.groups.listEntries(groupId, { limit: 50, newestFirst: true });
    */
-  async entries(groupId: string, options: ListOptions = {}): Promise<GroupEntry[]> {
+  async listEntries(groupId: string, options: ListOptions = {}): Promise<GroupEntry[]> {
     const rows = await this.#core.store.read((tx) => listGroupEntries(tx, groupId, options));
     return rows.map((row) => toGroupEntry(row));
   }
@@ -322,9 +322,9 @@ export class Groups extends GroupAdministration {
    *
    * @throws ClientError `invalid_input`
    * @example
-   * const [last] = await account.groups.messages(groupId, { limit: 1, newestFirst: true });
+   * const [last] = await account.groups.listMessages(groupId, { limit: 1, newestFirst: true });
    */
-  async messages(groupId: string, options: ListOptions = {}): Promise<GroupMessage[]> {
+  async listMessages(groupId: string, options: ListOptions = {}): Promise<GroupMessage[]> {
     await buildConversations(this.#core);
     const rows = await this.#core.store.read((tx) => listGroupMessages(tx, groupId, options));
     return rows.map((row) => toGroupEntry(row));
@@ -335,7 +335,7 @@ export class Groups extends GroupAdministration {
    * not stored here, or if the sequence is not a member's message (05 §14.3).
    *
    * @example
-   * for (const message of await account.groups.messages(groupId)) {
+   * for (const message of await account.groups.listMessages(groupId)) {
    *   const answered = await account.groups.replied(message);
    *   console.log(answered?.body?.text, message.body?.text);
    * }
@@ -352,11 +352,11 @@ export class Groups extends GroupAdministration {
    * Lists the members of the verified state, with their nicknames.
    *
    * @example
-   * for (const { account: id, role, nickname } of await account.groups.members(groupId)) {
+   * for (const { account: id, role, nickname } of await account.groups.listMembers(groupId)) {
    *   console.log(id, role, nickname);
    * }
    */
-  async members(groupId: string): Promise<NamedMember[]> {
+  async listMembers(groupId: string): Promise<NamedMember[]> {
     return await this.#core.store.read(async (tx) => {
       const { group } = await loadGroup(tx, groupId);
       const found: NamedMember[] = [];

@@ -82,7 +82,7 @@ test.each([1, 2, 3, 4])('seed %i: every order of reading gives the same posts', 
   await middle.channels.sync(id);
   shorten(next, 'older');
   await readers.older!.channels.follow(link);
-  while (await readers.older!.channels.older(id));
+  while (await readers.older!.channels.readOlder(id));
 
   const { events } = verifyChannelPage(network, page, { channelId: id, relayId });
   const { posts, descriptor } = projectChannel(emptyProjection, events);
@@ -96,12 +96,12 @@ test.each([1, 2, 3, 4])('seed %i: every order of reading gives the same posts', 
       position: events.at(-1)?.sequence,
     });
   }
-  const entries = await readers.whole!.channels.entries(id);
+  const entries = await readers.whole!.channels.listEntries(id);
   for (const late of ['newer', 'older']) {
-    expect(await readers[late]!.channels.entries(id), late).toEqual(entries);
+    expect(await readers[late]!.channels.listEntries(id), late).toEqual(entries);
   }
   relay.behave();
-  const { entries: looked } = await ann.channels.read(link, { after: -1 });
+  const { entries: looked } = await ann.channels.preview(link, { after: -1 });
   const lookedAt = looked.flatMap((entry) => (entry.kind === 'post' ? [textOf(entry)] : []));
   expect(lookedAt).toEqual(expected);
 });

@@ -45,7 +45,7 @@ async function channel(
 }
 
 async function atHost(account: Account, link: string): Promise<string[]> {
-  const { entries } = await account.channels.read(link);
+  const { entries } = await account.channels.preview(link);
   return entries.flatMap((entry) => (entry.kind === 'post' ? [entry.body?.text ?? ''] : []));
 }
 
@@ -332,14 +332,14 @@ describe('long timelines', () => {
     );
     const [bob, carl] = people as [Account, Account];
     await bob.channels.follow(link, { from: 'creation' });
-    expect(await bob.channels.entries(id)).toHaveLength(231);
+    expect(await bob.channels.listEntries(id)).toHaveLength(231);
     await carl.channels.follow(link);
     expect((await carl.channels.get(id)).span).toEqual({ first: 131, position: 230 });
-    expect(await carl.channels.older(id)).toBe(true);
+    expect(await carl.channels.readOlder(id)).toBe(true);
     expect((await carl.channels.get(id)).span).toEqual({ first: 31, position: 230 });
-    expect(await carl.channels.older(id)).toBe(false);
-    expect(await carl.channels.older(id)).toBe(false);
-    expect(await carl.channels.entries(id)).toEqual(await bob.channels.entries(id));
+    expect(await carl.channels.readOlder(id)).toBe(false);
+    expect(await carl.channels.readOlder(id)).toBe(false);
+    expect(await carl.channels.listEntries(id)).toEqual(await bob.channels.listEntries(id));
     for (const { changes } of stores) {
       const rows = changes.filter((key) => key.startsWith('channel-timeline/'));
       expect(rows).toHaveLength(231);
@@ -352,10 +352,10 @@ describe('long timelines', () => {
     // One row per post and one for the channel: the cost of a page does not depend on the rest.
     const touched = store.changes.slice(before).filter((key) => key.startsWith('channel'));
     expect(touched).toEqual([`channel-timeline/${id}/0000000000000003`, `channels/${id}`]);
-    const newest = await carl.channels.posts(id, { before: 230, limit: 2, newestFirst: true });
+    const newest = await carl.channels.listPosts(id, { before: 230, limit: 2, newestFirst: true });
     expect(newest.map(({ sequence }) => sequence)).toEqual([229, 228]);
     expect(
-      await carl.channels.entries(id, { before: 5, limit: 2, newestFirst: true }),
+      await carl.channels.listEntries(id, { before: 5, limit: 2, newestFirst: true }),
     ).toMatchObject([{ sequence: 4 }, { sequence: 3, content: { body: { text: 'three' } } }]);
   });
 
@@ -367,10 +367,10 @@ describe('long timelines', () => {
     await bob.channels.follow(link, { from: 'creation' });
     await bob.channels.unfollow(id);
     await bob.channels.follow(link);
-    const found = await Promise.all([bob.sync(), twin.sync(), bob.channels.older(id)]);
-    await twin.channels.older(id);
+    const found = await Promise.all([bob.sync(), twin.sync(), bob.channels.readOlder(id)]);
+    await twin.channels.readOlder(id);
     expect(found).toHaveLength(3);
-    const entries = await twin.channels.entries(id);
+    const entries = await twin.channels.listEntries(id);
     expect(entries.map(({ sequence }) => sequence)).toEqual(entries.map((_, at) => at));
     expect(entries).toHaveLength(121);
   });

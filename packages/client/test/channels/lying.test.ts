@@ -462,7 +462,7 @@ describe('06 §7.3, §10.2: older pages', () => {
     const at = await setScene(relay);
     await at.ann.channels.send(at.id, { text: 'deleted later' });
     await at.ann.channels.send(at.id, { text: 'edited later' });
-    await at.ann.channels.read(at.link);
+    await at.ann.channels.preview(at.link);
     const old = relay.honest.get('channel.read') as ChannelPage;
     await at.ann.channels.edit(at.id, 2, { text: 'edited once' });
     await at.ann.channels.edit(at.id, 2, { text: 'edited twice' });
@@ -482,11 +482,11 @@ describe('06 §7.3, §10.2: older pages', () => {
     const at = await withOldPage(relay);
     expect(await postTexts(at.bob, at.id)).toEqual([]);
     expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 3, position: 5 });
-    expect(await at.bob.channels.older(at.id)).toBe(false);
+    expect(await at.bob.channels.readOlder(at.id)).toBe(false);
     expect(await places(at.bob, at.id)).toEqual([
       ...['change 0', 'gap 1-1', 'post 2', 'deletion 5'],
     ]);
-    expect(await at.bob.channels.posts(at.id)).toMatchObject([
+    expect(await at.bob.channels.listPosts(at.id)).toMatchObject([
       { content: { body: { text: 'edited twice' } }, edited: { sequence: 4 } },
     ]);
     expect((await at.bob.channels.get(at.id)).span).toEqual({ first: 0, position: 5 });
@@ -495,7 +495,7 @@ describe('06 §7.3, §10.2: older pages', () => {
   test('a post whose deletion was read is not stored', async () => {
     const at = await withOldPage(relay);
     relay.lie('channel.read', () => at.old);
-    await at.bob.channels.older(at.id);
+    await at.bob.channels.readOlder(at.id);
     expect(await postTexts(at.bob, at.id)).toEqual(['edited twice']);
   });
 
@@ -508,7 +508,7 @@ describe('06 §7.3, §10.2: older pages', () => {
     const closed = { ...rest, status: 'closed', revision: 1 };
     const closing = () => event(at.owner, { sequence: 2, descriptor_rev: 1 }, closed);
     relay.lie('channel.read', (page) => inventing(closing)(page, at));
-    await at.bob.channels.older(at.id);
+    await at.bob.channels.readOlder(at.id);
     expect(await places(at.bob, at.id)).toEqual(['gap 0-1', 'change 2']);
     expect((await at.bob.channels.get(at.id)).descriptor.status).toBe('closed');
   });
@@ -520,9 +520,9 @@ describe('06 §7.3, §10.2: older pages', () => {
     const closed = { ...rest, status: 'closed', revision: 1 };
     const closing = () => event(at.owner, { sequence: 3, descriptor_rev: 1 }, closed);
     relay.lie('channel.read', (page) => ({ ...inventing(closing)(page, at), has_more: true }));
-    await at.bob.channels.older(at.id);
+    await at.bob.channels.readOlder(at.id);
     relay.lie('channel.read', () => at.old);
-    await at.bob.channels.older(at.id);
+    await at.bob.channels.readOlder(at.id);
     expect(await postTexts(at.bob, at.id)).toEqual(['edited later']);
   });
 });

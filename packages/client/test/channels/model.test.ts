@@ -157,7 +157,7 @@ function shorten(most: number, direction: 'newer' | 'older'): void {
 }
 
 async function expectSeen(account: Account, id: string, model: Reference): Promise<void> {
-  const posts = await account.channels.posts(id);
+  const posts = await account.channels.listPosts(id);
   const seen = posts.map(({ sequence, content }) => [sequence, canonicalJson(content)]);
   expect(seen).toEqual(model.content);
   const { descriptor, span } = await account.channels.get(id);
@@ -226,12 +226,12 @@ async function play(sequence: readonly Step[]): Promise<void> {
   await emil.channels.follow(link, { from: 'creation' });
   shorten(2, 'older');
   await fay.channels.follow(link);
-  while (await fay.channels.older(id));
+  while (await fay.channels.readOlder(id));
   relay.behave();
   for (const reader of [phone, laptop, ben, dora]) await reader.channels.sync(id);
   for (const reader of Object.values(people)) await expectSeen(reader, id, model);
-  const entries = await emil.channels.entries(id);
-  expect(await fay.channels.entries(id)).toEqual(entries);
+  const entries = await emil.channels.listEntries(id);
+  expect(await fay.channels.listEntries(id)).toEqual(entries);
   for (const reader of [emil, fay]) await reader.channels.unfollow(id);
 }
 

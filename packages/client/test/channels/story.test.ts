@@ -36,7 +36,9 @@ test('06 §10: create, follow, post, edit, delete', async () => {
   expect(channel).toMatchObject({ followState: 'followed', role: 'owner', descriptor: facts });
   expect(channel.span).toEqual({ first: 0, position: 0 });
   const { sequence: first } = await ann.channels.send(id, { text: 'one' });
-  expect(await carl.channels.preview(link)).toMatchObject({ name: 'News', revision: 0 });
+  expect(await carl.channels.preview(link)).toMatchObject({
+    descriptor: { name: 'News', revision: 0 },
+  });
   expect(await carl.channels.follow(link)).toMatchObject({ role: 'reader' });
   expect(await bob.channels.follow(link)).toMatchObject({ role: 'moderator' });
   const { sequence: second } = await bob.channels.send(id, { text: 'two' });
@@ -47,7 +49,7 @@ test('06 §10: create, follow, post, edit, delete', async () => {
   const kinds = told.map(({ kind }) => kind);
   expect(kinds).toEqual(['channel-followed', 'channel-post', 'channel-post', 'channel-edited']);
   expect(await postTexts(carl, id)).toEqual(['one, corrected', 'two']);
-  const [edited] = await carl.channels.posts(id);
+  const [edited] = await carl.channels.listPosts(id);
   expect(edited).toMatchObject({ from: ann.id, edited: { by: bob.id } });
 
   await ann.channels.delete(id, second, { reason: 'a mistake' });
@@ -105,7 +107,7 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
   expect(await codeOf(ann.channels.update(id, { name: 'Olds' }))).toBe('not_permitted');
   for (const device of [phone, tablet, ann, bob]) {
     await device.sync();
-    const posts = await device.channels.posts(id);
+    const posts = await device.channels.listPosts(id);
     expect(posts.map(({ sequence, content }) => [sequence, content])).toEqual([
       [2, { attachments: [photo] }],
       [3, { body: { content_type: 'text/plain', text: 'three, by Bob' } }],
@@ -116,7 +118,7 @@ test('06 §10: two devices each, a moderator, a relay restart, and closing', asy
     expect(Object.keys(descriptor)).not.toContain('moderators');
     expect(await device.sync()).toEqual([]);
   }
-  const { entries } = await phone.channels.read(link, { after: -1 });
+  const { entries } = await phone.channels.preview(link, { after: -1 });
   expect(await places(phone, id)).toEqual([
     ...['change 0', 'post 2', 'post 3', 'change 4', 'deletion 5'],
     ...['post 7', 'change 10', 'change 11'],
@@ -173,7 +175,7 @@ test('06 §7.5: posts removed by retention are a gap for new readers and stay st
   world.clock.advance(retention + 60);
   await ann.channels.send(id, { text: 'two' });
   const carl = await world.person();
-  const kinds = async () => (await carl.channels.read(link)).entries.map(({ kind }) => kind);
+  const kinds = async () => (await carl.channels.preview(link)).entries.map(({ kind }) => kind);
   await expect.poll(kinds).not.toContain('deletion');
   await expect.poll(kinds).toEqual(['change', 'gap', 'post']);
   await carl.channels.follow(link);

@@ -87,12 +87,12 @@ describe.each<[string, () => Store]>([
         text: textOf(row),
       })),
     'group messages': async (options: object): Promise<Listed[]> =>
-      (await bob.groups.messages(groupId, options)).map((row) => ({
+      (await bob.groups.listMessages(groupId, options)).map((row) => ({
         position: row.sequence,
         text: textOf(row),
       })),
     posts: async (options: object): Promise<Listed[]> =>
-      (await bob.channels.posts(channelId, options)).map((row) => ({
+      (await bob.channels.listPosts(channelId, options)).map((row) => ({
         position: row.sequence,
         text: textOf(row),
       })),
@@ -163,21 +163,21 @@ describe.each<[string, () => Store]>([
     const answer = await bob.messages.send(ann.id, { text: 'yes', replyTo });
     expect(answer).toMatchObject({ replyTo, content: { reply_to: { from: ann.id } } });
     expect(await bob.messages.get(answer)).toEqual(answer);
-    const [grouped] = await bob.groups.messages(groupId, { limit: 1 });
+    const [grouped] = await bob.groups.listMessages(groupId, { limit: 1 });
     expect(grouped).toMatchObject({ ...said, content: said });
     await bob.groups.send(groupId, { text: 'yes', replyTo: grouped!.sequence });
     const events = await bob.groups.sync(groupId);
     const replied = { body: { text: 'yes' }, replyTo: grouped!.sequence };
     const messages = events.filter(({ kind }) => kind === 'group-message');
     expect(messages).toMatchObject([{ kind: 'group-message', message: replied }]);
-    expect(await bob.groups.entries(groupId, { limit: 1, newestFirst: true })).toMatchObject([
+    expect(await bob.groups.listEntries(groupId, { limit: 1, newestFirst: true })).toMatchObject([
       replied,
     ]);
     const asked = await ann.groups.send(groupId, { text: 'and you?', replyTo: grouped!.sequence });
     const again = { body: { text: 'and you?' }, replyTo: grouped!.sequence };
     const later = (await bob.sync()).filter(({ kind }) => kind === 'group-message');
     expect(later.at(-1)).toMatchObject({ message: { ...again, sequence: asked.sequence } });
-    const [post] = await bob.channels.posts(channelId, { limit: 1 });
+    const [post] = await bob.channels.listPosts(channelId, { limit: 1 });
     expect(post).toMatchObject({ ...said, content: said });
   });
 
@@ -194,8 +194,8 @@ describe.each<[string, () => Store]>([
     for (const list of [
       () => again.messages.list(options),
       () => again.messages.list({ ...options, with: ann.id }),
-      () => again.groups.messages(groupId, options),
-      () => again.channels.posts(channelId, options),
+      () => again.groups.listMessages(groupId, options),
+      () => again.channels.listPosts(channelId, options),
     ]) {
       expect(await cost(list)).toEqual({ lists: 1, entries: 6 });
     }

@@ -153,7 +153,7 @@ test('05 §14.4: nicknames end with the membership of their owner or of their re
   const [ann, bob, carl] = [await person(), await person(), await person()];
   const id = await club(ann, [bob, carl]);
   const nicknames = async () => {
-    const members = await bob.groups.members(id);
+    const members = await bob.groups.listMembers(id);
     return members.flatMap(({ nickname }) => nickname ?? []).sort();
   };
   await ann.groups.setNickname(id, 'Annie');

@@ -119,7 +119,7 @@ describe('lost answers', () => {
     );
     await ann.account.sync();
     expect(await groupTexts(ann.account, id)).toEqual(['slow']);
-    const [message] = await ann.account.groups.messages(id);
+    const [message] = await ann.account.groups.listMessages(id);
     expect(message?.epoch).toBe((await ann.account.groups.get(id)).state?.epoch);
   });
 
@@ -201,10 +201,10 @@ describe('02 §7: repeated calls after a lost answer', () => {
     const id = await club(ann.account);
     relay.lose('group.invite.create', 1);
     const { invite } = await ann.account.groups.invite(id);
-    expect(await ann.account.groups.invites(id)).toMatchObject([{ invite }]);
+    expect(await ann.account.groups.listInvites(id)).toMatchObject([{ invite }]);
     relay.lose('group.invite.revoke', 1);
     await ann.account.groups.revokeInvite(id, invite.invite_id);
-    expect(await ann.account.groups.invites(id)).toEqual([]);
+    expect(await ann.account.groups.listInvites(id)).toEqual([]);
   });
 
   test('applications and key recovery requests are rejected once', async () => {
@@ -217,11 +217,11 @@ describe('02 §7: repeated calls after a lost answer', () => {
     await carl.account.groups.join((await ann.account.groups.invite(id)).text);
     relay.lose('group.application.reject', 1);
     await ann.account.groups.reject(id, [carl.account.id]);
-    expect(await ann.account.groups.applications(id)).toEqual([]);
+    expect(await ann.account.groups.listApplications(id)).toEqual([]);
     await bob.account.groups.requestRecovery(id);
     relay.lose('group.member.recovery.reject', 1);
     await ann.account.groups.rejectRecovery(id, [bob.account.id]);
-    expect(await ann.account.groups.recoveries(id)).toEqual([]);
+    expect(await ann.account.groups.listRecoveries(id)).toEqual([]);
     for (const reject of [
       ann.account.groups.reject(id, [carl.account.id]),
       ann.account.groups.rejectRecovery(id, [bob.account.id]),

@@ -172,7 +172,7 @@ describe('01 E2: a member key that nothing can be sealed to', () => {
     evil.isAwake = true;
     await eve.account.groups.join(text);
     evil.isAwake = false;
-    const [application] = await ann.account.groups.applications(id);
+    const [application] = await ann.account.groups.listApplications(id);
     expect(application?.application.member_encryption_public_key).toBe(unusable);
     const named = {
       code: 'invalid_input',

@@ -126,7 +126,7 @@ describe('05 §14.2: a message is rejected and reading continues:', () => {
       events: [...events, { ...events[0], sequence: 99 }],
     }));
     await at.bob.groups.sync(at.id);
-    const members = await at.bob.groups.members(at.id);
+    const members = await at.bob.groups.listMembers(at.id);
     expect(members.find(({ account }) => account === at.ann.id)?.nickname).toBe('Second');
   });
 });
@@ -325,9 +325,9 @@ describe('05 §13.15: nothing is sealed for', () => {
 });
 
 test.each([
-  ['group.application.list', 'applications'],
-  ['group.member.recovery.list', 'recoveries'],
-  ['group.invite.list', 'invites'],
+  ['group.application.list', 'listApplications'],
+  ['group.member.recovery.list', 'listRecoveries'],
+  ['group.invite.list', 'listInvites'],
 ] as const)('05 §12.7: %s with the same records again and again', async (method, name) => {
   const at = await setScene(relay);
   const [eve] = await person(relay);

@@ -85,7 +85,7 @@ test('a key that arrives late opens earlier boxes', async () => {
   await ann.groups.send(id, { text: 'waits' });
   await device.groups.sync(id);
   expect(await groupTexts(device, id)).toEqual([]);
-  expect(await device.groups.entries(id, { limit: 1, newestFirst: true })).toMatchObject([
+  expect(await device.groups.listEntries(id, { limit: 1, newestFirst: true })).toMatchObject([
     { outcome: 'pending' },
   ]);
   expect(await phoneStore.read((tx) => tx.list('group-keys'))).toHaveLength(1);
@@ -168,7 +168,7 @@ test('a secret from another device is used once verified history has its epoch',
   await tablet.sync();
   // The secret is unverified: a message it does not open stays pending, and is not rejected.
   expect(await groupTexts(tablet, id)).toEqual(['before']);
-  expect(await tablet.groups.entries(id, { limit: 1, newestFirst: true })).toMatchObject([
+  expect(await tablet.groups.listEntries(id, { limit: 1, newestFirst: true })).toMatchObject([
     { outcome: 'pending' },
   ]);
   await say('account.group.history_secret.sync', secretOf(secret, epoch));

@@ -264,7 +264,7 @@ describe('02 §12.9: changes during a lost connection', () => {
     away.behave();
     await bob.groups.requestRecovery(far);
     await live.until((event) => event.kind === 'group-recoveries' && event.groupId === far);
-    expect(await ann.groups.recoveries(far)).toMatchObject([{ request: { account: bob.id } }]);
+    expect(await ann.groups.listRecoveries(far)).toMatchObject([{ request: { account: bob.id } }]);
     await live.end();
   });
 });

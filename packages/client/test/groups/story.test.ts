@@ -31,7 +31,9 @@ test('05 §17.3: create, join, send, reply, nicknames', async () => {
   expect(await bob.groups.preview(text)).toMatchObject({ name: 'Club', member_count: 1 });
   expect(await bob.groups.join(text)).toMatchObject({ membership: 'applied', hasKey: false });
   expect(await bob.sync()).toEqual([]);
-  expect(await ann.groups.applications(id)).toMatchObject([{ application: { account: bob.id } }]);
+  expect(await ann.groups.listApplications(id)).toMatchObject([
+    { application: { account: bob.id } },
+  ]);
   await ann.groups.approve(id, [bob.id]);
   expect(await bob.sync()).toEqual([{ kind: 'group-joined', groupId: id }]);
   expect(await bob.groups.get(id)).toMatchObject({ membership: 'member', hasKey: true });
@@ -43,10 +45,10 @@ test('05 §17.3: create, join, send, reply, nicknames', async () => {
   await Promise.all([ann.sync(), bob.sync()]);
   for (const reader of [ann, bob]) {
     expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome']);
-    const [hello, welcome] = await reader.groups.messages(id);
+    const [hello, welcome] = await reader.groups.listMessages(id);
     expect(await reader.groups.replied(welcome!)).toEqual(hello);
     expect(await reader.groups.replied(hello!)).toBeUndefined();
-    expect(await reader.groups.members(id)).toMatchObject(
+    expect(await reader.groups.listMembers(id)).toMatchObject(
       [ann, bob]
         .map(({ id: account }) => ({ account, ...(account === bob.id && { nickname: 'Bobby' }) }))
         .sort((a, b) => (a.account < b.account ? -1 : 1)),
@@ -104,7 +106,7 @@ test('05 §9: remove, ban and join again', async () => {
   await carl.groups.send(id, { text: 'with Bob' });
   await Promise.all([ann.sync(), bob.sync()]);
   expect(await groupTexts(bob, id)).toEqual(['with Bob']);
-  const named = (await ann.groups.members(id)).filter(({ nickname }) => nickname !== undefined);
+  const named = (await ann.groups.listMembers(id)).filter(({ nickname }) => nickname !== undefined);
   expect(named).toEqual([]);
 
   await ann.groups.ban(id, [bob.id]);
@@ -129,7 +131,7 @@ test('05 §9.3, §17.4: a key lost on every device is recovered', async () => {
 
   const first = await bob.groups.requestRecovery(id);
   expect(await bob.groups.requestRecovery(id)).toBe(first);
-  expect(await ann.groups.recoveries(id)).toMatchObject([{ request: { account: bob.id } }]);
+  expect(await ann.groups.listRecoveries(id)).toMatchObject([{ request: { account: bob.id } }]);
   await ann.groups.rejectRecovery(id, [bob.id]);
   await bob.sync();
   expect(await codeOf(ann.groups.approveRecovery(id, [bob.id]))).toBe('invalid_input');
@@ -142,7 +144,7 @@ test('05 §9.3, §17.4: a key lost on every device is recovered', async () => {
   await bob.groups.send(id, { text: 'with the new key' });
   await ann.sync();
   expect(await groupTexts(ann, id)).toEqual(['with the new key']);
-  expect(await ann.groups.recoveries(id)).toEqual([]);
+  expect(await ann.groups.listRecoveries(id)).toEqual([]);
 });
 
 test('05 §13.27: after a rotation with a new owner key, every device reads on', async () => {
@@ -175,9 +177,9 @@ test('05 §6: roles, properties, transfer, leave, close', async () => {
   await carl.sync();
   expect((await carl.groups.get(id)).state).toMatchObject({ name: 'Society', owner: ann.id });
   const { invite } = await carl.groups.invite(id, { maxUses: 2 });
-  expect(await bob.groups.invites(id)).toHaveLength(3);
+  expect(await bob.groups.listInvites(id)).toHaveLength(3);
   await carl.groups.revokeInvite(id, invite.invite_id);
-  expect(await carl.groups.invites(id)).toEqual([]);
+  expect(await carl.groups.listInvites(id)).toEqual([]);
   expect(await codeOf(ann.groups.leave(id))).toBe('not_permitted');
   await ann.groups.transfer(id, bob.id);
   await ann.groups.leave(id);

@@ -4,7 +4,7 @@ import type { RelayWithClients } from '../support/relay-with-clients.ts';
 
 /** Lists the texts of a group's messages on one device. */
 export async function groupTexts(account: Account, groupId: string): Promise<string[]> {
-  const rows = await account.groups.messages(groupId);
+  const rows = await account.groups.listMessages(groupId);
   return rows.map((row) => row.body?.text ?? '');
 }
 

@@ -73,10 +73,10 @@ describe.each(engineNames)('a page in %s', (name) => {
       await bob.sync();
       expect(await texts(bob)).toEqual(['hello Bob', 'hello Ann', 'and again']);
       expect((await groupTexts(bob, groupId)).toSorted()).toEqual(['in the club', 'welcome']);
-      expect(await bob.channels.posts(channel.id)).toMatchObject([{ from: annId }]);
+      expect(await bob.channels.listPosts(channel.id)).toMatchObject([{ from: annId }]);
 
-      const shown = `Promise.all([ann.messages.list(), ann.groups.messages('${groupId}'),
-        ann.channels.posts('${channel.id}'), ann.contacts.get('${bob.id}'), ann.status()])`;
+      const shown = `Promise.all([ann.messages.list(), ann.groups.listMessages('${groupId}'),
+        ann.channels.listPosts('${channel.id}'), ann.contacts.get('${bob.id}'), ann.status()])`;
       const before = await page.run<[object[], object[], object[]]>(shown);
       expect(before.slice(0, 3).map(({ length }: object[]) => length)).toEqual([3, 2, 1]);
       await expectNoComplaint();

@@ -199,7 +199,7 @@ async function readPreview(
 ): Promise<TimelinePart> {
   const { account, signal } = session;
   const address = await addressOf(account, name, relay);
-  const { descriptor, entries, hasMore } = await account.channels.read(address, {
+  const { descriptor, entries, hasMore } = await account.channels.preview(address, {
     ...range,
     signal,
   });
@@ -221,12 +221,12 @@ async function readFollowed(
       : { after, limit };
   let isReachable = true;
   for (let pages = 0; ; pages += 1) {
-    const entries = await account.channels.entries(id, range);
+    const entries = await account.channels.listEntries(id, range);
     if (range.newestFirst) entries.reverse();
     const first = (await account.channels.get(id)).span?.first ?? 0;
     const isEnough = after === undefined ? entries.length >= limit : first <= after + 1;
     if (first > 0 && !isEnough && isReachable && pages < olderPages) {
-      isReachable = await account.channels.older(id, { signal }).then(
+      isReachable = await account.channels.readOlder(id, { signal }).then(
         () => true,
         (error: unknown) => {
           // If the host is unreachable, the stored entries are shown.
@@ -250,7 +250,7 @@ function fetchCommand(environment: CliEnvironment): Command {
     const [name = '', number = ''] = args;
     const sequence = positiveNumber('sequence', number);
     const { id } = await channelOf(account, name);
-    const [entry] = await account.channels.entries(id, { after: sequence - 1, limit: 1 });
+    const [entry] = await account.channels.listEntries(id, { after: sequence - 1, limit: 1 });
     const { attachments = [] } =
       entry?.kind === 'post' && entry.sequence === sequence ? entry.content : {};
     if (attachments.length === 0) {
@@ -271,7 +271,7 @@ function watchCommand(environment: CliEnvironment): Command {
     const last = positiveNumber('--limit', options.limit);
     await catchUp(session);
     const { id } = await channelOf(account, args[0] ?? '');
-    const latest = await account.channels.entries(id, { limit: last, newestFirst: true });
+    const latest = await account.channels.listEntries(id, { limit: last, newestFirst: true });
     const name = await namesOf(session, (nameOf) =>
       latest.map((entry) => channelEntryLine(entry, nameOf)),
     );

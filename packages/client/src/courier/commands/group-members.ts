@@ -104,7 +104,7 @@ function applicationsCommand(environment: CliEnvironment): Command {
     const { account, out, signal } = session;
     const { id } = await groupOf(account, args[0] ?? '');
     await account.groups.sync(id, { signal });
-    const pending = await account.groups.applications(id, { signal });
+    const pending = await account.groups.listApplications(id, { signal });
     const name = await namesOf(session, (nameOf) =>
       pending.map(({ application }) => nameOf(application.account)),
     );
@@ -172,7 +172,7 @@ function recoveriesCommand(environment: CliEnvironment): Command {
         await account.groups.rejectRecovery(id, await of(options.reject), { signal });
         out.note('rejected');
       }
-      const requests = await account.groups.recoveries(id, { signal });
+      const requests = await account.groups.listRecoveries(id, { signal });
       const name = await namesOf(session, (nameOf) =>
         requests.map(({ request }) => nameOf(request.account)),
       );

@@ -96,7 +96,7 @@ function fetchCommand(environment: CliEnvironment): Command {
     const [name = '', number = ''] = args;
     const sequence = positiveNumber('sequence', number);
     const { id } = await groupOf(account, name);
-    const [entry] = await account.groups.entries(id, { after: sequence - 1, limit: 1 });
+    const [entry] = await account.groups.listEntries(id, { after: sequence - 1, limit: 1 });
     const { attachments = [] } = entry?.sequence === sequence ? groupEntryShape(entry) : {};
     if (attachments.length === 0) {
       throw new UsageError(
@@ -126,7 +126,7 @@ function readCommand(environment: CliEnvironment): Command {
     const after =
       options.after === undefined ? {} : { after: positiveNumber('--after', options.after) };
     const newestFirst = options.after === undefined;
-    const entries = await account.groups.entries(id, { ...after, limit: last, newestFirst });
+    const entries = await account.groups.listEntries(id, { ...after, limit: last, newestFirst });
     if (newestFirst) entries.reverse();
     const name = await namesOf(session, (nameOf) =>
       entries.map((entry) => groupEntryLine(entry, nameOf)),
@@ -154,7 +154,7 @@ async function followGroup(session: AccountSession, id: string, from: number): P
     const note = isNote ? groupNote(event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);
     else if (note !== undefined) out.note(printable(note));
-    const entries = await account.groups.entries(id, { after: shown });
+    const entries = await account.groups.listEntries(id, { after: shown });
     const name = await namesOf(session, (nameOf) =>
       entries.map((entry) => groupEntryLine(entry, nameOf)),
     );

@@ -193,7 +193,7 @@ function invitesCommand(environment: CliEnvironment): Command {
   return onAccount(command, environment, async (session, { args }) => {
     const { account, out, signal } = session;
     const { id } = await groupOf(account, args[0] ?? '');
-    const invites = await account.groups.invites(id, { signal });
+    const invites = await account.groups.listInvites(id, { signal });
     const name = await namesOf(session, (nameOf) =>
       invites.map(({ invite }) => [invite.inviter, invite.invitee ?? account.id].map(nameOf)),
     );
@@ -272,7 +272,7 @@ function membersCommand(environment: CliEnvironment): Command {
     await catchUp(session);
     const { account, out } = session;
     const { id } = await groupOf(account, args[0] ?? '');
-    const members = await account.groups.members(id);
+    const members = await account.groups.listMembers(id);
     const name = await namesOf(session, (nameOf) => members.map((each) => nameOf(each.account)));
     out.result({ group: id, members: members.map(memberShape) }, () =>
       columns(
