@@ -6,7 +6,6 @@
  */
 import { spawnSync } from 'node:child_process';
 import {
-  chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -26,6 +25,7 @@ const root = dirname(import.meta.dirname);
 /** The parts of a development `package.json` the build reads. */
 interface Manifest {
   readonly name: string;
+  readonly engines: { readonly node: string };
   readonly exports: Readonly<Record<string, string>>;
   readonly bin?: Readonly<Record<string, string>>;
   readonly dependencies?: Readonly<Record<string, string>>;
@@ -73,7 +73,13 @@ function emitted(source: string, extension: '.js' | '.d.ts'): string {
 }
 
 /** The manifest to publish: entry points moved to the emitted files, development left out. */
-function publishedManifest({ exports, bin, devDependencies: _, ...rest }: Manifest): object {
+function publishedManifest({
+  exports,
+  bin,
+  devDependencies: _,
+  scripts: __,
+  ...rest
+}: Manifest): object {
   const entries = Object.entries(exports).map(([name, source]) => [
     name,
     { types: emitted(source, '.d.ts'), default: emitted(source, '.js') },
@@ -162,11 +168,8 @@ async function bundle({ folder, manifest }: Package): Promise<void> {
   const external = Object.keys(optionalDependencies);
   await bundleCommands({
     ...{ folder, out: join(folder, 'dist'), external },
-    ...{ commands, workers: findWorkers(folder) },
+    ...{ commands, workers: findWorkers(folder), node: manifest.engines.node },
   });
-  for (const name of Object.keys(commands)) {
-    chmodSync(join(folder, 'dist', bundleFolder, `${name}.js`), 0o755);
-  }
 }
 
 const built: Package[] = [];

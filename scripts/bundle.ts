@@ -52,7 +52,30 @@ export interface BundleOptions {
   readonly workers: readonly string[];
   /** Packages that are not part of the bundle: native code, found when the command runs. */
   readonly external: readonly string[];
+  /** The oldest Node of the package: `>=24.14`, as in `engines`. */
+  readonly node: string;
 }
+
+/**
+ * Writes the file that is started for a command. It contains syntax of every Node, so that an older
+ * one prints a sentence and not the place of a syntax error in the bundle, which it cannot read.
+ */
+function launcherOf(name: string, node: string): string {
+  const [, version = '', major, minor = '0'] = /^>=((\d+)(?:\.(\d+))?)$/.exec(node) ?? [];
+  if (major === undefined) throw new Error(`engines.node: expected >=major.minor, found ${node}`);
+  return `#!/usr/bin/env node
+const [major, minor] = process.versions.node.split('.').map(Number);
+if (major > ${major} || (major === ${major} && minor >= ${minor})) {
+  import('./${name}${programSuffix}.js');
+} else {
+  console.error('${name} needs Node ${version} or later, and this is ' + process.versions.node + ': install a newer Node.');
+  process.exitCode = 1;
+}
+`;
+}
+
+/** What the file of the program has in its name, which the command's own file starts. */
+const programSuffix = '-program';
 
 /**
  * Writes the bundle of a package's commands, with the licences of what it contains.
@@ -65,9 +88,13 @@ export async function bundleCommands({
   commands,
   workers,
   external,
+  node,
 }: BundleOptions): Promise<void> {
   const threads = workers.map((path) => [basename(path, '.ts'), path] as const);
-  const entries = [...Object.entries(commands), ...threads];
+  const programs = Object.entries(commands).map(
+    ([name, path]) => [`${name}${programSuffix}`, path] as const,
+  );
+  const entries = [...programs, ...threads];
   if (new Set(entries.map(([name]) => name)).size < entries.length) {
     throw new Error(`two commands or threads have one name: ${entries.join(' ')}`);
   }
@@ -81,7 +108,7 @@ export async function bundleCommands({
     splitting: true,
     platform: 'node',
     format: 'esm',
-    target: 'node24',
+    target: `node${node.slice('>='.length)}`,
     external: [...external, ...absent, ...unused],
     plugins: [httpWithoutFetch, smallMarkdown],
     banner: { js: banner },
@@ -97,6 +124,9 @@ export async function bundleCommands({
     logLevel: 'warning',
   });
   removeUnused(folder, metafile);
+  for (const name of Object.keys(commands)) {
+    writeFileSync(join(outdir, `${name}.js`), launcherOf(name, node), { mode: 0o755 });
+  }
   writeFileSync(join(out, 'THIRD-PARTY-LICENSES'), noticesOf(libraries(folder, metafile)));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Checks the packages that `npm run build` made: two linters of packages, and a story in each runtime
- * that the client promises. What it needs is in `.ci/packages`, with a lock file of its own, so that
+ * Checks the packages that `npm run build` made: two linters of packages, a story in each runtime
+ * that the client promises, and the commands of all packages installed as people install them. What it needs is in `.ci/packages`, with a lock file of its own, so that
  * `npm ci` of the project brings no runtimes.
  *
  * @example
@@ -8,9 +8,11 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { installPackages } from './installed.ts';
+import { packAll } from './pack.ts';
 
 const root = join(import.meta.dirname, '..');
 const tools = join(root, '.ci/packages');
@@ -24,6 +26,9 @@ const runtimes: Readonly<Record<string, readonly string[]>> = {
   Bun: [tool('bun/bin/bun')],
   Deno: [tool('deno/deno'), 'run', '--allow-all'],
 };
+
+/** The Node versions that the commands promise to run on. */
+const commandRuntimes = { 24: tool('node24/bin/node'), 26: process.execPath };
 
 let failures = 0;
 
@@ -46,14 +51,76 @@ function checkForm(name: string): void {
   check(`attw ${name}`, [tool('.bin/attw'), '--pack', dist, '--profile', 'esm-only']);
 }
 
-async function serveRelay(folder: string): Promise<ChildProcess> {
-  const command = join(root, 'packages/relay/dist/bin/posthouse.js');
-  const flags = ['--dev', '--data', folder, '--listen', '127.0.0.1:0', '--log', 'error'];
-  const relay = spawn(process.execPath, [command, 'serve', ...flags], {
+async function serveRelay(
+  folder: string,
+  command = join(root, 'packages/relay/dist/bin/posthouse.js'),
+  node = process.execPath,
+): Promise<ChildProcess> {
+  const listen = ['--listen', '127.0.0.1:0', '--peer', '/ip4/127.0.0.1/tcp/4201'];
+  const flags = ['--dev', '--data', folder, ...listen, '--log', 'error'];
+  const relay = spawn(node, [command, 'serve', ...flags], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(relay.stdout, 'data');
   return relay;
+}
+
+/** Checks that a command refuses to run: one sentence and status 1. */
+function checkRefused(
+  what: string,
+  [command = '', ...parameters]: readonly string[],
+  text: RegExp,
+) {
+  const { status, stdout, stderr } = spawnSync(command, parameters, { encoding: 'utf8' });
+  const isGood = status === 1 && stdout === '' && text.test(stderr);
+  console.log(`${isGood ? 'ok    ' : 'FAILED'} ${what}`);
+  if (isGood) return;
+  failures += 1;
+  console.log(status, stdout, stderr);
+}
+
+/** `npm install --global` of the tarballs, and the commands under each Node that may come along. */
+async function checkCommands(): Promise<void> {
+  const place = mkdtempSync(join(tmpdir(), 'posthouse-packed-'));
+  try {
+    const tarballs = packAll(join(place, 'packed')).map((name) => join(place, 'packed', name));
+    const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
+    const prefix = join(place, 'prefix');
+    check(
+      'npm install --global',
+      ['npm', 'install', '--global', ...flags, '--prefix', prefix, ...tarballs],
+      place,
+    );
+    const command = (name: string) => join(prefix, 'bin', name);
+    for (const [version, node] of Object.entries(commandRuntimes)) {
+      for (const name of ['posthouse', 'courier', 'posthouse-conformance']) {
+        for (const flag of ['--version', '--help']) {
+          check(`${name} ${flag} on Node ${version}`, [node, command(name), flag], place);
+        }
+      }
+      const relay = await serveRelay(join(place, version), command('posthouse'), node);
+      relay.kill('SIGTERM');
+      const [status] = await once(relay, 'exit');
+      console.log(`${status === 0 ? 'ok    ' : 'FAILED'} posthouse serve on Node ${version}`);
+      if (status !== 0) failures += 1;
+    }
+    const old = tool('node20/bin/node');
+    for (const name of ['posthouse', 'courier', 'posthouse-conformance']) {
+      const sentence = new RegExp(
+        `^${name} needs Node \\d+(\\.\\d+)? or later, and this is 20\\..+\\n$`,
+      );
+      checkRefused(`${name} on Node 20`, [old, command(name), '--version'], sentence);
+    }
+    check(
+      'courier on Node 22.13',
+      [tool('node22/bin/node'), command('courier'), '--version'],
+      place,
+    );
+    const source = ['pack', '--silent', '--pack-destination', place, join(root, 'packages/relay')];
+    checkRefused('npm pack of sources', ['npm', ...source], /run `npm run pack` instead/);
+  } finally {
+    rmSync(place, { recursive: true });
+  }
 }
 
 check('npm ci', ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], tools);
@@ -73,4 +140,5 @@ try {
   await once(relay, 'exit');
   rmSync(folder, { recursive: true });
 }
+await checkCommands();
 process.exitCode = failures === 0 ? 0 : 1;

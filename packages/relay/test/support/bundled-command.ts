@@ -56,9 +56,12 @@ async function bundledCommand(): Promise<string> {
   mkdirSync(own, { recursive: true });
   writeFileSync(join(own, 'package.json'), '{ "type": "module" }');
   const folder = join(packages, 'relay');
-  const { bin: commands, optionalDependencies } = manifest;
+  const { bin: commands, optionalDependencies, engines } = manifest;
   const external = Object.keys(optionalDependencies);
-  await bundleCommands({ folder, out: own, commands, workers: findWorkers(folder), external });
+  await bundleCommands({
+    ...{ folder, out: own, commands, workers: findWorkers(folder), external },
+    node: engines.node,
+  });
   try {
     renameSync(own, target);
   } catch {
