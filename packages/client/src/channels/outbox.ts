@@ -96,8 +96,8 @@ export async function endWrite(
     return;
   }
   const { status, error } = outcome;
-  const told = { status, ...(error !== undefined && { error }) };
-  await recordStatus(tx, { conversation, write: value.write, ...told });
+  const ended = { status, ...(error !== undefined && { error }) };
+  await recordStatus(tx, { conversation, write: value.write, ...ended });
 }
 
 /** Removes a write from the outbox. @returns whether it was there */

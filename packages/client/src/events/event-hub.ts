@@ -8,7 +8,7 @@ import {
   eventMarks,
   finishedCapacity,
   lastConnection,
-  markTold,
+  markFinished,
   readEventsAfter,
 } from './event-log.ts';
 
@@ -121,7 +121,7 @@ export class EventHub {
     await this.#marking.run(async () => {
       const finished = this.#finished;
       if (finished <= this.#stored) return;
-      await this.#store.write((tx) => markTold(tx, finished));
+      await this.#store.write((tx) => markFinished(tx, finished));
       this.#stored = finished;
     });
   }
@@ -134,7 +134,7 @@ export class EventHub {
 
   async #begin(): Promise<number> {
     await this.flush();
-    return (await this.#store.read(eventMarks)).told;
+    return (await this.#store.read(eventMarks)).finished;
   }
 
   #finish(number: number): void {

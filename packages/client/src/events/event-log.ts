@@ -19,7 +19,7 @@ export const finishedCapacity = 1_000;
 const removalBatch = 200;
 
 const log = new Collection<StoredEvent>('events');
-const marks = new Collection<Marks>('event-marks');
+const marks = new Collection<StoredMarks>('event-marks');
 /** The last event about the connection, while some program follows. */
 const connections = new Collection<LastConnection>('event-connection');
 
@@ -35,12 +35,15 @@ export interface Marks {
   /** The newest event. */
   readonly head: number;
   /** The highest event that some reader has finished with: a new reader begins after it. */
-  readonly told: number;
+  readonly finished: number;
   /** No event up to this one is stored. */
   readonly removed: number;
   /** The newest event after which other groups or channels are to be followed. */
   readonly hosted: number;
 }
+
+/** Stores have another name of `finished`. */
+type StoredMarks = Omit<Marks, 'finished'> & { readonly told: number };
 
 const hostedKinds: ReadonlySet<AccountEvent['kind']> = new Set([
   'group-joined',
@@ -49,7 +52,8 @@ const hostedKinds: ReadonlySet<AccountEvent['kind']> = new Set([
 ]);
 
 export async function eventMarks(tx: StoreReader): Promise<Marks> {
-  return { head: 0, told: 0, removed: 0, hosted: 0, ...(await marks.get(tx, 'log')) };
+  const { told: finished = 0, ...stored } = (await marks.get(tx, 'log')) ?? {};
+  return { head: 0, removed: 0, hosted: 0, ...stored, finished };
 }
 
 /** Appends events to the log, in the transaction that changes what they are about. */
@@ -88,23 +92,23 @@ export async function forgetConnection(tx: StoreWriter): Promise<void> {
 }
 
 /** Stores that some reader has finished with all events up to this one. */
-export async function markTold(tx: StoreWriter, number: number): Promise<void> {
+export async function markFinished(tx: StoreWriter, number: number): Promise<void> {
   const before = await eventMarks(tx);
-  const told = Math.min(number, before.head);
-  if (told > before.told) await putMarks(tx, { ...before, told }, removalBatch);
+  const finished = Math.min(number, before.head);
+  if (finished > before.finished) await putMarks(tx, { ...before, finished }, removalBatch);
 }
 
 /** Stores the marks and removes events that no reader needs, oldest first. */
 async function putMarks(tx: StoreWriter, next: Marks, limit: number): Promise<void> {
-  const { head, told } = next;
-  const needless = Math.max(Math.min(told, head - finishedCapacity), head - capacity);
+  const { head, finished, ...others } = next;
+  const needless = Math.max(Math.min(finished, head - finishedCapacity), head - capacity);
   const until = Math.min(needless, next.removed + limit);
   let { removed } = next;
   while (removed < until) {
     removed += 1;
     await log.delete(tx, positionKey(removed));
   }
-  await marks.put(tx, 'log', { ...next, removed });
+  await marks.put(tx, 'log', { ...others, head, told: finished, removed });
 }
 
 /** A part of the log, oldest first. */

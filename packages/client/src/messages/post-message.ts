@@ -17,7 +17,7 @@ import { isUnsent, type MessageRow, updateMessage } from './message-rows.ts';
 import { outbox } from './outbox.ts';
 import { requireGrant } from './recipients.ts';
 import { sendQueued, storeMessage } from './send-message.ts';
-import { tellStatus } from './submit.ts';
+import { recordMessageStatus } from './submit.ts';
 
 interface RowKey {
   readonly from: string;
@@ -82,7 +82,7 @@ export async function cancelMessage(core: AccountCore, key: RowKey): Promise<Mes
     await messageQueue.delete(tx, queued.key);
     const cancelled: MessageRow = { ...found, status: 'cancelled' };
     await updateMessage(tx, cancelled);
-    await tellStatus(tx, cancelled, queued.value);
+    await recordMessageStatus(tx, cancelled, queued.value);
     return { row: cancelled, first: found.message_id };
   });
   if (first !== undefined) core.sender.answered(first);

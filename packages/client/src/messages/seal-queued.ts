@@ -30,7 +30,7 @@ import {
 } from './message-rows.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
 import { ownDevices, recipientsOf, requireGrant } from './recipients.ts';
-import { tellStatus, undoPurpose } from './submit.ts';
+import { recordMessageStatus, undoPurpose } from './submit.ts';
 
 /**
  * Seals a queued message for the recipient's devices of this moment, or again with a new ID after a
@@ -149,7 +149,7 @@ async function storeSealed(
   const stored: MessageRow = { ...rest, message_id, created_at, digest, status: 'sending' };
   if (replaced === undefined) {
     await updateMessage(tx, stored);
-    await tellStatus(tx, stored, value);
+    await recordMessageStatus(tx, stored, value);
     return row;
   }
   await outbox.delete(tx, value.message_id);
@@ -195,7 +195,7 @@ async function giveUp(
     error: { code: isRefused ? error.error : code, message },
   };
   await updateMessage(tx, ended);
-  await tellStatus(tx, ended, value);
+  await recordMessageStatus(tx, ended, value);
 }
 
 /** Seals; an error of the protocol becomes `invalid_input`. */

@@ -12,7 +12,7 @@ import { addMessage, isUnsent, type MessageRow } from './message-rows.ts';
 import type { Purpose } from './outbox.ts';
 import { recipientsOf } from './recipients.ts';
 import { laneOf, sendWaiting } from './send-queue.ts';
-import { tellStatus } from './submit.ts';
+import { recordMessageStatus } from './submit.ts';
 
 /** A message to be stored, sealed when it is its turn, and sent. */
 export interface OutgoingMessage {
@@ -50,7 +50,7 @@ export async function storeMessage(
     outcome: 'applied',
     status: 'waiting',
   });
-  await tellStatus(tx, row, queued.value);
+  await recordMessageStatus(tx, row, queued.value);
   return { row, queued };
 }
 

@@ -117,7 +117,7 @@ export async function storeStatus(
       }),
     };
     await updateMessage(tx, updated);
-    if (updated.status !== known.status) await tellStatus(tx, updated, row);
+    if (updated.status !== known.status) await recordMessageStatus(tx, updated, row);
     return updated;
   });
 }
@@ -147,13 +147,13 @@ export async function storeRejection(
       const status = row.accepted ? 'failed' : 'rejected';
       const ended: MessageRow = { ...known, status, error };
       await updateMessage(tx, ended);
-      await tellStatus(tx, ended, row);
+      await recordMessageStatus(tx, ended, row);
     }
   });
 }
 
 /** Records the new status of a direct message; those of consents and tasks concern no reader. */
-export async function tellStatus(
+export async function recordMessageStatus(
   tx: StoreWriter,
   { to, message_id, status, error }: MessageRow,
   { purpose, first_id }: Pick<OutboxRow, 'purpose' | 'first_id'>,

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
   eventMarks,
-  markTold,
+  markFinished,
   readEventsAfter,
   recordEvents,
   recordPassing,
@@ -78,7 +78,7 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
   test('of the events that a reader has finished with, the newest 1,000 stay', async () => {
     await using store = open();
     await record(store, 1_000);
-    await store.write((tx) => markTold(tx, 1_000));
+    await store.write((tx) => markFinished(tx, 1_000));
     expect((await numbers(store))[0]).toBe(1);
     await record(store, 1);
     expect((await numbers(store))[0]).toBe(2);
@@ -107,7 +107,7 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
   test('one transaction removes a bounded number of events', async () => {
     await using store = open();
     await record(store, 3_000);
-    await store.write((tx) => markTold(tx, 3_000));
+    await store.write((tx) => markFinished(tx, 3_000));
     expect((await numbers(store)).length).toBe(2_800);
     for (let round = 0; round < 9; round += 1) await record(store, 1);
     expect((await numbers(store)).length).toBe(1_000);
@@ -116,10 +116,10 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
   test('the mark of what readers have finished with neither falls nor passes the last event', async () => {
     await using store = open();
     await record(store, 3);
-    await store.write((tx) => markTold(tx, 2));
-    await store.write((tx) => markTold(tx, 1));
-    expect(await store.read(eventMarks)).toEqual({ head: 3, told: 2, removed: 0, hosted: 3 });
-    await store.write((tx) => markTold(tx, 9));
-    expect(await store.read(eventMarks)).toEqual({ head: 3, told: 3, removed: 0, hosted: 3 });
+    await store.write((tx) => markFinished(tx, 2));
+    await store.write((tx) => markFinished(tx, 1));
+    expect(await store.read(eventMarks)).toEqual({ head: 3, finished: 2, removed: 0, hosted: 3 });
+    await store.write((tx) => markFinished(tx, 9));
+    expect(await store.read(eventMarks)).toEqual({ head: 3, finished: 3, removed: 0, hosted: 3 });
   });
 });
