@@ -30,7 +30,7 @@ import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
 import { catchUpHosts } from './sync/catch-up-hosts.ts';
-import { runTasks } from './sync/run-tasks.ts';
+import { runTasks, startTasks } from './sync/run-tasks.ts';
 import { runToEnd } from './sync/run-to-end.ts';
 import { pendingTasks } from './sync/tasks.ts';
 
@@ -279,7 +279,10 @@ export class Account {
     yield* catchUpHosts(core, signal, { ...scope, except });
     if (failure !== undefined) throw failure.cause;
     // Tasks send messages over the home relay.
-    if (scope.host === undefined || scope.host === homeId) await runTasks(core, signal);
+    if (scope.host !== undefined && scope.host !== homeId) return;
+    // In the background while following: a contact whose relay stalls delays nothing that arrives.
+    if (scope.isTimed) await runTasks(core, signal);
+    else startTasks(core);
   }
 
   /** Reads device state and timeline from the home relay, and sends what waits. */

@@ -3,11 +3,11 @@ import type { AccountCore } from '../core.ts';
 import { isRefusal } from '../errors.ts';
 import { recordPassing } from '../events/event-log.ts';
 import type { ChannelAccountEvent } from '../events.ts';
-import { ReadBudget, type TimeLimit } from '../sync/budget.ts';
+import { type CatchUpLimit, ReadBudget } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { isDue, isolateFailure, rowsAtHost } from '../sync/hosted-rows.ts';
 import { type ChannelRow, channelRows } from './channel-rows.ts';
-import { flushChannel } from './send-waiting.ts';
+import { flushChannel, startChannel } from './send-waiting.ts';
 import { readChannel } from './timeline/read-channel.ts';
 
 /**
@@ -26,7 +26,7 @@ export async function* catchUpChannels(
     const { channel_id: id } = row;
     const work = isDue(row, only, { id, hasOpenWork: row.hinted_head !== undefined })
       ? () => catchUpChannel(core, row, visit)
-      : () => flushBeforeReading(core, row, visit.signal);
+      : () => flushBeforeReading(core, row, visit);
     yield* isolateFailure<ChannelAccountEvent>({ core, visit }, work, (error) => ({
       kind: 'channel-failed',
       channelId: id,
@@ -39,9 +39,10 @@ export async function* catchUpChannels(
 export async function* catchUpChannel(
   core: AccountCore,
   row: ChannelRow,
-  { signal, isReached }: TimeLimit,
+  visit: CatchUpLimit,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
-  yield* flushBeforeReading(core, row, signal);
+  yield* flushBeforeReading(core, row, visit);
+  const { signal, isReached } = visit;
   const budget = new ReadBudget(core.reading, isReached);
   yield* readChannel(core, row.channel_id, { signal, budget });
 }
@@ -50,8 +51,9 @@ export async function* catchUpChannel(
 async function* flushBeforeReading(
   core: AccountCore,
   row: ChannelRow,
-  signal: AbortSignal,
+  { signal, sendsInBackground }: CatchUpLimit,
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
+  if (sendsInBackground) return await startChannel(core, row.channel_id);
   try {
     await flushChannel(core, row.channel_id, signal);
   } catch (error) {

@@ -47,6 +47,14 @@ export async function flushChannel(
   await untilAborted(core.sender.run(lane, work), signal);
 }
 
+/** Has what waits for a channel sent in the background. */
+export async function startChannel(core: AccountCore, channelId: string): Promise<void> {
+  const waiting = await core.store.read((tx) => pendingOf(tx, channelOutbox, channelId));
+  if (waiting.length === 0) return;
+  const { lane, work } = outgoingToChannel(core, channelId);
+  core.sender.start(lane, work);
+}
+
 /**
  * Returns the work that submits what waits for a channel, in order and unchanged. A write that is
  * refused for good is given up, and the next one goes on; any other failure ends the run.

@@ -7,9 +7,12 @@ import {
   capacity,
   eventMarks,
   finishedCapacity,
+  type LogPage,
   lastConnection,
   markFinished,
+  markTaken,
   readEventsAfter,
+  takenEvents,
 } from './event-log.ts';
 
 /** Events read at once. */
@@ -30,8 +33,9 @@ export class EventHub {
   readonly #closed = new AbortController();
   readonly #marking = new Mutex();
   readonly #draining = new Mutex();
+  #drainStart: ReaderStart | undefined;
   #drainCursor: number | undefined;
-  #drained: AccountEvent[] = [];
+  #drained: LoggedEvent[] = [];
 
   constructor(store: Store) {
     this.#store = store;
@@ -54,7 +58,8 @@ export class EventHub {
     const abort = () => stop.resolve();
     signal.addEventListener('abort', abort);
     try {
-      let cursor = await this.#begin();
+      const begun = await this.#begin();
+      let { cursor } = begun;
       // Another program may be connected already.
       const connection = await this.#store.read(lastConnection);
       if (connection !== undefined && connection.number <= cursor) yield connection.event;
@@ -65,7 +70,7 @@ export class EventHub {
         if (page.isBehind) yield { kind: 'events-missed' };
         for (const { number, event } of page.events) {
           if (signal.aborted) return;
-          yield event;
+          if (!begun.taken.has(number)) yield event;
           this.#finish(number);
         }
         cursor = page.through;
@@ -85,16 +90,18 @@ export class EventHub {
   /** Reads what was recorded since the last call, for {@link take}. */
   async drain(): Promise<void> {
     await this.#draining.run(async () => {
-      this.#drainCursor ??= await this.#begin();
+      this.#drainStart ??= await this.#begin();
+      const { taken } = this.#drainStart;
       for (let hasMore = true; hasMore; ) {
-        const after: number = this.#drainCursor;
+        const after: number = this.#drainCursor ?? this.#drainStart.cursor;
         const page = await this.#store.read((tx) => readEventsAfter(tx, after, batchSize));
-        if (page.isBehind) this.#drained.push({ kind: 'events-missed' });
-        this.#drained.push(...page.events.map(({ event }) => event));
+        if (page.isBehind) this.#drained.push(missedAt(after));
+        this.#drained.push(...page.events.filter(({ number }) => !taken.has(number)));
         this.#drainCursor = page.through;
         ({ hasMore } = page);
         if (this.#drained.length > capacity) {
-          this.#drained = [{ kind: 'events-missed' }, ...this.#drained.slice(-finishedCapacity)];
+          const newest = this.#drained.slice(-finishedCapacity);
+          this.#drained = [missedAt(newest[0]?.number ?? after), ...newest];
         }
       }
     });
@@ -105,15 +112,32 @@ export class EventHub {
     await this.drain();
     this.#finish(this.#drainCursor ?? 0);
     await this.flush();
-    return this.#drained.splice(0);
+    return this.#drained.splice(0).map(({ event }) => event);
   }
 
-  /** Returns the drained events of one kind; the others stay. */
+  /** Returns the drained events of one kind, and stores that they are finished; the others stay. */
   async takeIf<E extends AccountEvent>(isWanted: (event: AccountEvent) => event is E) {
     await this.drain();
     const found: E[] = [];
-    this.#drained = this.#drained.filter((event) => !(isWanted(event) && found.push(event)));
+    const numbers: number[] = [];
+    this.#drained = this.#drained.filter(({ number, event }) => {
+      if (!isWanted(event)) return true;
+      found.push(event);
+      numbers.push(number);
+      return false;
+    });
+    const [left] = this.#drained;
+    if (left === undefined) this.#finish(this.#drainCursor ?? 0);
+    else if (numbers.length > 0) await this.#finishSome(numbers, left.number - 1);
+    await this.flush();
     return found;
+  }
+
+  /** Stores that some events are finished, and all up to `through`. */
+  async #finishSome(numbers: readonly number[], through: number): Promise<void> {
+    this.#finish(through);
+    await this.flush();
+    await this.#store.write((tx) => markTaken(tx, numbers));
   }
 
   /** Stores what the readers have finished with. */
@@ -132,9 +156,12 @@ export class EventHub {
     await this.flush().catch(() => undefined);
   }
 
-  async #begin(): Promise<number> {
+  async #begin(): Promise<ReaderStart> {
     await this.flush();
-    return (await this.#store.read(eventMarks)).finished;
+    return await this.#store.read(async (tx) => ({
+      cursor: (await eventMarks(tx)).finished,
+      taken: await takenEvents(tx),
+    }));
   }
 
   #finish(number: number): void {
@@ -148,6 +175,20 @@ export class EventHub {
         this.#delay = undefined;
       });
   }
+}
+
+/** Where a reader begins. */
+interface ReaderStart {
+  readonly cursor: number;
+  /** Events after the cursor that another reader has finished with. */
+  readonly taken: ReadonlySet<number>;
+}
+
+type LoggedEvent = LogPage['events'][number];
+
+/** The event about events that were removed from the log before they could be read. */
+function missedAt(number: number): LoggedEvent {
+  return { number, event: { kind: 'events-missed' } };
 }
 
 /** Notices commits of a store. */

@@ -20,6 +20,7 @@ const removalBatch = 200;
 
 const log = new Collection<StoredEvent>('events');
 const marks = new Collection<StoredMarks>('event-marks');
+const takenNumbers = new Collection<readonly number[]>('event-taken');
 /** The last event about the connection, while some program follows. */
 const connections = new Collection<LastConnection>('event-connection');
 
@@ -96,6 +97,27 @@ export async function markFinished(tx: StoreWriter, number: number): Promise<voi
   const before = await eventMarks(tx);
   const finished = Math.min(number, before.head);
   if (finished > before.finished) await putMarks(tx, { ...before, finished }, removalBatch);
+}
+
+/**
+ * Stores which events after the mark of finished ones are finished too: a reader of one group or
+ * channel takes its events before earlier ones of others. They are few, or the oldest are forgotten
+ * and come again.
+ */
+export async function markTaken(tx: StoreWriter, numbers: readonly number[]): Promise<void> {
+  const { finished } = await eventMarks(tx);
+  const before = (await takenNumbers.get(tx, 'log')) ?? [];
+  const after = [...new Set([...before, ...numbers])]
+    .filter((number) => number > finished)
+    .sort((a, b) => a - b)
+    .slice(-finishedCapacity);
+  if (after.length > 0) await takenNumbers.put(tx, 'log', after);
+  else if (before.length > 0) await takenNumbers.delete(tx, 'log');
+}
+
+/** Returns the events after the mark of finished ones that are finished too. */
+export async function takenEvents(tx: StoreReader): Promise<ReadonlySet<number>> {
+  return new Set(await takenNumbers.get(tx, 'log'));
 }
 
 /** Stores the marks and removes events that no reader needs, oldest first. */

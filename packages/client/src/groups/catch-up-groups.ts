@@ -3,7 +3,7 @@ import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { ReadBudget, type TimeLimit } from '../sync/budget.ts';
+import { type CatchUpLimit, ReadBudget } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { isDue, isolateFailure, rowsAtHost } from '../sync/hosted-rows.ts';
 import { type GroupRow, groupRows } from './group-rows.ts';
@@ -27,9 +27,7 @@ export async function* catchUpGroups(
   const rows = await core.store.read((tx) => groupRows(tx));
   for (const row of rowsAtHost(rows, visit.host)) {
     const { group_id: id } = row;
-    if (!shouldReadGroup(row)) {
-      await flushOrGiveUp(core, id, visit.signal);
-    } else if (isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
+    if (shouldReadGroup(row) && isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
       yield* isolateFailure<GroupAccountEvent>(
         { core, visit },
         () => catchUpRow(core, row, visit),
@@ -42,7 +40,7 @@ export async function* catchUpGroups(
 async function* catchUpRow(
   core: AccountCore,
   row: GroupRow,
-  visit: TimeLimit,
+  visit: CatchUpLimit,
 ): AsyncGenerator<readonly GroupAccountEvent[]> {
   const { group_id: groupId, standing } = row;
   const { signal } = visit;
@@ -63,13 +61,14 @@ async function* catchUpRow(
 export async function* catchUpGroup(
   core: AccountCore,
   groupId: string,
-  { signal, isReached }: TimeLimit,
+  { signal, isReached, sendsInBackground = false }: CatchUpLimit,
 ): AsyncGenerator<readonly GroupAccountEvent[], boolean> {
   const reading = { signal, budget: new ReadBudget(core.reading, isReached) };
   // Read first: the host refuses a message sealed for an epoch that is over.
   if (yield* readGroup(core, groupId, reading)) return true;
   // Read again, so that the timeline has the messages that were just sent.
-  if (await flushOrGiveUp(core, groupId, signal)) return yield* readGroup(core, groupId, reading);
+  if (await flushOrGiveUp(core, groupId, { signal, sendsInBackground }))
+    return yield* readGroup(core, groupId, reading);
   return false;
 }
 

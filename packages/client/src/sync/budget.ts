@@ -55,6 +55,12 @@ export interface TimeLimit {
   readonly isReached: () => boolean;
 }
 
+/** The limit of catching up one group or channel. */
+export interface CatchUpLimit extends TimeLimit {
+  /** Whether waiting messages are sent in the background; else they are sent before it is read. */
+  readonly sendsInBackground?: boolean;
+}
+
 /** Returns a limit that is never reached; only the caller's signal ends the work. */
 export function noTimeLimit(signal: AbortSignal): TimeLimit {
   return { signal, isReached: () => false };

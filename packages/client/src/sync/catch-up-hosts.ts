@@ -5,6 +5,7 @@ import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
 import { catchUpGroups } from '../groups/catch-up-groups.ts';
 import { groupRows } from '../groups/group-rows.ts';
+import { giveUpInEndedGroups } from '../groups/timeline/send-group-message.ts';
 import { formerRelaysToRead, readFormerRelay } from '../messages/former-relays.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './budget.ts';
 import { HostVisit } from './host-visit.ts';
@@ -25,7 +26,8 @@ export interface SyncScope {
 /**
  * Reads groups and channels of hosts, and sends what waits for them; reads former home relays.
  *
- * @param scope.isTimed whether the time per host is limited
+ * @param scope.isTimed whether the time per host is limited; if not, what waits is sent in the
+ *   background
  * @param scope.except a host that is skipped
  * @throws ClientError if the home relay is unavailable, after the other hosts were read
  */
@@ -38,12 +40,14 @@ export async function* catchUpHosts(
   },
 ): AsyncGenerator<readonly AccountEvent[]> {
   const { relayId: homeId } = await core.home();
+  if (scope.groups === undefined) await giveUpInEndedGroups(core);
   const hosts = scope.host === undefined ? await allHosts(core) : [scope.host];
   const works = hosts
     .filter((host) => host !== scope.except)
     .map((host) => (either: AbortSignal) => {
+      const address = { host, isHome: host === homeId, sendsInBackground: !scope.isTimed };
       const read = (visit: TimeLimit) =>
-        readHost(core, new HostVisit({ host, isHome: host === homeId }, visit, either), scope);
+        readHost(core, new HostVisit(address, visit, either), scope);
       return scope.isTimed ? withTimeLimit(core, either, read) : read(noTimeLimit(either));
     });
   yield* mergeGenerators<readonly AccountEvent[]>(signal, works);

@@ -7,18 +7,25 @@ export class HostVisit implements TimeLimit {
   readonly host: string;
   readonly signal: AbortSignal;
   readonly isReached: () => boolean;
+  /** Whether waiting messages are sent in the background: then one that is stuck delays no reading. */
+  readonly sendsInBackground: boolean;
   readonly #isHome: boolean;
   /** Signal of the whole synchronization; the visit itself may end earlier. */
   readonly callerSignal: AbortSignal;
   #unavailable: PlainError | undefined;
 
   constructor(
-    address: { readonly host: string; readonly isHome: boolean },
+    address: {
+      readonly host: string;
+      readonly isHome: boolean;
+      readonly sendsInBackground: boolean;
+    },
     { signal, isReached }: TimeLimit,
     callerSignal: AbortSignal,
   ) {
     this.host = address.host;
     this.#isHome = address.isHome;
+    this.sendsInBackground = address.sendsInBackground;
     this.signal = signal;
     this.isReached = isReached;
     this.callerSignal = callerSignal;

@@ -2,6 +2,7 @@
  * Runs pending tasks: messages to contacts and to the own devices (03 §17, §18; 04 §7.4; 05 §16).
  */
 import { isTemporary } from '../connect/backoff.ts';
+import { untilAborted } from '../connect/deadline.ts';
 import {
   isContactTask,
   isRecordTask,
@@ -13,6 +14,14 @@ import { isClientError, isRefusal } from '../errors.ts';
 import { isGroupTask, runGroupTask } from '../groups/keys/own-device-sync.ts';
 import { dropTasks, type PendingTask, pendingTasks } from './tasks.ts';
 
+/** Name of the run of pending tasks: one at a time, so that none is done twice. */
+const lane = 'tasks';
+
+/** Runs pending tasks in the background. What fails stays, until everything is read again. */
+export function startTasks(core: AccountCore): void {
+  core.sender.start(lane, (signal) => runEach(core, signal));
+}
+
 /**
  * Runs every pending task once. A task that fails temporarily stays; one that is refused for good
  * is dropped. A failure towards one contact does not delay the tasks of others.
@@ -20,6 +29,14 @@ import { dropTasks, type PendingTask, pendingTasks } from './tasks.ts';
  * @throws RelayUnreachable, RelayMisbehaviour
  */
 export async function runTasks(core: AccountCore, signal: AbortSignal): Promise<void> {
+  // The run may be shared: another caller's end does not end it.
+  await untilAborted(
+    core.sender.run(lane, (closed) => runEach(core, closed)),
+    signal,
+  );
+}
+
+async function runEach(core: AccountCore, signal: AbortSignal): Promise<void> {
   const tasks = (await core.store.read((tx) => pendingTasks.list(tx))).map(({ value }) => value);
   const records = tasks.filter(isRecordTask);
   await attempt(core, records, () => sendContactRecords(core, records, signal));

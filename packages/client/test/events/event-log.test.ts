@@ -4,9 +4,11 @@ import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
   eventMarks,
   markFinished,
+  markTaken,
   readEventsAfter,
   recordEvents,
   recordPassing,
+  takenEvents,
 } from '../../src/events/event-log.ts';
 import { type AccountEvent, MemoryStore, type Store } from '../../src/index.ts';
 import { SqliteStore } from '../../src/node.ts';
@@ -111,6 +113,21 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
     expect((await numbers(store)).length).toBe(2_800);
     for (let round = 0; round < 9; round += 1) await record(store, 1);
     expect((await numbers(store)).length).toBe(1_000);
+  });
+
+  test('of events that were taken before earlier ones, the newest 1,000 are remembered', async () => {
+    await using store = open();
+    await record(store, 1_500);
+    const some = Array.from({ length: 1_200 }, (_, index) => index + 101);
+    await store.write((tx) => markTaken(tx, some));
+    const taken = await store.read(takenEvents);
+    expect([taken.size, Math.min(...taken), Math.max(...taken)]).toEqual([1_000, 301, 1_300]);
+    await store.write((tx) => markFinished(tx, 1_299));
+    await store.write((tx) => markTaken(tx, [1_400]));
+    expect([...(await store.read(takenEvents))]).toEqual([1_300, 1_400]);
+    await store.write((tx) => markFinished(tx, 1_500));
+    await store.write((tx) => markTaken(tx, []));
+    expect((await store.read(takenEvents)).size).toBe(0);
   });
 
   test('the mark of what readers have finished with neither falls nor passes the last event', async () => {

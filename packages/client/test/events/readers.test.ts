@@ -12,7 +12,7 @@ import {
 } from '../../src/index.ts';
 import { NodeTransport, SqliteStore } from '../../src/node.ts';
 import { MortalProgram, ProgramDied } from '../support/mortal-program.ts';
-import { befriend, relayWithClients } from '../support/relay-with-clients.ts';
+import { befriend, relayWithClients, withoutStatus } from '../support/relay-with-clients.ts';
 
 const world = relayWithClients({ host: { channels: true } });
 const folder = temporaryFolder();
@@ -163,6 +163,35 @@ describe.each(Object.entries(kinds))('%s', (_, kind) => {
     const again = await (await world.client({ store: open() })).account();
     expect((await again.sync()).flatMap(textOf)).toEqual(['2', '3']);
     expect((await again.sync()).flatMap(textOf)).toEqual([]);
+  });
+
+  test('what a sync of one channel returned does not come again after a restart; the rest does', async () => {
+    const open = kind();
+    const { ann, bobs, clients } = await pair(open, 1);
+    const [bob] = bobs as [Account];
+    const { id, link } = await ann.channels.create({ name: 'News' });
+    const other = await ann.channels.create({ name: 'Other' });
+    for (const each of [link, other.link]) await bob.channels.follow(each);
+    await bob.sync();
+    const again = async () => {
+      await clients.pop()?.close();
+      clients.push(await world.client({ store: open() }));
+      return await (clients[0] as Client).account();
+    };
+    await ann.channels.send(id, { text: 'news' });
+    expect((await bob.channels.sync(id)).flatMap(textOf)).toEqual(['news']);
+    expect((await (await again()).sync()).flatMap(textOf)).toEqual([]);
+    // Taken before an earlier event of another one, which no reader has finished with.
+    const program = await again();
+    await ann.channels.send(other.id, { text: 'other' });
+    await program.channels.sync(id);
+    await recordPassing({ store: open() }, [{ kind: 'group-joined', groupId: 'before' }]);
+    await ann.channels.send(id, { text: 'more' });
+    expect((await program.channels.sync(id)).flatMap(textOf)).toEqual(['more']);
+    const events = await (await again()).sync();
+    expect(events.filter(({ kind }) => kind === 'group-joined')).toHaveLength(1);
+    expect(events.flatMap(textOf)).toEqual(['other']);
+    expect(withoutStatus(await (await again()).sync())).toEqual([]);
   });
 
   test('a reader that falls more events back than the log holds gets one event about it, and the rest', async () => {

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../../src/index.ts';
 import { postTexts } from '../channels/support.ts';
-import { club, groupTexts } from '../groups/support.ts';
+import { anotherDevice, club, exchange, groupTexts } from '../groups/support.ts';
 import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
 import { relayWithClients } from '../support/relay-with-clients.ts';
 import { lostAnswer, lostRequest } from '../support/steered-transport.ts';
@@ -35,6 +35,60 @@ const kinds = {
     texts: postTexts,
   },
 } as const;
+
+test.each(Object.entries(kinds))(
+  '%s: what is posted right after a send comes after it',
+  async (_, { place, post, send, texts }) => {
+    const { account: ann } = await OfflineProgram.start(world);
+    const id = await place(ann);
+    await Promise.all([send(ann, id, 'one'), post(ann, id, 'two'), send(ann, id, 'three')]);
+    await ann.sync();
+    expect(await texts(ann, id)).toEqual(['one', 'two', 'three']);
+  },
+);
+
+test.each(Object.entries(kinds))(
+  '%s: a message whose host does not answer delays nothing that arrives while following',
+  async (_, { method, place, post, send, settled }) => {
+    const program = await OfflineProgram.start(world);
+    const ann = program.account;
+    const [stuckIn, other] = [await place(ann), await place(ann)];
+    const eve = await otherDevice(ann);
+    const held = Promise.withResolvers<void>();
+    program.rule([method], async (answer) => {
+      await held.promise;
+      return await answer();
+    });
+    const { messageId } = await post(ann, stuckIn, 'stuck');
+    await eve.sync();
+    await send(eve, other, 'first');
+    const arrived: (string | undefined)[] = [];
+    const { signal } = new AbortController();
+    for await (const event of ann.follow({ signal, pollInterval: 50 })) {
+      const text = textOf(event);
+      if (text === undefined) continue;
+      arrived.push(text);
+      if (arrived.length === 2) break;
+      await send(eve, other, 'second');
+    }
+    expect(arrived).toEqual(['first', 'second']);
+    held.resolve();
+    expect(await settled(ann, stuckIn, messageId)).toMatchObject({ status: 'target_accepted' });
+  },
+);
+
+/** Another device of an account, which knows its groups and channels. */
+async function otherDevice(ann: Account): Promise<Account> {
+  const device = await anotherDevice(world, ann);
+  await exchange(device, ann);
+  for (const { link } of await ann.channels.list()) await device.channels.follow(link);
+  return device;
+}
+
+function textOf(event: AccountEvent): string | undefined {
+  if (event.kind === 'group-message') return event.message.body?.text;
+  return event.kind === 'channel-post' ? event.post.body?.text : undefined;
+}
 
 function statusesOf(events: readonly AccountEvent[], messageId: string): string[] {
   return events.flatMap((event) =>

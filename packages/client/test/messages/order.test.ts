@@ -1,6 +1,8 @@
 /** Messages written while the relay cannot be reached: kept, in order, sent once. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { patience } from '../../../relay/test/support/patience.ts';
 import type { Message } from '../../src/index.ts';
+import { enqueueTask } from '../../src/sync/tasks.ts';
 import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
 import { befriend, relayWithClients, texts } from '../support/relay-with-clients.ts';
 import { lostAnswer, lostRequest } from '../support/steered-transport.ts';
@@ -174,6 +176,33 @@ test('a relay that takes no session of the device rejects no message of it', asy
   await ann.sync();
   await bob.sync();
   expect(await texts(bob)).toEqual(['first', 'second']);
+});
+
+test('a contact whose devices cannot be read delays nothing that arrives while following', async () => {
+  const { program, ann, bob, eve } = await setScene();
+  await program.store.write((tx) => enqueueTask(tx, { kind: 'refresh-state', account: bob.id }));
+  const held = Promise.withResolvers<void>();
+  let hasBegun = false;
+  program.rule(['device.state.resolve'], async (send) => {
+    const { url, body } = program.steered.made.at(-1) ?? {};
+    if (`${url}${body}`.includes(bob.id)) {
+      hasBegun = true;
+      await held.promise;
+    }
+    return await send();
+  });
+  await eve.messages.send(ann.id, { text: 'first' });
+  const arrived: (string | undefined)[] = [];
+  const { signal } = new AbortController();
+  for await (const event of ann.follow({ signal, pollInterval: 50 })) {
+    if (event.kind !== 'message') continue;
+    arrived.push(event.message.body?.text);
+    if (arrived.length === 2) break;
+    await vi.waitFor(() => expect(hasBegun).toBe(true), patience);
+    await eve.messages.send(ann.id, { text: 'second' });
+  }
+  expect(arrived).toEqual(['first', 'second']);
+  held.resolve();
 });
 
 test('a conversation that is stuck delays no other', async () => {

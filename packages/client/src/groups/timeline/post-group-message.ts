@@ -3,7 +3,7 @@ import { checkGroupContent, limits, newMessageId, utf8 } from '@posthouse/protoc
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { checkReferences } from '../../content/check-references.ts';
 import type { AccountCore } from '../../core.ts';
-import { ClientError, checkInput } from '../../errors.ts';
+import { ClientError, checkInput, isClientError } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
@@ -86,9 +86,7 @@ export async function sendToGroup(
   { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
   signal: AbortSignal,
 ): Promise<SentToGroup> {
-  const known = await core.store.read((tx) => groupRow(tx, groupId));
-  if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
-  const pending = await postToGroup(core, groupId, content);
+  const pending = await postOrRefresh(core, { groupId, content }, signal);
   const id = firstIdOf(pending.value);
   const isKept = async (tx: StoreReader) => (await outcomeOf(tx, groupId, id)) === undefined;
   const send = async () => {
@@ -105,6 +103,24 @@ export async function sendToGroup(
       throw error;
     }),
   );
+}
+
+/**
+ * Stores content for a group at once, so that no later call takes its place; only if the account is
+ * no member, as far as this device knows, the group is read first.
+ */
+async function postOrRefresh(
+  core: AccountCore,
+  { groupId, content }: { readonly groupId: string; readonly content: JsonObject },
+  signal: AbortSignal,
+): Promise<PendingMessage> {
+  try {
+    return await postToGroup(core, groupId, content);
+  } catch (error) {
+    if (!isClientError(error, 'not_a_member')) throw error;
+    await refreshGroup(core, groupId, signal);
+    return await postToGroup(core, groupId, content);
+  }
 }
 
 /** A message to a group, and what became of it. */

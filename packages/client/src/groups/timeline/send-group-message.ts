@@ -10,7 +10,7 @@ import type { StoreReader } from '../../store/index.ts';
 import { type Pending, pendingOf } from '../../sync/outbox.ts';
 import type { SendWork } from '../../sync/sender.ts';
 import { endedBy } from '../../sync/write-outcomes.ts';
-import { groupRow } from '../group-rows.ts';
+import { type GroupRow, groupRow } from '../group-rows.ts';
 import {
   endMessage,
   firstIdOf,
@@ -19,7 +19,7 @@ import {
   isStillPending,
   type PendingMessage,
 } from '../outbox.ts';
-import { refreshGroup } from './read-group.ts';
+import { refreshGroup, shouldReadGroup } from './read-group.ts';
 import { sealAnew, sealWaiting } from './seal-group-message.ts';
 
 const method = 'group.message.send';
@@ -136,35 +136,75 @@ async function prepareRetry(
 
 /**
  * Sends what waits for a group, or gives it up if the account cannot send to it any more.
- * @returns whether a message was sent, so that the group should be read again
+ * @returns whether a message was sent now, so that the group should be read again
  */
 export async function flushOrGiveUp(
   core: AccountCore,
   groupId: string,
-  signal: AbortSignal,
+  options: { readonly signal: AbortSignal; readonly sendsInBackground: boolean },
 ): Promise<boolean> {
   const { row, waiting } = await core.store.read(async (tx) => ({
     row: await groupRow(tx, groupId),
     waiting: await pendingOf(tx, groupOutbox, groupId),
   }));
   if (waiting.length === 0) return false;
-  const reason =
-    row?.standing === 'ended'
-      ? new ClientError('not_a_member', 'the account is no member any more')
-      : new ClientError('not_permitted', 'the group is closed');
-  if (row?.standing === 'ended' || row?.facts?.status === 'closed') {
-    for (const pending of waiting) {
-      await giveUp(core, groupId, { pending, error: reason });
-      core.sender.answered(firstIdOf(pending.value), reason);
-    }
+  if (row !== undefined && hasEnded(row)) {
+    for (const pending of waiting) await giveUpEnded(core, { row, pending });
   } else if (row?.standing === 'member') {
-    const run = core.sender.run(groupLane(groupId), sendWaitingToGroup(core, groupId));
-    await untilAborted(run, signal).catch((error: unknown) => {
+    const work = sendWaitingToGroup(core, groupId);
+    if (options.sendsInBackground) {
+      // The host sends a hint of what it accepts.
+      core.sender.start(groupLane(groupId), work);
+      return false;
+    }
+    const run = core.sender.run(groupLane(groupId), work);
+    await untilAborted(run, options.signal).catch((error: unknown) => {
       if (!isBlocked(error)) throw error;
     });
     return true;
   }
   return false;
+}
+
+/** Whether the account cannot send to a group any more. */
+function hasEnded({ standing, facts }: GroupRow): boolean {
+  return standing === 'ended' || facts?.status === 'closed';
+}
+
+/**
+ * Gives up what waits for groups that have ended and are not read any more: a program may have ended
+ * before it did.
+ */
+export async function giveUpInEndedGroups(core: AccountCore): Promise<void> {
+  const found = await core.store.read(async (tx) => {
+    const ended: { readonly row: GroupRow; readonly pending: PendingMessage }[] = [];
+    for (const pending of await groupOutbox.list(tx)) {
+      const row = await groupRow(tx, pending.key.slice(0, pending.key.lastIndexOf('/')));
+      if (row !== undefined && hasEnded(row) && !shouldReadGroup(row)) ended.push({ row, pending });
+    }
+    return ended;
+  });
+  for (const ended of found) await giveUpEnded(core, ended);
+}
+
+async function giveUpEnded(
+  core: AccountCore,
+  { row, pending }: { readonly row: GroupRow; readonly pending: PendingMessage },
+): Promise<void> {
+  const error = endOf(row, { isSealed: pending.value.envelope !== undefined });
+  await giveUp(core, row.group_id, { pending, error });
+  core.sender.answered(firstIdOf(pending.value), error);
+}
+
+/**
+ * Returns why a message to an ended group is given up. A closed group was read up to its end, and
+ * what arrived was found there; after a removal nothing can be read, and no repeat is answered (05
+ * §13.28).
+ */
+function endOf({ standing }: GroupRow, { isSealed }: { readonly isSealed: boolean }): ClientError {
+  if (standing !== 'ended') return new ClientError('not_permitted', 'the group is closed');
+  const doubt = isSealed ? '; whether the message arrived before is not known' : '';
+  return new ClientError('not_a_member', `the account is no member any more${doubt}`);
 }
 
 /** Stores that a message is not sent, unless it is sealed: it may have arrived. */
