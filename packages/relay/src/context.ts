@@ -35,6 +35,7 @@ export interface RelayContext {
   readonly sessions: Sessions;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
+  readonly disk: DiskRoom;
   readonly jobs: Jobs;
   readonly backoff: JobBackoff;
   readonly metrics: Metrics;
@@ -262,6 +263,18 @@ export interface Availability {
   readonly isCutOff: boolean;
   /** Calls a listener each time this process is cut off. */
   onCutOff(listener: () => void): Disposable;
+}
+
+/** What is on a disk: the embedded database, or attachments. */
+export type DiskPart = 'data' | 'blobs';
+
+/** Whether the disks that this process writes to have room. */
+export interface DiskRoom {
+  /**
+   * Whether the disk of a part has less room than `limits.diskFree`, or would have with so many bytes
+   * more. False if the part is not on a disk that this process sees.
+   */
+  isLow(part: DiskPart, more?: number): boolean;
 }
 
 /** Carries notices to every process of this relay, this one included. */

@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
 import { systemClock } from './clock.ts';
 import type { RelayConfig } from './config/index.ts';
-import type { Bus, Clock, RelayContext } from './context.ts';
+import type { Bus, Clock, DiskPart, RelayContext } from './context.ts';
 import { CryptoWorker } from './crypto/crypto-worker.ts';
 import { WorkerKeySealer } from './crypto/key-sealer.ts';
 import { LibsodiumEngine } from './crypto/libsodium.ts';
@@ -30,6 +30,7 @@ import { StorageReach } from './notifications/storage-reach.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
 import { SessionCache } from './sessions/session-cache.ts';
+import { DiskWatch } from './storage/disk-room.ts';
 import { openObservedStorage } from './storage/observed.ts';
 import type { StorageFaults } from './storage/types.ts';
 
@@ -52,6 +53,8 @@ export interface CreatedContext {
   readonly federation: Federation;
   readonly registry: KeptRegistry;
   readonly longWork: LongWork;
+  /** Not started yet. */
+  readonly disk: DiskWatch;
 }
 
 /** Opens each part in order; `parts` closes them in reverse order. */
@@ -83,6 +86,7 @@ export async function createContext(
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
   const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));
   availability = parts.use(new StorageReach({ bus, probe }, observed));
+  const disk = parts.use(new DiskWatch(foldersOf(config), { ...observed, clock, limits }));
   const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
   const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
@@ -111,12 +115,21 @@ export async function createContext(
     sessions,
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
+    disk,
     jobs,
     backoff: new JobBackoff(),
     metrics,
     log,
   };
   return {
-    ...{ context: relayContext, sessions, identity, jobs, federation, registry, longWork },
+    ...{ context: relayContext, sessions, identity, jobs, federation, registry, longWork, disk },
+  };
+}
+
+/** The folders whose disks this process writes to; a database server has disks of its own. */
+function foldersOf({ storage, data, blobs }: RelayConfig): Partial<Record<DiskPart, string>> {
+  return {
+    ...(storage.engine === 'sqlite' && { data }),
+    ...(blobs.folder !== '' && { blobs: blobs.folder }),
   };
 }

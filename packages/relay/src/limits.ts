@@ -347,6 +347,11 @@ export const RelayLimits = Type.Object({
     4,
     'Calls of account.route.resolve without a session that count as one call of their address.',
   ),
+  diskFree: limit(
+    0,
+    'Bytes of a disk that stay free: with less, calls that write to it are refused. 0: 500 MiB, or 5 % of a smaller disk.',
+    0,
+  ),
   ...peerLimits,
   ...memoryLimits,
   addressBytes: limit(

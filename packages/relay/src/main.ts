@@ -40,6 +40,11 @@ const verbs: readonly Verb[] = [
     "this relay's record in the registry, and how to change it",
     () => import('./commands/registry.ts'),
   ],
+  [
+    'compact',
+    'give the room that the embedded database does not use back to the disk',
+    () => import('./commands/compact.ts'),
+  ],
   ['clock', 'show whether the clock is trusted, or accept it', () => import('./commands/clock.ts')],
   [
     'check',

@@ -33,6 +33,7 @@ import type { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
+import { spaceJob } from './storage/space-job.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ByteAccounts } from './transport/byte-accounts.ts';
@@ -152,6 +153,7 @@ async function startParts(
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
   const blobs = await openBlobs(config, context);
+  await created.disk.start();
   await serve(config, { context, sessions, modules, addresses, tls, longWork, blobs, parts });
   const endpoint = addresses.https[0] as string;
   await useRegistry(config, context, { endpoint, registry: created.registry });
@@ -160,7 +162,11 @@ async function startParts(
   const guard = new ClockGuard(context);
   await guard.start();
   const ownJobs = blobs === undefined ? [] : [blobRetentionJob(blobs.folder)];
-  jobs.start(context, [guard.job, ...modules.jobs, ...federation.jobs, ...ownJobs], guard);
+  jobs.start(
+    context,
+    [guard.job, spaceJob, ...modules.jobs, ...federation.jobs, ...ownJobs],
+    guard,
+  );
   const { listen } = config.operations;
   const operations =
     listen === ''

@@ -51,6 +51,8 @@ export class Blobs {
   readonly terms: BlobTerms;
   readonly folder: BlobFolder;
   readonly #context: RelayContext;
+  /** Bytes of uploads under way, which their disk has not taken yet. */
+  #arriving = 0;
 
   constructor(context: RelayContext, folder: BlobFolder, terms: BlobTerms) {
     this.#context = context;
@@ -63,10 +65,20 @@ export class Blobs {
    *
    * @throws ProtocolError `request_too_large` above `maxBytes`; `rate_limited` with the seconds until
    *   the account's next blob ends, if there is no room; `unauthorized` if the session ended
-   *   meanwhile; `temporarily_unavailable` if the disk does not store it; what `receive` throws
+   *   meanwhile; `temporarily_unavailable` if the disk has no room or does not store it; what `receive` throws
    */
   async put(upload: Upload): Promise<{ readonly name: string; readonly expiresAt: number }> {
     this.checkLength(upload.bytes);
+    this.#checkDisks(upload.bytes);
+    this.#arriving += upload.bytes;
+    try {
+      return await this.#put(upload);
+    } finally {
+      this.#arriving -= upload.bytes;
+    }
+  }
+
+  async #put(upload: Upload): Promise<{ readonly name: string; readonly expiresAt: number }> {
     const name = encodeBase64url(this.#context.random(32));
     await this.#reserve(name, upload);
     try {
@@ -83,6 +95,15 @@ export class Blobs {
       await this.#end(upload.account, name).catch((cause) => blobNotStored(this.#context, cause));
       throw error;
     }
+  }
+
+  /** Uploads that begin at once share the room that there is. */
+  #checkDisks(bytes: number): void {
+    const { disk } = this.#context;
+    if (!disk.isLow('data') && !disk.isLow('blobs', this.#arriving + bytes)) return;
+    throw unavailable(
+      'the disk of the relay is nearly full: it takes no attachments until there is room',
+    );
   }
 
   /** @throws ProtocolError `request_too_large` */

@@ -111,6 +111,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'federation.allowPrivate': true,
   'limits.memory': 1_125_899_906_842_624,
   'limits.clockJump': 100_000_000_000,
+  'limits.diskFree': 1,
   'limits.accountRate': 100_000,
   'limits.accountBurst': 1_000_000,
   'limits.addressRate': 100_000,

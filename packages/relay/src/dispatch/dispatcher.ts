@@ -17,6 +17,7 @@ import { unavailable } from '../storage/unavailable.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
 import { CallTurns } from './call-turns.ts';
+import { checkDiskRoom } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
 import { LongWork } from './long-work.ts';
@@ -180,6 +181,7 @@ export class Dispatcher {
     } else if (definition.handlerChecksParams !== true) {
       checkParams(definition, params);
     }
+    checkDiskRoom(this.#context, { method, definition, session });
     const metered = new MeteredVerifier(verifier, owner, charge);
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {

@@ -19,6 +19,7 @@ import {
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import { relayServed } from '../observability/peer-events.ts';
+import { checkRoomForWrite } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
 import {
   encodeFailure,
@@ -167,6 +168,7 @@ export class RelayDispatcher {
     if (factsOf(params) === undefined) checkParams(definition, params);
     else await this.#texts.inSteps(relayId, checkLargeParams(network, definition, params));
     takeFrom(this.#accounts, `${relayId} ${targetOf(params as JsonObject)}`);
+    if (name === 'message.deliver') checkRoomForWrite(this.#context);
     const metered = new MeteredVerifier(verifier, `relay ${relayId}`, charge);
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, { method: name, params, peer });

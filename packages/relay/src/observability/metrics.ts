@@ -34,6 +34,13 @@ const catalogue = {
   storage_cut_off: ['gauge', '1 while this process alone, of several, cannot reach the database.'],
   storage_blocked: ['counter', 'Times the embedded database stopped accepting writes.'],
   storage_blocked_now: ['gauge', '1 while the embedded database accepts no writes.'],
+  database_bytes: ['gauge', 'Bytes of the database.'],
+  database_unused_bytes: [
+    'gauge',
+    'Of these, bytes of the embedded database that hold nothing and are given back.',
+  ],
+  disk_free_bytes: ['gauge', 'Free bytes of the disk, by what is on it (data, blobs).'],
+  disk_low: ['gauge', '1 while the disk has less room than limits.diskFree, by what is on it.'],
   storage_went_back: ['counter', 'Starts at which the database lacked its last transactions.'],
   storage_damaged: ['counter', 'Checks that found bad pages in the embedded database.'],
   storage_conflicts: ['counter', 'Writes retried after a conflict.'],
@@ -128,8 +135,10 @@ export class Metrics {
   }
 
   /** Sets a gauge. */
-  set(name: GaugeName, value: number): void {
-    this.#values.set(name, new Map([['', value]]));
+  set(name: GaugeName, value: number, labels: Labels = {}): void {
+    const values = this.#values.get(name) ?? new Map<string, number>();
+    this.#values.set(name, values);
+    values.set(labelText(labels), value);
   }
 
   /** Adds a value to a histogram. */

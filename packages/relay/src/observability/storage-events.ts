@@ -59,6 +59,40 @@ export function storageDamaged({ log, metrics }: Observed, problem: string): voi
   log.error({ problem }, 'the database is damaged');
 }
 
+export function databaseMeasured(
+  { metrics }: Pick<Observed, 'metrics'>,
+  { bytes, unused }: { readonly bytes: number; readonly unused: number },
+): void {
+  metrics.set('database_bytes', bytes);
+  metrics.set('database_unused_bytes', unused);
+}
+
+/** Facts of a disk: bytes that are free, and below which calls that write are refused. */
+interface DiskFacts {
+  readonly part: string;
+  readonly folder: string;
+  readonly free: number;
+  readonly floor: number;
+}
+
+export function diskMeasured(
+  { metrics }: Pick<Observed, 'metrics'>,
+  { part, free }: Pick<DiskFacts, 'part' | 'free'>,
+): void {
+  metrics.set('disk_free_bytes', free, { part });
+}
+
+/** Records that a disk has less room than `limits.diskFree`; one line until it has more. */
+export function diskLow({ log, metrics }: Observed, facts: DiskFacts): void {
+  metrics.set('disk_low', 1, { part: facts.part });
+  log.error(facts, 'the disk is nearly full: calls that write are refused until there is room');
+}
+
+export function diskHasRoomAgain({ log, metrics }: Observed, facts: DiskFacts): void {
+  metrics.set('disk_low', 0, { part: facts.part });
+  log.info(facts, 'the disk has room again');
+}
+
 /** Records a write that is retried after a conflict. */
 export function storageConflicted({ metrics }: Observed): void {
   metrics.count('storage_conflicts');

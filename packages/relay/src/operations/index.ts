@@ -7,13 +7,15 @@ import type { RelayContext } from '../context.ts';
 /**
  * - `ok`;
  * - `degraded`: calls are answered, but notices of other processes may be late, or storage accepts
- *   no writes, or nothing is deleted since the clock may be wrong;
+ *   no writes, or a disk is nearly full, or nothing is deleted since the clock may be wrong;
  * - `unavailable`: storage cannot be reached, and most calls are refused.
  */
 export interface Health {
   readonly status: 'ok' | 'degraded' | 'unavailable';
   /** `read-only`: a full disk, or a lock of another process, refused the last write. */
   readonly storage: 'ok' | 'read-only' | 'lost';
+  /** `low`: the disk of the database or of attachments has less room than `limits.diskFree`. */
+  readonly disk: 'ok' | 'low';
   readonly bus: 'ok' | 'lost';
   /** `ahead`: the clock jumped ahead, and nothing is deleted for a day. */
   readonly clock: 'ok' | 'ahead';
@@ -82,14 +84,16 @@ export class Operations implements AsyncDisposable {
     const {
       bus: { isConnected },
       metrics,
+      disk: disks,
     } = this.#context;
     const isWritable = metrics.value('storage_blocked_now') === 0;
     const storage = !isReached ? 'lost' : isWritable ? 'ok' : 'read-only';
     const bus = isConnected ? 'ok' : 'lost';
     const clock = metrics.value('deleting_paused') === 0 ? 'ok' : 'ahead';
-    const isWell = [storage, bus, clock].every((part) => part === 'ok');
+    const disk = disks.isLow('data') || disks.isLow('blobs') ? 'low' : 'ok';
+    const isWell = [storage, disk, bus, clock].every((part) => part === 'ok');
     const status = storage === 'lost' ? 'unavailable' : isWell ? 'ok' : 'degraded';
-    return { status, storage, bus, clock, peers: this.#peers() };
+    return { status, storage, disk, bus, clock, peers: this.#peers() };
   }
 
   #peers(): Health['peers'] {

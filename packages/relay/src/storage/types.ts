@@ -167,6 +167,22 @@ export interface Storage extends AsyncDisposable {
    * rewrite whole tables and to wait for schema changes of other processes.
    */
   define<T>(work: (tx: Writer) => Promise<T>): Promise<T>;
+  /** Reads how much room the database takes. */
+  space(): Promise<DatabaseSpace>;
+  /**
+   * Gives a little of the room that the database does not use back to the disk, if it has much of it:
+   * a step that takes about a millisecond. An engine with a server of its own leaves that to it.
+   *
+   * @returns whether there is more to give back
+   */
+  reclaim(): Promise<boolean>;
+}
+
+/** Bytes of a database. */
+export interface DatabaseSpace {
+  readonly bytes: number;
+  /** Of these, the bytes that hold nothing; 0 if the engine does not say. */
+  readonly unused: number;
 }
 
 /**

@@ -119,6 +119,7 @@ describe('layers', () => {
         accountRate: 100_000,
         accountBurst: 1_000_000,
         clockJump: 100_000_000_000,
+        diskFree: 1,
         memory: 1_125_899_906_842_624,
         addressRate: 100_000,
         addressBurst: 1_000_000,

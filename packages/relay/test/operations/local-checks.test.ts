@@ -172,12 +172,20 @@ test('the certificate files of another name or key fail; right ones are ok', asy
 });
 
 test.each([
-  [31, 'failed'],
-  [32, 'warning'],
-  [1_023, 'warning'],
-  [1_024, 'ok'],
-])('%d MiB of free disk are %s', (free, outcome) => {
-  expect(spaceFinding('/data', free * 1_048_576).outcome).toBe(outcome);
+  { free: 499, diskFree: 0, total: 100_000, outcome: 'failed' },
+  { free: 500, diskFree: 0, total: 100_000, outcome: 'warning' },
+  { free: 999, diskFree: 0, total: 100_000, outcome: 'warning' },
+  { free: 1_000, diskFree: 0, total: 100_000, outcome: 'ok' },
+  // 5 % of a small disk.
+  { free: 99, diskFree: 0, total: 2_000, outcome: 'failed' },
+  { free: 100, diskFree: 0, total: 2_000, outcome: 'warning' },
+  // What the operator sets.
+  { free: 2_999, diskFree: 3_000, total: 2_000, outcome: 'failed' },
+  { free: 3_000, diskFree: 3_000, total: 2_000, outcome: 'warning' },
+])('$free MiB free of $total with diskFree $diskFree are $outcome', (one) => {
+  const MiB = 1_048_576;
+  const size = { total: one.total * MiB, free: one.free * MiB };
+  expect(spaceFinding('/data', size, { diskFree: one.diskFree * MiB }).outcome).toBe(one.outcome);
 });
 
 test('each check has a name of its own, a cure, and needs only checks before it', () => {

@@ -27,7 +27,7 @@ describe('/health', () => {
     const { status, text } = await ask(`${relay.server.operations}/health`);
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({
-      ...{ status: 'ok', storage: 'ok', bus: 'ok', clock: 'ok' },
+      ...{ status: 'ok', storage: 'ok', disk: 'ok', bus: 'ok', clock: 'ok' },
       peers: { connected: 0, failing: 0 },
     });
   });

@@ -105,6 +105,7 @@ export function openModules(
     sessions: new SessionCache({ storage, clock, bus, limits: parts.limits }),
     knownAccounts: new AccountFactsCache(parts),
     availability: { isCutOff: false, onCutOff: () => new DisposableStack() },
+    disk: { isLow: () => false },
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),

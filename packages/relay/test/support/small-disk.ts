@@ -1,6 +1,6 @@
 /** A file system of its own that can be filled up. */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -45,7 +45,14 @@ export class SmallDisk implements Disposable {
     }
   }
 
-  /** Undoes {@link fill}. */
+  /** Leaves so many bytes free, or a page less. */
+  fillTo(free: number): void {
+    const { bavail, bsize } = statfsSync(this.path);
+    const taken = Math.max(0, bavail * bsize - free);
+    writeFileSync(this.#filler, Buffer.alloc(taken, 1), { flag: 'a' });
+  }
+
+  /** Undoes {@link fill} and {@link fillTo}. */
   free(): void {
     rmSync(this.#filler, { force: true });
   }

@@ -1,28 +1,39 @@
-import { statfs } from 'node:fs/promises';
-import { type Check, failed, ok, warning } from './check.ts';
+import { type DiskSize, diskFloor, readDiskSize } from '../../storage/disk-room.ts';
+import { type Check, type Finding, failed, ok, warning } from './check.ts';
 
 const MiB = 1_048_576;
 
-/** Bytes below which there is a warning, and below which the relay may accept no writes soon. */
-const little = 1_024 * MiB;
-const nearlyNone = 32 * MiB;
-
-/** Whether the data folder's disk has room. */
+/** Whether the disks of the data folder and of attachments have room. */
 export const diskSpace: Check = {
   name: 'disk space',
   scope: 'local',
   needs: ['data folder'],
-  cure: 'correct the setting `data`',
-  async find({ config: { data } }) {
-    const { bavail, bsize } = await statfs(data);
-    return spaceFinding(data, bavail * bsize);
+  cure: 'correct the settings `data` and `blobs.folder`',
+  async find({ config: { data, blobs, limits } }) {
+    const folders = blobs.folder === '' ? [data] : [data, blobs.folder];
+    const findings: Finding[] = [];
+    for (const folder of folders) {
+      findings.push(spaceFinding(folder, await readDiskSize(folder), limits));
+    }
+    const bad = findings.filter(({ outcome }) => outcome !== 'ok');
+    const worst = bad.find(({ outcome }) => outcome === 'failed') ?? bad[0];
+    return worst ?? ok(findings.map(({ seen }) => seen).join(', '));
   },
 };
 
-/** Judges the bytes that are free for the relay's user. */
-export function spaceFinding(folder: string, free: number) {
-  const seen = `${Math.floor(free / MiB).toLocaleString('en-US')} MiB free at ${folder}`;
-  const cure = 'make room on the disk, or move the data folder to a larger one';
-  if (free < nearlyNone) return failed(seen, cure);
-  return free < little ? warning(seen, cure) : ok(seen);
+/** Judges the free bytes by the limit below which a relay refuses calls that write. */
+export function spaceFinding(
+  folder: string,
+  { total, free }: DiskSize,
+  { diskFree }: { readonly diskFree: number },
+): Finding {
+  const shown = (bytes: number) => `${Math.floor(bytes / MiB).toLocaleString('en-US')} MiB`;
+  const floor = diskFloor(diskFree, total);
+  const seen = `${shown(free)} free at ${folder}`;
+  const cure =
+    'make room on the disk, or move the folder to a larger one; `posthouse compact` gives back what the database does not use';
+  if (free < floor) {
+    return failed(`${seen}: with less than ${shown(floor)} the relay stores nothing new`, cure);
+  }
+  return free < 2 * floor ? warning(seen, cure) : ok(seen);
 }

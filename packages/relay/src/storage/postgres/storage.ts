@@ -2,6 +2,7 @@
 import type {
   AggregateKey,
   AppendKind,
+  DatabaseSpace,
   Reader,
   Storage,
   StorageFaults,
@@ -21,6 +22,7 @@ import { CommitOutcomes } from './outcomes.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
 import { Retries } from './retries.ts';
 import { ServerWatch } from './server-watch.ts';
+import { readSpace } from './space.ts';
 import {
   beginBatchSql,
   beginReadSql,
@@ -215,6 +217,15 @@ export class PostgresStorage implements Storage {
         throw new ConnectionsBusy('too many writes of one aggregate');
       }),
     );
+  }
+
+  space(): Promise<DatabaseSpace> {
+    return this.read(readSpace);
+  }
+
+  /** The server's autovacuum does it. */
+  reclaim(): Promise<boolean> {
+    return Promise.resolve(false);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

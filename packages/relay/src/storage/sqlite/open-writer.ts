@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { SqliteConnection } from './connection.ts';
 import { settleLog } from './settle-log.ts';
 
@@ -20,6 +21,12 @@ export const undoInMemory = 'PRAGMA temp_store=MEMORY';
 export const undoOnDisk = 'PRAGMA temp_store=FILE';
 
 /**
+ * Lets a new database give unused pages back to the disk. One that exists already is changed by the
+ * next VACUUM.
+ */
+export const givesBack = 'PRAGMA auto_vacuum=INCREMENTAL';
+
+/**
  * How commits become durable: `commit` flushes in each COMMIT; `pool` leaves that to a `WalFlush`, and
  * SQLite flushes only what keeps the database whole.
  */
@@ -32,6 +39,8 @@ export const synchronous = {
 export function openWriter(path: string, flushes: keyof typeof synchronous): SqliteConnection {
   const connection = new SqliteConnection(path, { readOnly: false, lockTimeout });
   try {
+    // For a database that gives back already, SQLite would write its header again.
+    if (statSync(path).size === 0) connection.execute(givesBack);
     connection.execute('PRAGMA journal_mode=WAL');
     connection.execute(synchronous[flushes]);
     connection.execute(`PRAGMA cache_size=-${writerCache}`);

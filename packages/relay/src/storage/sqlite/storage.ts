@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type {
   AggregateKey,
   AppendKind,
+  DatabaseSpace,
   Reader,
   Storage,
   StorageFaults,
@@ -21,6 +22,7 @@ import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { openWriter, synchronous, undoInMemory, undoOnDisk } from './open-writer.ts';
 import { Readers } from './readers.ts';
+import { isWorthReclaiming, readSpace, reclaimStep } from './reclaim.ts';
 import { keepReserve, openWithReserve } from './reserve.ts';
 import { SqliteTransaction } from './transaction.ts';
 import { WalFlush } from './wal-flush.ts';
@@ -228,6 +230,17 @@ export class SqliteStorage implements Storage {
       this.#write.execute(undoInMemory);
       if (this.#flush !== undefined) this.#write.execute(synchronous.pool);
     }
+  }
+
+  async space(): Promise<DatabaseSpace> {
+    const { pageSize, pages, unused } = await this.read(readSpace);
+    return { bytes: pages * pageSize, unused: unused * pageSize };
+  }
+
+  async reclaim(): Promise<boolean> {
+    if (!isWorthReclaiming(await this.read(readSpace))) return false;
+    await this.#writer.append(reclaimStep);
+    return true;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
