@@ -1,9 +1,9 @@
 /** Events that `sync` returns and `follow` yields, for a program that shows them to a person. */
 import type { ChannelDescriptor } from '@posthouse/protocol';
-import type { ChannelPostEntry } from './channels/timeline/channel-entries.ts';
+import type { ChannelPostEntry } from './channels/timeline/channel-entry.ts';
 import type { PlainError } from './errors.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
-import type { GroupChangeRow, GroupMessage } from './groups/timeline/group-entries.ts';
+import type { GroupChange, GroupMessage } from './groups/timeline/group-entry.ts';
 import type { Message } from './messages/message.ts';
 import type { SendingStatus } from './messages/message-rows.ts';
 
@@ -35,7 +35,7 @@ export type GroupAccountEvent =
       readonly by?: string;
     }
   /** Properties, roles, owner, keys, bans or status changed. */
-  | { readonly kind: 'group-change'; readonly groupId: string; readonly change: GroupChangeRow }
+  | { readonly kind: 'group-change'; readonly groupId: string; readonly change: GroupChange }
   /** A message was rejected; later messages are read. */
   | {
       readonly kind: 'group-message-rejected';

@@ -41,7 +41,7 @@ export type {
   ChannelGapEntry,
   ChannelPostEntry,
   ChannelRefusedEntry,
-} from './channels/timeline/channel-entries.ts';
+} from './channels/timeline/channel-entry.ts';
 export type { ChannelPreview } from './channels/timeline/read-channel.ts';
 export { Client, type ClientOptions, type NewAccountOptions } from './client.ts';
 export { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
@@ -88,12 +88,12 @@ export type { NewGroup } from './groups/membership/create-group.ts';
 export type { InviteTerms, IssuedInvite } from './groups/membership/invitations.ts';
 export type { PendingApplication, PendingRecovery } from './groups/membership/requests.ts';
 export type {
-  GroupChangeRow,
+  GroupChange,
   GroupEntry,
   GroupMessage,
   GroupMessageRow,
-  GroupRejectedRow,
-} from './groups/timeline/group-entries.ts';
+  GroupRejection,
+} from './groups/timeline/group-entry.ts';
 export type { GroupMessageStatus, SentToGroup } from './groups/timeline/post-group-message.ts';
 export type { Message, MessageKey } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';

@@ -1,14 +1,14 @@
 /** Text from members and hosts in terminal output. */
 import { expect, test } from 'vitest';
-import type { ChannelEntry } from '../src/channels/timeline/channel-entries.ts';
+import type { ChannelEntry } from '../src/channels/timeline/channel-entry.ts';
 import { channelEntryLine } from '../src/courier/channel-entry-output.ts';
 import { groupEntryLine } from '../src/courier/group-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
-import { type GroupMessageRow, toGroupEntry } from '../src/groups/timeline/group-entries.ts';
+import { type GroupMessageRow, toGroupEntry } from '../src/groups/timeline/group-entry.ts';
 
 const name = (id: string) => id;
 const message = (more: Partial<GroupMessageRow>) =>
-  toGroupEntry<GroupMessageRow>({
+  toGroupEntry({
     kind: 'message',
     group_id: `grp_${'A'.repeat(22)}`,
     sequence: 7,
@@ -33,7 +33,7 @@ test('a message with a member called nickname is still a message', () => {
 });
 
 test('types, reasons, names and attachment addresses cannot forge a line', () => {
-  const place = { group_id: '', sequence: 7, epoch: 1, accepted_at: 0 };
+  const place = { groupId: '', sequence: 7, epoch: 1, acceptedAt: 0 };
   const rejected = { ...place, kind: 'rejected', reason: forged } as const;
   const attachment = { uri: `https://example.org/${forged}`, hash: '', media_type: '' };
   const entries = [
@@ -53,11 +53,11 @@ test('types, reasons, names and attachment addresses cannot forge a line', () =>
 });
 
 test('names of channels and reasons of moderators cannot forge a line', () => {
-  const place = { channel_id: '', sequence: 7, accepted_at: 0, by: 'eve' };
+  const place = { channelId: '', sequence: 7, acceptedAt: 0, by: 'eve' };
   const descriptor = { name: `News"${forged}`, revision: 0, status: 'active' };
   for (const entry of [
     { ...place, kind: 'change', descriptor },
-    { ...place, kind: 'deletion', target_sequence: 1, reason: forged },
+    { ...place, kind: 'deletion', targetSequence: 1, reason: forged },
   ]) {
     const line = channelEntryLine(entry as unknown as ChannelEntry, name);
     expect(line).toContain('send money');

@@ -39,12 +39,8 @@ import {
   settledPost,
 } from '../channels/posts/write-post.ts';
 import { outgoingToChannel } from '../channels/send-waiting.ts';
-import {
-  type ChannelEntry,
-  type ChannelPostEntry,
-  listChannelEntries,
-  listPosts,
-} from '../channels/timeline/channel-entries.ts';
+import { listChannelEntries, listPosts } from '../channels/timeline/channel-entries.ts';
+import type { ChannelEntry, ChannelPostEntry } from '../channels/timeline/channel-entry.ts';
 import {
   type ChannelPreview,
   previewChannel,

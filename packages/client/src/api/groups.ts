@@ -30,14 +30,16 @@ import {
 } from '../groups/membership/join-group.ts';
 import { firstIdOf } from '../groups/outbox.ts';
 import {
-  type GroupEntry,
-  type GroupMessage,
   groupEntry,
-  isGroupMessage,
   listGroupEntries,
   listGroupMessages,
-  toGroupEntry,
 } from '../groups/timeline/group-entries.ts';
+import {
+  type GroupEntry,
+  type GroupMessage,
+  isGroupMessage,
+  toGroupEntry,
+} from '../groups/timeline/group-entry.ts';
 import {
   cancelInGroup,
   type GroupMessageStatus,
@@ -344,7 +346,7 @@ export class Groups extends GroupAdministration {
     const { replyTo: sequence } = message;
     if (sequence === undefined) return undefined;
     const { store } = this.#core;
-    const entry = await store.read((tx) => groupEntry(tx, message.group_id, sequence));
+    const entry = await store.read((tx) => groupEntry(tx, message.groupId, sequence));
     return entry !== undefined && isGroupMessage(entry) ? toGroupEntry(entry) : undefined;
   }
 

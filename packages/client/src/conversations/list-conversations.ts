@@ -1,17 +1,15 @@
 /** Lists conversations from their rows; no history is read. */
 import { channelRow } from '../channels/channel-rows.ts';
 import { channelOutbox } from '../channels/outbox.ts';
-import { type ChannelPostEntry, listPosts } from '../channels/timeline/channel-entries.ts';
+import { listPosts } from '../channels/timeline/channel-entries.ts';
+import type { ChannelPostEntry } from '../channels/timeline/channel-entry.ts';
 import { toContact } from '../contacts/contact.ts';
 import { contactRow } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { groupRow } from '../groups/group-rows.ts';
 import { groupOutbox } from '../groups/outbox.ts';
-import {
-  type GroupMessage,
-  listGroupMessages,
-  toGroupEntry,
-} from '../groups/timeline/group-entries.ts';
+import { listGroupMessages } from '../groups/timeline/group-entries.ts';
+import { type GroupMessage, toGroupEntry } from '../groups/timeline/group-entry.ts';
 import { type Message, toMessage } from '../messages/message.ts';
 import { listMessages, unsentMessages } from '../messages/message-rows.ts';
 import type { StoreReader } from '../store/index.ts';

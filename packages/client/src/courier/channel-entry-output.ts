@@ -4,15 +4,21 @@ import type {
   ChannelChangeEntry,
   ChannelEntry,
   ChannelPostEntry,
-} from '../channels/timeline/channel-entries.ts';
+} from '../channels/timeline/channel-entry.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { localTime, multiLine, oneLine, quoted } from './output.ts';
 
 /** Returns the `--json` shape of a timeline entry. Its members are only ever added. */
 export function channelEntryShape(entry: ChannelEntry): object {
-  const { channel_id: channel, ...rest } = entry;
-  if (entry.kind !== 'post') return { channel, ...rest };
-  const { kind, sequence, accepted_at, message_id, from, content, edited } = entry;
+  const { channelId: channel, ...rest } = entry;
+  if (rest.kind === 'refused' || rest.kind === 'gap') return { channel, ...rest };
+  const { acceptedAt: accepted_at, ...facts } = rest;
+  if (facts.kind === 'change') return { channel, ...facts, accepted_at };
+  if (facts.kind === 'deletion') {
+    const { targetSequence: target_sequence, ...others } = facts;
+    return { channel, ...others, accepted_at, target_sequence };
+  }
+  const { kind, sequence, messageId: message_id, from, content, edited } = facts;
   const { body, attachments, ...others } = content;
   return {
     ...{ channel, kind, sequence, accepted_at, message_id, from },
@@ -21,7 +27,11 @@ export function channelEntryShape(entry: ChannelEntry): object {
     attachments,
     references: postReferences(content),
     others: Object.keys(others).length === 0 ? undefined : others,
-    edited,
+    edited: edited && {
+      sequence: edited.sequence,
+      accepted_at: edited.acceptedAt,
+      by: edited.by,
+    },
   };
 }
 
@@ -30,12 +40,12 @@ export function channelEntryLine(entry: ChannelEntry, name: (id: string) => stri
   const at = `${String(entry.sequence).padStart(5)}  `;
   switch (entry.kind) {
     case 'post':
-      return `${at}${localTime(entry.accepted_at)}  ${name(entry.from)}: ${postText(entry)}`;
+      return `${at}${localTime(entry.acceptedAt)}  ${name(entry.from)}: ${postText(entry)}`;
     case 'change':
       return `${at}* ${changeText(entry, name)}`;
     case 'deletion': {
       const why = entry.reason === undefined ? '' : `: ${oneLine(entry.reason)}`;
-      return `${at}* ${name(entry.by)} deleted ${entry.target_sequence}${why}`;
+      return `${at}* ${name(entry.by)} deleted ${entry.targetSequence}${why}`;
     }
     case 'refused':
       return `${at}(refused: ${oneLine(entry.reason)})`;
@@ -68,7 +78,7 @@ export function channelEventLines(
   event: ChannelAccountEvent,
   name: (id: string) => string,
 ): string[] {
-  const { channelId: channel_id } = event;
+  const { channelId } = event;
   switch (event.kind) {
     case 'channel-post':
     case 'channel-edited':
@@ -84,11 +94,11 @@ export function channelEventLines(
     }
     case 'channel-event-refused': {
       const { sequence, reason } = event;
-      return [channelEntryLine({ kind: 'refused', channel_id, sequence, reason }, name)];
+      return [channelEntryLine({ kind: 'refused', channelId, sequence, reason }, name)];
     }
     case 'channel-gap': {
       const { from: sequence, through } = event;
-      return [channelEntryLine({ kind: 'gap', channel_id, sequence, through }, name)];
+      return [channelEntryLine({ kind: 'gap', channelId, sequence, through }, name)];
     }
     default:
       return [];

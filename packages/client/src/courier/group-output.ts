@@ -3,7 +3,7 @@ import type { ContentReference } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
 import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import type { GroupChangeRow, GroupEntry } from '../groups/timeline/group-entries.ts';
+import type { GroupChange, GroupEntry } from '../groups/timeline/group-entry.ts';
 import { UsageError } from './exit.ts';
 import { requireName } from './names.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
@@ -61,14 +61,14 @@ export function memberShape({ account, role, nickname, since }: NamedMember) {
 
 /** Returns the `--json` shape of a timeline entry. Its members are only ever added. */
 export function groupEntryShape(entry: GroupEntry): ShownShape {
-  const { kind, group_id, sequence, epoch, accepted_at } = entry;
-  const placed = { kind, group: group_id, sequence, epoch, accepted_at };
+  const { kind, groupId: group, sequence, epoch, acceptedAt: accepted_at } = entry;
+  const placed = { kind, group, sequence, epoch, accepted_at };
   if (entry.kind === 'rejected') return { ...placed, reason: entry.reason };
   if (entry.kind === 'change') {
-    const { kind: _k, group_id: _g, signature: _s, ...rest } = entry;
+    const { groupId: _g, acceptedAt: _a, signature: _s, ...rest } = entry;
     return { ...rest, ...placed };
   }
-  const { message_id, from, created_at, outcome, content, reason } = entry;
+  const { messageId: message_id, from, createdAt: created_at, outcome, content, reason } = entry;
   const { body, attachments, replyTo } = entry;
   return {
     ...placed,
@@ -107,7 +107,7 @@ export function groupEntryLine(
     return text === undefined ? undefined : `${at}* ${text}`;
   }
   const shape = groupEntryShape(entry);
-  const head = `${at}${localTime(entry.created_at)}  ${name(entry.from)}: `;
+  const head = `${at}${localTime(entry.createdAt)}  ${name(entry.from)}: `;
   switch (entry.outcome) {
     case 'pending':
       return `${head}(cannot be read yet)`;
@@ -136,7 +136,7 @@ const fixedTexts: Readonly<Record<string, string>> = {
   'group.secret.rotation': 'replaced the secret',
 };
 
-function changeText(change: GroupChangeRow, name: (id: string) => string): string | undefined {
+function changeText(change: GroupChange, name: (id: string) => string): string | undefined {
   const by = change.by === undefined ? '' : name(change.by);
   const names = (accounts: readonly string[] = []) => accounts.map(name).join(', ');
   switch (change.type) {

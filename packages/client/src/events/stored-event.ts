@@ -4,7 +4,8 @@
  */
 import { channelPost } from '../channels/timeline/channel-entries.ts';
 import type { AccountEvent } from '../events.ts';
-import { groupMessage, toGroupEntry } from '../groups/timeline/group-entries.ts';
+import { groupMessage } from '../groups/timeline/group-entries.ts';
+import { toGroupEntry } from '../groups/timeline/group-entry.ts';
 import { toMessage } from '../messages/message.ts';
 import { messageRow } from '../messages/message-rows.ts';
 import type { StoreReader } from '../store/index.ts';
@@ -42,12 +43,12 @@ export function toStoredEvent(event: AccountEvent): StoredEvent {
       return { kind: event.kind, from, id };
     }
     case 'group-message': {
-      const { sequence: at, message_id: id } = event.message;
+      const { sequence: at, messageId: id } = event.message;
       return { kind: event.kind, group: event.groupId, at, id };
     }
     case 'channel-post':
     case 'channel-edited': {
-      const { sequence: at, message_id: id } = event.post;
+      const { sequence: at, messageId: id } = event.post;
       return { kind: event.kind, channel: event.channelId, at, id };
     }
     default:

@@ -291,7 +291,7 @@ describe('06 §10.4: lost answers', () => {
     relay.asked.clear();
     await tablet.channels.update(id, { description: 'by the tablet' });
     expect(relay.asked.get('channel.update')).toBe(2);
-    const current = await tablet.channels.preview(link);
+    const { descriptor: current } = await tablet.channels.preview(link);
     expect(current).toMatchObject({ revision: 2, name: 'Phone', description: 'by the tablet' });
   });
 

@@ -7,11 +7,8 @@ import { buildConversations } from '../../src/conversations/build-conversations.
 import { conversationRow } from '../../src/conversations/conversation-rows.ts';
 import { markRead } from '../../src/conversations/mark-read.ts';
 import type { AccountCore } from '../../src/core.ts';
-import {
-  type GroupMessageRow,
-  listGroupMessages,
-  putGroupEntry,
-} from '../../src/groups/timeline/group-entries.ts';
+import { listGroupMessages, putGroupEntry } from '../../src/groups/timeline/group-entries.ts';
+import type { GroupMessageRow } from '../../src/groups/timeline/group-entry.ts';
 import { type Account, MemoryStore, type MessageContent, type Store } from '../../src/index.ts';
 import { addMessage } from '../../src/messages/message-rows.ts';
 import { SqliteStore } from '../../src/node.ts';

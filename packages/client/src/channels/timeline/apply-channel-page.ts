@@ -18,7 +18,6 @@ import {
   putDescriptors,
 } from '../channel-rows.ts';
 import {
-  type ChannelGapEntry,
   isDeleted,
   markDeleted,
   postEntry,
@@ -31,6 +30,7 @@ import {
   removeWaitingEdits,
   type WaitingEdit,
 } from './channel-entries.ts';
+import type { ChannelGapRow } from './channel-entry.ts';
 import type { ReadChannelPage } from './channel-page.ts';
 
 /** Direction in which a page continues the stored part of the timeline. */
@@ -313,8 +313,8 @@ async function storeRefusedAndGaps(
 export function gapsOf(
   channel_id: string,
   { page, floor, ceiling }: Pick<BoundedPage, 'page' | 'floor' | 'ceiling'>,
-): ChannelGapEntry[] {
-  const gaps: ChannelGapEntry[] = [];
+): ChannelGapRow[] {
+  const gaps: ChannelGapRow[] = [];
   let last = floor;
   for (const sequence of [...page.sequences, ceiling]) {
     if (sequence > last + 1) {

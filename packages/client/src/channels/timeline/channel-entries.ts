@@ -1,12 +1,5 @@
 /** The stored timeline of a channel, one row per sequence. */
-import {
-  type ChannelDescriptor,
-  type ChannelPost,
-  type ChannelPostEdit,
-  type PostState,
-  type ProjectedPost,
-  postState,
-} from '@posthouse/protocol';
+import { type ChannelPostEdit, type ProjectedPost, postState } from '@posthouse/protocol';
 import {
   type ConversationKey,
   type ConversationOwner,
@@ -18,91 +11,17 @@ import {
   shownMessages,
 } from '../../conversations/conversation-rows.ts';
 import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
-import { type MessageContent, messageContent } from '../../conversations/message-content.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
-
-interface EntryPosition {
-  readonly channel_id: string;
-  readonly sequence: number;
-  /** Unix seconds as the host claims; never used for order. */
-  readonly accepted_at: number;
-}
-
-/** A post in its latest edited state. */
-export interface ChannelPostEntry extends EntryPosition, MessageContent {
-  readonly kind: 'post';
-  readonly message_id: string;
-  /** Account of the verified certificate. */
-  readonly from: string;
-  /**
-   * The post without its signature: body, attachments and other members; `postReferences` of `@posthouse/protocol/markdown` resolves its targets.
-   */
-  readonly content: PostState;
-  /** The last edit that took effect, by the owner or a moderator. */
-  readonly edited?: Edited;
-}
-
-interface Edited {
-  readonly sequence: number;
-  readonly accepted_at: number;
-  readonly by: string;
-}
-
-/** A revision of the descriptor: creation, update or closure. */
-export interface ChannelChangeEntry extends EntryPosition {
-  readonly kind: 'change';
-  readonly by: string;
-  readonly descriptor: ChannelDescriptor;
-}
-
-/** The deletion of a post, which may never have been stored here. */
-export interface ChannelDeletionEntry extends EntryPosition {
-  readonly kind: 'deletion';
-  readonly by: string;
-  readonly target_sequence: number;
-  readonly reason?: string;
-}
-
-/** An event that does not verify and is not used; reading continued. */
-export interface ChannelRefusedEntry {
-  readonly kind: 'refused';
-  readonly channel_id: string;
-  readonly sequence: number;
-  readonly reason: string;
-}
-
-/**
- * A range with missing events: never assigned, deleted, cleaned up, or withheld. The gap proves
- * none of these (06 §8.11).
- */
-export interface ChannelGapEntry {
-  readonly kind: 'gap';
-  readonly channel_id: string;
-  /** First missing sequence. */
-  readonly sequence: number;
-  /** Last missing sequence. */
-  readonly through: number;
-}
-
-type NonPostEntry =
-  | ChannelChangeEntry
-  | ChannelDeletionEntry
-  | ChannelRefusedEntry
-  | ChannelGapEntry;
-
-export type ChannelEntry = ChannelPostEntry | NonPostEntry;
-
-/** A stored post: the signed object, and its edited state. */
-interface StoredPost extends EntryPosition {
-  readonly kind: 'post';
-  readonly from: string;
-  readonly post: ChannelPost;
-  /** Only if it was edited. */
-  readonly state?: PostState;
-  readonly edited?: Edited;
-}
+import {
+  type ChannelEntry,
+  type ChannelEntryRow,
+  type ChannelPostEntry,
+  type ChannelPostRow,
+  type NonPostRow,
+  toChannelEntry,
+} from './channel-entry.ts';
 
 /** An edit of a post before the stored part of the timeline. */
 export interface WaitingEdit {
@@ -117,7 +36,7 @@ export interface WaitingEdit {
 /** Rows read or removed in one transaction. */
 const batchSize = 500;
 
-const timeline = new Collection<StoredPost | NonPostEntry>('channel-timeline');
+const timeline = new Collection<ChannelEntryRow>('channel-timeline');
 /** By channel, target and sequence. */
 const waitingEdits = new Collection<WaitingEdit>('channel-edits');
 /**
@@ -133,7 +52,7 @@ export async function listChannelEntries(
   options: ListOptions = {},
 ): Promise<ChannelEntry[]> {
   const rows = await listRange(tx, timeline, { ...options, id: channelId });
-  return rows.map((row) => (row.kind === 'post' ? entryOf(row) : row));
+  return rows.map((row) => toChannelEntry(row));
 }
 
 /** Lists posts in their edited state. */
@@ -147,7 +66,7 @@ export async function listPosts(
   const rows = await Promise.all(
     places.map(({ key }) => timeline.get(tx, keyOf(channelId, key.slice(prefix.length)))),
   );
-  return rows.flatMap((row) => (row?.kind === 'post' ? [entryOf(row)] : []));
+  return rows.flatMap((row) => (row?.kind === 'post' ? [toChannelEntry(row)] : []));
 }
 
 /**
@@ -172,21 +91,19 @@ function conversationOf(id: string): ConversationKey {
   return { kind: 'channel', id };
 }
 
-function placedPost({ channel_id, from, post, accepted_at: time }: StoredPost, position: string) {
+function placedPost(
+  { channel_id, from, post, accepted_at: time }: ChannelPostRow,
+  position: string,
+) {
   return { ...conversationOf(channel_id), position, from, message_id: post.message_id, time };
-}
-
-function entryOf({ post, state, ...row }: StoredPost): ChannelPostEntry {
-  const content = state ?? postState(post);
-  return { ...row, message_id: post.message_id, content, ...messageContent(content) };
 }
 
 /** Returns the entry of a projected post. */
 export function postEntry(channelId: string, projected: ProjectedPost): ChannelPostEntry {
-  return entryOf(storedPost(channelId, projected));
+  return toChannelEntry(storedPost(channelId, projected));
 }
 
-function storedPost(channelId: string, projected: ProjectedPost): StoredPost {
+function storedPost(channelId: string, projected: ProjectedPost): ChannelPostRow {
   const { sequence, acceptedAt, account, post, state, edited } = projected;
   return {
     kind: 'post',
@@ -210,7 +127,7 @@ export async function channelPost(
 ): Promise<ChannelPostEntry | undefined> {
   for (const key of [keyOf(channelId, sequence), keyOf(channelId, sequence, message_id)]) {
     const row = await timeline.get(tx, key);
-    if (row?.kind === 'post' && row.post.message_id === message_id) return entryOf(row);
+    if (row?.kind === 'post' && row.post.message_id === message_id) return toChannelEntry(row);
   }
   return undefined;
 }
@@ -244,7 +161,7 @@ export async function putPost(
 }
 
 /** Stores an entry. @returns whether it is not stored already */
-export async function putChannelEntry(tx: StoreWriter, entry: NonPostEntry): Promise<boolean> {
+export async function putChannelEntry(tx: StoreWriter, entry: NonPostRow): Promise<boolean> {
   const before = await putRow(tx, entry);
   return before === undefined || JSON.stringify(before) !== JSON.stringify(entry);
 }
@@ -255,10 +172,7 @@ export async function putChannelEntry(tx: StoreWriter, entry: NonPostEntry): Pro
  *
  * @returns what was stored there
  */
-async function putRow(
-  tx: StoreWriter,
-  row: StoredPost | NonPostEntry,
-): Promise<StoredPost | NonPostEntry | undefined> {
+async function putRow(tx: StoreWriter, row: ChannelEntryRow): Promise<ChannelEntryRow | undefined> {
   const key = keyOf(row.channel_id, row.sequence);
   const before = await timeline.get(tx, key);
   if (before?.kind === 'post') {
@@ -277,7 +191,7 @@ async function putRow(
 }
 
 /** Moves a post back to its sequence if its host gave it to another event in the meantime. */
-async function returnPost(tx: StoreWriter, row: StoredPost): Promise<void> {
+async function returnPost(tx: StoreWriter, row: ChannelPostRow): Promise<void> {
   const { channel_id, sequence, post } = row;
   const key = keyOf(channel_id, sequence, post.message_id);
   if ((await timeline.get(tx, key)) === undefined) return;

@@ -31,7 +31,8 @@ import {
   type Direction,
   gapsOf,
 } from './apply-channel-page.ts';
-import { type ChannelEntry, postEntry } from './channel-entries.ts';
+import { postEntry } from './channel-entries.ts';
+import { type ChannelEntry, type NonPostRow, toChannelEntry } from './channel-entry.ts';
 import {
   type ChannelRef,
   pageSize,
@@ -208,22 +209,26 @@ export async function previewChannel(
     signal,
   });
   const { posts } = projectChannel(emptyProjection, page.events);
-  const entries: ChannelEntry[] = [...posts.values()].map((post) => postEntry(channel_id, post));
+  const rows: NonPostRow[] = [];
   for (const event of page.events) {
     const { sequence, acceptedAt: accepted_at, account: by } = event;
     const facts = { channel_id, sequence, accepted_at, by };
     if (event.kind === 'descriptor') {
-      entries.push({ ...facts, kind: 'change', descriptor: event.payload });
+      rows.push({ ...facts, kind: 'change', descriptor: event.payload });
     } else if (event.kind === 'delete') {
       const { target_sequence, reason } = event.payload;
       const said = reason === undefined ? {} : { reason };
-      entries.push({ ...facts, kind: 'deletion', target_sequence, ...said });
+      rows.push({ ...facts, kind: 'deletion', target_sequence, ...said });
     }
   }
   for (const { sequence, reason } of page.refused) {
-    entries.push({ kind: 'refused', channel_id, sequence, reason });
+    rows.push({ kind: 'refused', channel_id, sequence, reason });
   }
-  entries.push(...gapsOf(channel_id, { page, ...boundsOf(page, range) }));
+  rows.push(...gapsOf(channel_id, { page, ...boundsOf(page, range) }));
+  const entries: ChannelEntry[] = [
+    ...[...posts.values()].map((post) => postEntry(channel_id, post)),
+    ...rows.map((row) => toChannelEntry(row)),
+  ];
   entries.sort((a, b) => a.sequence - b.sequence);
   return { descriptor, entries, hasMore: page.hasMore };
 }

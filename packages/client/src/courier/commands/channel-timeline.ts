@@ -1,6 +1,6 @@
 /** `courier channel …`: reading and writing a channel's timeline. */
 import type { Command } from 'commander';
-import type { ChannelEntry } from '../../channels/timeline/channel-entries.ts';
+import type { ChannelEntry } from '../../channels/timeline/channel-entry.ts';
 import { isTemporary } from '../../connect/backoff.ts';
 import type { ListOptions } from '../../conversations/list-options.ts';
 import { isClientError } from '../../errors.ts';

@@ -74,14 +74,14 @@ function variablesOf(event: AccountEvent, self: string) {
       return from === self ? undefined : variables(event.kind, from, messageId);
     }
     case 'group-message': {
-      const { from, message_id, outcome } = event.message;
+      const { from, messageId, outcome } = event.message;
       if (from === self || outcome !== 'applied') return undefined;
-      return { ...variables(event.kind, from, message_id), COURIER_GROUP: event.groupId };
+      return { ...variables(event.kind, from, messageId), COURIER_GROUP: event.groupId };
     }
     case 'channel-post': {
-      const { from, message_id } = event.post;
+      const { from, messageId } = event.post;
       if (from === self) return undefined;
-      return { ...variables(event.kind, from, message_id), COURIER_CHANNEL: event.channelId };
+      return { ...variables(event.kind, from, messageId), COURIER_CHANNEL: event.channelId };
     }
     default:
       return undefined;

@@ -21,7 +21,8 @@ import {
 } from '../group-rows.ts';
 import { rotationCandidates } from '../keys/key-candidates.ts';
 import { epochKeys, putEpochs } from '../keys/key-rows.ts';
-import { type GroupChangeRow, groupEntry, putGroupEntry } from './group-entries.ts';
+import { groupEntry, putGroupEntry } from './group-entries.ts';
+import { type GroupChangeRow, toGroupEntry } from './group-entry.ts';
 import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
 /** The row after a page, and the events of the page. */
@@ -208,7 +209,7 @@ function eventsOf(change: GroupChangeRow, effects: GroupEffects): GroupAccountEv
   ];
   // A rotation made by the relay gives no event.
   if (events.length === 0 && (change.by !== undefined || effects.closes)) {
-    events.push({ kind: 'group-change', groupId: group_id, change });
+    events.push({ kind: 'group-change', groupId: group_id, change: toGroupEntry(change) });
   }
   return events;
 }

@@ -1,6 +1,4 @@
 /** The stored timeline of a group: messages, changes, and rejected events. */
-import type { GroupMessageEnvelope, GroupRole } from '@posthouse/protocol';
-import type { JsonObject } from '@posthouse/protocol/json';
 import {
   type ConversationKey,
   type ConversationOwner,
@@ -10,83 +8,15 @@ import {
   shownMessages,
 } from '../../conversations/conversation-rows.ts';
 import { type ListOptions, listRange, rangeOf } from '../../conversations/list-options.ts';
-import { type MessageContent, messageContent } from '../../conversations/message-content.ts';
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
-
-interface EntryPosition {
-  readonly group_id: string;
-  readonly sequence: number;
-  readonly epoch: number;
-  /** Unix seconds as the host claims; never used for order. */
-  readonly accepted_at: number;
-}
-
-/** A member's message with a verified envelope. */
-export interface GroupMessageRow extends EntryPosition {
-  readonly kind: 'message';
-  readonly message_id: string;
-  /** Account and device of the verified certificate. */
-  readonly from: string;
-  readonly from_device_id: string;
-  /** Unix seconds, as the sender claims. */
-  readonly created_at: number;
-  /**
-   * - `applied`: it took effect, or is a message to show;
-   * - `stored`: of an unknown type, stored without any effect;
-   * - `pending`: the secret of its epoch is not stored here yet;
-   * - `rejected`: it does not decrypt, or its content breaks the rules.
-   */
-  readonly outcome: 'applied' | 'stored' | 'pending' | 'rejected';
-  /** The business object, decrypted. */
-  readonly content?: JsonObject;
-  /** The broken rule, if it was rejected. */
-  readonly reason?: string;
-  /** Stored while it cannot be decrypted. */
-  readonly envelope?: GroupMessageEnvelope;
-}
-
-/**
- * A member's message as lists and events have it. Body, attachments and `replyTo` are those of an
- * applied message.
- */
-export interface GroupMessage extends GroupMessageRow, MessageContent {
-  /** Sequence of the message that this one answers. */
-  readonly replyTo?: number;
-}
-
-/** A verified and applied management event. */
-export interface GroupChangeRow extends EntryPosition {
-  readonly kind: 'change';
-  /** The event's type without the service word, such as `group.update`. */
-  readonly type: string;
-  /** Account that signed; absent for rotations made by the relay. */
-  readonly by?: string;
-  /** The event's signature, by which its author recognizes it. */
-  readonly signature?: string;
-  readonly joined?: readonly string[];
-  readonly left?: readonly string[];
-  readonly banned?: readonly string[];
-  readonly unbanned?: readonly string[];
-  /** Accounts with a new member key. */
-  readonly rekeyed?: readonly string[];
-  readonly roles?: readonly { readonly account: string; readonly role: GroupRole }[];
-  readonly properties?: JsonObject;
-}
-
-/** A message event that no member can have sent; reading continued (05 §14.2). */
-export interface GroupRejectedRow extends EntryPosition {
-  readonly kind: 'rejected';
-  readonly reason: string;
-}
-
-export type GroupEntry = GroupMessage | GroupChangeRow | GroupRejectedRow;
+import { type GroupEntryRow, type GroupMessageRow, isGroupMessage } from './group-entry.ts';
 
 /** Entries read at once to find the last change. */
 const batchSize = 100;
 
-const timeline = new Collection<GroupEntry>('group-timeline');
+const timeline = new Collection<GroupEntryRow>('group-timeline');
 /** Undecrypted messages, whose epoch's secret is missing: group, epoch, sequence. */
 const undecrypted = new Collection<number>('group-pending');
 /** Sequence of a message by sender and message ID: a repeated message is detected. */
@@ -99,7 +29,7 @@ const messageIds = new Collection<number>('group-message-ids');
 export async function putGroupEntry(
   core: ConversationOwner,
   tx: StoreWriter,
-  entry: GroupEntry,
+  entry: GroupEntryRow,
 ): Promise<void> {
   const key = keyOf(entry.group_id, entry.sequence);
   const position = positionKey(entry.sequence);
@@ -130,24 +60,6 @@ async function returnMessage(
   await moveMessage(tx, conversationOf(group_id), { from, to });
 }
 
-/** Whether an entry is a message of a member, decrypted. */
-export function isGroupMessage(entry: GroupEntry): entry is GroupMessageRow {
-  if (entry.kind !== 'message' || entry.outcome !== 'applied') return false;
-  return String(entry.content?.$type).endsWith('.group.message.content');
-}
-
-/** Converts a stored row to the form of lists and events. */
-export function toGroupEntry<E extends GroupEntry>(
-  entry: E,
-): E extends GroupMessageRow ? GroupMessage : E;
-export function toGroupEntry(entry: GroupEntry): GroupEntry {
-  if (!isGroupMessage(entry)) return entry;
-  const { reply_to_seq: replyTo, ...content } = entry.content as MessageContent & {
-    readonly reply_to_seq?: number;
-  };
-  return { ...entry, ...messageContent(content), ...(replyTo !== undefined && { replyTo }) };
-}
-
 function conversationOf(id: string): ConversationKey {
   return { kind: 'group', id };
 }
@@ -161,7 +73,7 @@ export async function groupEntry(
   tx: StoreReader,
   groupId: string,
   sequence: number,
-): Promise<GroupEntry | undefined> {
+): Promise<GroupEntryRow | undefined> {
   return await timeline.get(tx, keyOf(groupId, sequence));
 }
 
@@ -183,7 +95,7 @@ export async function listGroupEntries(
   tx: StoreReader,
   groupId: string,
   options: ListOptions = {},
-): Promise<GroupEntry[]> {
+): Promise<GroupEntryRow[]> {
   return await listRange(tx, timeline, { ...options, id: groupId });
 }
 

@@ -20,13 +20,12 @@ import { endMessage, groupOutbox, messageIdOf } from '../outbox.ts';
 import {
   addUndecrypted,
   claimMessageId,
-  type GroupMessageRow,
   nextUndecryptedEpoch,
   putGroupEntry,
   removeUndecrypted,
-  toGroupEntry,
   undecryptedOf,
 } from './group-entries.ts';
+import { type GroupMessageRow, toGroupEntry } from './group-entry.ts';
 
 /** A verified envelope with its position in the timeline. */
 export type VerifiedMessage = Omit<GroupMessageRow, 'kind' | 'outcome'> & {
