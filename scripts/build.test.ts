@@ -312,7 +312,7 @@ const uploader = { put: async () => 'https://files.example.com/1' };
 const file = { contentType: 'image/png', uploader };
 const attachments = [await account.attachments.seal(new Uint8Array(1), file)];
 await account.contacts.join(${JSON.stringify(invite)});
-for await (const event of account.follow({ signal: new AbortController().signal })) {
+for await (const event of account.follow()) {
   if (event.kind === 'contact-changed') await account.messages.post(event.account, { attachments });
   if (event.kind === 'message-status' && event.status === 'target_accepted') console.log('sent');
 }`;

@@ -35,8 +35,7 @@ import { runToEnd } from './sync/run-to-end.ts';
 import { pendingTasks } from './sync/tasks.ts';
 
 /** Options of `Account.follow`. */
-export interface FollowOptions {
-  readonly signal: AbortSignal;
+export interface FollowOptions extends Abortable {
   /** Milliseconds between reads if a relay sends no notifications; 30,000 by default. */
   readonly pollInterval?: number;
   /**
@@ -148,7 +147,7 @@ export class Account {
   }
 
   /**
-   * Yields events as they happen, until the signal aborts: catches up first, then waits for
+   * Yields events as they happen, until the signal aborts or the client is closed: catches up first, then waits for
    * notifications, and reconnects lost connections with backoff. Any number of readers may follow, in
    * any process, tab or worker with this store: each gets every event once, and one of them is
    * connected for all.
@@ -159,14 +158,14 @@ export class Account {
    *
    * @throws ClientError that a retry cannot solve, for example after the device was removed
    * @example
-   * const stop = new AbortController();
-   * for await (const event of account.follow({ signal: stop.signal })) {
+   * for await (const event of account.follow()) {
    *   if (event.kind === 'message') console.log(event.message.body?.text);
-   *   if (event.kind === 'connection' && event.state === 'disconnected') stop.abort();
+   *   if (event.kind === 'connection' && event.state === 'disconnected') break;
    * }
    */
-  async *follow(options: FollowOptions): AsyncGenerator<AccountEvent> {
-    const { signal, pollInterval = 30_000, wake } = options;
+  async *follow(options: FollowOptions = {}): AsyncGenerator<AccountEvent> {
+    const { pollInterval = 30_000, wake } = options;
+    const signal = signalOf(options);
     const wakes = wake?.(() => this.wake());
     const share = this.#engine.join({ pollInterval });
     try {
@@ -178,8 +177,9 @@ export class Account {
   }
 
   /**
-   * Follows the account and calls `listener` with each event, in order, until it is disposed. An
-   * event is finished when the listener returns; what it throws goes to `onError`, and ends this.
+   * Follows the account and calls `listener` with each event, in order, until it is disposed or the
+   * signal aborts. An event is finished when the listener returns; what it throws goes to `onError`,
+   * and ends this.
    *
    * @param options.onError called with the error with which following ended; without it, the error
    *   is an unhandled rejection
@@ -189,13 +189,14 @@ export class Account {
    */
   subscribe(
     listener: (event: AccountEvent) => void,
-    options: Omit<FollowOptions, 'signal'> & { readonly onError?: (error: unknown) => void } = {},
+    options: FollowOptions & { readonly onError?: (error: unknown) => void } = {},
   ): Disposable {
     const { onError, ...following } = options;
     const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, signalOf(options)]);
     const run = async () => {
-      for await (const event of this.follow({ ...following, signal: stop.signal })) {
-        if (stop.signal.aborted) return;
+      for await (const event of this.follow({ ...following, signal })) {
+        if (signal.aborted) return;
         listener(event);
       }
     };

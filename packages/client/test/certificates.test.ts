@@ -116,7 +116,7 @@ describe('where the account key is not stored', () => {
   test('following announces it too', async () => {
     const { account } = await bot();
     world.clock.advance(((await daysLeft(account)) - 6) * day);
-    for await (const event of account.follow({ signal: new AbortController().signal })) {
+    for await (const event of account.follow()) {
       if (event.kind !== 'device-expires') continue;
       expect(event.days).toBe(7);
       expect(Math.ceil((event.expiresAt - world.clock.now()) / day)).toBe(6);

@@ -436,7 +436,7 @@ describe('02 §12: following', () => {
     const accountKey = nodeRandom(32);
     const phone = await person({ accountKey, keepKey: true });
     const laptop = await person({ accountKey });
-    const events = laptop.follow({ signal: new AbortController().signal });
+    const events = laptop.follow();
     await until(events, isConnected);
     const rest = until(events, () => false);
     await phone.devices.remove(laptop.deviceId);

@@ -269,3 +269,19 @@ test('a program that dies anywhere between the store and the event leaves the ev
     if (isThrough) expect(told).toEqual(['hello']);
   }
 });
+
+test('follow without a signal runs until its loop is left or the client is closed', async () => {
+  const client = await world.client({ store: new MemoryStore() });
+  const account = await client.setUp();
+  const kinds: string[] = [];
+  for await (const event of account.follow()) {
+    kinds.push(event.kind);
+    break;
+  }
+  const following = (async () => {
+    for await (const event of account.follow()) kinds.push(event.kind);
+  })();
+  await vi.waitFor(() => expect(kinds.length).toBeGreaterThan(1), patience);
+  await client.close();
+  await following;
+});
