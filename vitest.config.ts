@@ -37,7 +37,7 @@ const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
   'packages/relay/test/{about,auth,hostile,transport}/**',
-  'packages/relay/test/commands/{block,clock,peers,peers-network,reports,withhold}.test.ts',
+  'packages/relay/test/commands/{account,block,clock,invite,peers,peers-network,reports,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/{call-window,dht-abuse,dht-abuse-candidates,eligibility,hostile-peer,request-vectors,serving}.test.ts',
   'packages/relay/test/messages/{delivery,delivery-cost}.test.ts',

@@ -15,6 +15,7 @@ const floors: readonly (readonly string[])[] = [
   ['bounded-map.ts', 'digest.ts', 'event-loop.ts', 'limit-kinds.ts', 'queue.ts'],
   ['rotation.ts'],
   [
+    'account-limits.ts',
     'connection-limits.ts',
     'fair-slots.ts',
     'known-accounts.ts',
@@ -28,7 +29,7 @@ const floors: readonly (readonly string[])[] = [
   ['crypto', 'keys', 'storage'],
   ['sessions', 'tls'],
   ['dispatch', 'jobs'],
-  ['pages'],
+  ['pages', 'registration'],
   ['accounts'],
   ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],

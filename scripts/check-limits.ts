@@ -117,10 +117,13 @@ export function checkLimits(page: string): string[] {
 
 /** Puts defaults and units of the code into the rows. */
 export function writtenLimits(page: string): string {
-  return page.replaceAll(/^\| `(\w+)` *\|[^|]*\|[^|]*\|/gm, (row, name: string) => {
+  // Constants of the last section may have the name of a limit.
+  const [limits = '', ...constants] = page.split(fixedTitle);
+  const written = limits.replaceAll(/^\| `(\w+)` *\|[^|]*\|[^|]*\|/gm, (row, name: string) => {
     const limit = known.find((one) => one.name === name);
     return limit === undefined ? row : `| \`${name}\` | ${limit.value} | ${limit.unit} |`;
   });
+  return [written, ...constants].join(fixedTitle);
 }
 
 if (import.meta.main) {

@@ -33,6 +33,7 @@ export interface RelayContext {
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
+  readonly registration: Registration;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
   readonly disk: DiskRoom;
@@ -40,6 +41,14 @@ export interface RelayContext {
   readonly backoff: JobBackoff;
   readonly metrics: Metrics;
   readonly log: Logger;
+}
+
+/** Which accounts may come to be at home here. */
+export type RegistrationMode = 'open' | 'invite' | 'approval' | 'list' | 'closed';
+
+/** Who may come to be at home at this relay, as the operator configured it (03 §4.3). */
+interface Registration {
+  readonly mode: RegistrationMode;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

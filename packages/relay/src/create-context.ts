@@ -113,6 +113,7 @@ export async function createContext(
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
     sessions,
+    registration: { mode: config.registration },
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
     disk,

@@ -82,6 +82,7 @@ const atMost: readonly Pair[] = [
   ['pageSize', 'maxPageSize'],
   ['stagingWindowOfUnknown', 'stagingWindow'],
   ['stagedStatesPerAddress', 'stagedStates'],
+  ['registrationRequestsPerAddress', 'registrationRequests'],
   ['sessionsPerMinute', 'sessionsOfDevice'],
   ['sessionsOfDevice', 'sessionsOfAccount'],
   ['sessionCheck', 'sessionTrust'],

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@posthouse/protocol';
+import { accountLimits } from './account-limits.ts';
 import { connectionLimits } from './connection-limits.ts';
 import { limit, period, timer } from './limit-kinds.ts';
 import { memoryLimits } from './memory-limits.ts';
@@ -58,6 +59,7 @@ export const RelayLimits = Type.Object({
     50,
     'Accounts that one address brings to this relay, as new ones or from another, in a day (UTC).',
   ),
+  ...accountLimits,
   sessionsPerMinute: limit(
     60,
     'Sessions that one device opens in a minute; account sessions of one account likewise.',

@@ -21,6 +21,12 @@ const verbs: readonly Verb[] = [
   ['descriptor', "print the relay's signed descriptor", () => import('./commands/descriptor.ts')],
   ['move', "move the relay's whole state to another database", () => import('./commands/move.ts')],
   [
+    'invite',
+    'create, list and revoke invites for new accounts',
+    () => import('./commands/invite.ts'),
+  ],
+  ['account', 'let accounts in, and list those that wait', () => import('./commands/account.ts')],
+  [
     'reports',
     'list reports of posts in channels, the newest last',
     () => import('./commands/reports.ts'),

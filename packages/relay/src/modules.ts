@@ -6,13 +6,21 @@ import type { StoredModule } from './dispatch/module.ts';
 import { federationMigrations } from './federation/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
+import { registration } from './registration/index.ts';
 import { clockMigration } from './storage/clock-mark.ts';
 import { identityMigration } from './storage/identity.ts';
 import { moveMigration } from './storage/move/mark.ts';
 import type { Migration } from './storage/types.ts';
 
 /** The modules that have tables. */
-export const storedModules: readonly StoredModule[] = [auth, accounts, messages, groups, channels];
+export const storedModules: readonly StoredModule[] = [
+  registration,
+  auth,
+  accounts,
+  messages,
+  groups,
+  channels,
+];
 
 /** Every migration of a relay's database: the only list. */
 export const relayMigrations: readonly Migration[] = [

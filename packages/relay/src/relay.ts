@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Network } from '@posthouse/protocol';
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
+import { remindOfRights } from './accounts/index.ts';
 import { type Blobs, blobRetentionJob, openBlobs } from './blobs/index.ts';
 import { listenAddress, publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
@@ -157,6 +158,7 @@ async function startParts(
   await serve(config, { context, sessions, modules, addresses, tls, longWork, blobs, parts });
   const endpoint = addresses.https[0] as string;
   await useRegistry(config, context, { endpoint, registry: created.registry });
+  await remindOfRights(context);
   if (!context.bus.isShared) await releaseDeliveries(context);
   federation.start();
   const guard = new ClockGuard(context);

@@ -34,9 +34,18 @@ export function configuredDescriptor(
   });
 }
 
-/** Lists what a configured relay offers outside of the protocol: attachments (decision 0032). */
-function ownCapabilities({ blobs }: Pick<RelayConfig, 'blobs'>): string[] {
-  return blobs.folder === '' ? [] : ['posthouse.blobs.v1'];
+/**
+ * Lists what a configured relay declares outside of the protocol: attachments (decision 0032), and
+ * which new accounts it takes, if not all (02 §9.4).
+ */
+function ownCapabilities({
+  blobs,
+  registration,
+}: Pick<RelayConfig, 'blobs' | 'registration'>): string[] {
+  return [
+    ...(blobs.folder === '' ? [] : ['posthouse.blobs.v1']),
+    ...(registration === 'open' ? [] : [`posthouse.registration.${registration}`]),
+  ];
 }
 
 /** Lists the optional modules that a configured relay hosts. */

@@ -54,6 +54,7 @@ export {
   unmarkInactive,
 } from './inactive-store.ts';
 export { wakeRoutesFor } from './missed-relays.ts';
+export { remindOfRights } from './remind-of-rights.ts';
 export {
   admitRemoteDevice,
   type DeviceAnswer,

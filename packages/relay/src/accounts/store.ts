@@ -336,3 +336,8 @@ export async function writeProfile(
 export async function deleteProfile(tx: Writer, account: string): Promise<void> {
   await tx.run('DELETE FROM profiles WHERE account = ?', account);
 }
+
+/** Tells whether any account is, or was, at home here. */
+export async function hasAccounts(tx: Reader): Promise<boolean> {
+  return (await tx.get('SELECT account FROM device_states LIMIT 1')) !== undefined;
+}

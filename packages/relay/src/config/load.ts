@@ -109,6 +109,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'tls.mode': 'dev',
   'federation.listen': '127.0.0.1:0',
   'federation.allowPrivate': true,
+  registration: 'open',
   'limits.memory': 1_125_899_906_842_624,
   'limits.clockJump': 100_000_000_000,
   'limits.diskFree': 1,

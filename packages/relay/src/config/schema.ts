@@ -96,6 +96,20 @@ export const RelayConfig = Type.Object(
         maximum: 604_800,
       }),
     }),
+    registration: Type.Union(
+      [
+        Type.Literal('open'),
+        Type.Literal('invite'),
+        Type.Literal('approval'),
+        Type.Literal('list'),
+        Type.Literal('closed'),
+      ],
+      {
+        description:
+          'Which new accounts are taken: `open` all, `invite` those with an invite code (posthouse invite), `approval` those that the operator approves (posthouse account), `list` those let in before, `closed` none. `open` with --dev. Accounts that are here stay.',
+        default: 'invite',
+      },
+    ),
     host: Type.Object({
       groups: Type.Boolean({
         description: 'Whether the relay hosts groups (module group.host.v1).',

@@ -113,6 +113,7 @@ describe('layers', () => {
       network: `neo:0:0x${'0'.repeat(40)}`,
       listen: '127.0.0.1:8443',
       tls: { mode: 'dev' },
+      registration: 'open',
       federation: { listen: '127.0.0.1:0', ca: '', allowPrivate: true, registryGrace: 21_600 },
       limits: {
         ...defaultLimits,

@@ -7,6 +7,7 @@ import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/
 import { afterEach, beforeEach, inject } from 'vitest';
 import type {
   Job,
+  RegistrationMode,
   RelayAnswer,
   RelayContext,
   RouteDirectory,
@@ -78,6 +79,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   hasRelays = true;
   /** Whether the registry names this relay as active. */
   isActive = true;
+  /** Which new accounts are taken; `open` again at the next start. */
+  registration: { mode: RegistrationMode } = { mode: 'open' };
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
   /** What happens, once, when the next record that another account signed has been verified. */
@@ -120,6 +123,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.pausedUntil = () => undefined;
     this.callsAtOnce = manyCalls;
     this.isActive = true;
+    this.registration.mode = 'open';
     this.meanwhile = undefined;
     this.afterProof = undefined;
     this.#limits = { ...withoutRateLimits, ...this.#declaredLimits };
@@ -294,6 +298,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
           callsAtOnce: (relayId) => this.callsAtOnce(relayId),
         },
         jobs: { wake: (name) => this.#onWake.get(name)?.() },
+        registration: this.registration,
         registryStatus: { isActive: () => Promise.resolve(this.isActive) },
         bus,
       },

@@ -22,6 +22,7 @@ import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { registration } from '../../src/registration/index.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
 
 export const network = new Network({
@@ -29,7 +30,7 @@ export const network = new Network({
   primitives: nodePrimitives,
 });
 
-export const modules = [auth, accounts, messages, groups, channels];
+export const modules = [registration, auth, accounts, messages, groups, channels];
 
 /** Limits of one who is refused nothing for coming often. */
 export const withoutRateLimits: RelayLimits = {
@@ -65,7 +66,7 @@ type Parts = Pick<
   | 'registryStatus'
   | 'bus'
 > &
-  Partial<Pick<RelayContext, 'jobs'>>;
+  Partial<Pick<RelayContext, 'jobs' | 'registration'>>;
 
 /** Parts of a relay that knows no other one, in one process. */
 export function partsOfOneRelay(): Omit<Parts, 'storage' | 'clock' | 'limits' | 'jobs'> {
@@ -92,6 +93,8 @@ export function openModules(
   const { storage, clock, bus } = parts;
   const context: RelayContext = {
     jobs: { wake: () => {} },
+    // What keeps accounts out has tests of its own.
+    registration: { mode: 'open' },
     keySealer: new WorkerKeySealer(),
     ...parts,
     network,

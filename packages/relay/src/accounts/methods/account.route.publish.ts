@@ -14,6 +14,7 @@ import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import { publicationNotRecorded } from '../../observability/peer-events.ts';
+import { registrations, useRight } from '../../registration/index.ts';
 import type { Writer } from '../../storage/types.ts';
 import { countArrival } from '../arrivals.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
@@ -28,7 +29,8 @@ import { ownRoutesJobName, storeRoute } from '../store-route.ts';
 
 /** `account.route.publish` (03 section 9). */
 export const accountRoutePublish: Handler<'account.route.publish'> = async (context, call) => {
-  const { network, clock, identity, limits, registryStatus, storage, verifier } = context;
+  const { network, clock, identity, limits, registration, registryStatus } = context;
+  const { storage, verifier } = context;
   const { params: draft } = call;
   const { account } = draft;
   const now = clock.now();
@@ -51,8 +53,10 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   const submitted = knownRoute(network, route);
   // Accounts that come to this relay are counted for each address.
   const aggregates = [`account:${account}`, `address:${call.address}`];
+  if (registration.mode !== 'open') aggregates.push(registrations);
   const published = await storage.write(aggregates, async (tx) => {
     const known = await readRoute(tx, account);
+    const wasHere = (await readState(tx, account)) !== undefined;
     const notices = await activate(context, tx, { account, known, now });
     const leaving =
       known?.relayId === identity.relayId ? await readPreviousRelay(tx, account) : known?.relayId;
@@ -61,6 +65,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     if (isRepeatedRoute(submitted, known) && known !== undefined && covers(known, draft)) {
       return { text: known.text, notices, leaving };
     }
+    if (!wasHere) await useRight(context, tx, { account, now });
     if (known?.relayId !== identity.relayId) {
       await countArrival(context, tx, { address: call.address, now });
     }

@@ -1,10 +1,11 @@
 import { checkDeviceState, deviceStateSignatures, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
-import type { RelayContext } from '../../context.ts';
+import type { Home, RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Call } from '../../dispatch/call.ts';
 import type { Handler, HandlerResult, ResultValue } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
+import { mayRegister, refuseNewcomer } from '../../registration/index.ts';
 import type { Writer } from '../../storage/types.ts';
 import { activateState, confirmDevice, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { homeOf, isAccountKnown } from '../home.ts';
@@ -25,6 +26,11 @@ interface Placed {
   readonly notices: readonly Notice[];
 }
 
+/** The account may not come to be at home here; its home as far as it is known. */
+interface Refused {
+  readonly refused: Home;
+}
+
 /** `device.state.publish` (03 section 4). */
 export const deviceStatePublish: Handler<'device.state.publish'> = async (context, call) => {
   const { clock, identity, storage } = context;
@@ -34,12 +40,18 @@ export const deviceStatePublish: Handler<'device.state.publish'> = async (contex
   const now = clock.now();
   // Room for pre-stored states is counted for each address.
   const aggregates = [`account:${account}`, `address:${call.address}`];
-  const outcome = await storage.write(aggregates, async (tx): Promise<HandlerResult> => {
+  const { address } = call;
+  const outcome = await storage.write(aggregates, async (tx): Promise<HandlerResult | Refused> => {
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind === 'local') return await activateIfNew(tx, submission, now);
-    return { result: await stage(context, tx, { submission, now, address: call.address }) };
+    const wasHere = (await readState(tx, account)) !== undefined;
+    if (!wasHere && !(await mayRegister(context, tx, { account, now }))) return { refused: home };
+    return { result: await stage(context, tx, { submission, now, address }) };
   });
+  if ('refused' in outcome) {
+    throw await refuseNewcomer(context, { account, address, home: outcome.refused });
+  }
   wakeDeviceJobs(context, outcome.notices);
   return outcome;
 };

@@ -1,0 +1,80 @@
+/** `posthouse account` as an operator types it, with a stopped relay. */
+import { accountSigner } from '@posthouse/protocol';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { killAll, posthouse } from '../support/command.ts';
+import { RelayData, rowsOf } from '../support/engine.ts';
+import { network } from '../support/modules.ts';
+
+let data: RelayData;
+beforeEach(async () => {
+  data = await RelayData.withSchema();
+});
+afterEach(async () => {
+  killAll();
+  await data[Symbol.asyncDispose]();
+});
+
+async function account(...args: string[]) {
+  const { ended, output } = posthouse(['account', ...args, '--data', data.path], {
+    ...data.environment,
+    POSTHOUSE_LIMITS_ALLOWED_ACCOUNTS: '2',
+  });
+  const code = await ended;
+  return { code, output: output.text, errors: output.errors };
+}
+
+const id = (byte: number) => accountSigner(network, new Uint8Array(32).fill(byte)).account;
+const [ann, ben, cem] = [id(1), id(2), id(3)];
+const rows = async (table: string) => {
+  await using storage = await data.open();
+  return await rowsOf(storage, table);
+};
+
+test('03 §4.3: lets accounts in, approves those that wait, and lists both', async () => {
+  expect(await account('waiting')).toEqual({
+    code: 0,
+    output: '',
+    errors: 'no account is waiting\n',
+  });
+  {
+    await using storage = await data.open();
+    await storage.write('registration', (tx) =>
+      tx.run('INSERT INTO registration_requests VALUES (?, ?, ?)', ann, '192.0.2.1', 1_700_000_000),
+    );
+  }
+  expect((await account('waiting')).output).toMatch(
+    new RegExp(`^asked +account\n2023-11-14T22:13:20Z +${ann}\n$`),
+  );
+  expect(await account('approve', ben)).toEqual({
+    code: 1,
+    output: '',
+    errors: `${ben} is not waiting: see posthouse account waiting, or use posthouse account allow\n`,
+  });
+  expect(await account('approve', ann)).toEqual({
+    code: 0,
+    output: `${ann} is let in\n`,
+    errors: '',
+  });
+  expect(await rows('registration_requests')).toEqual([]);
+  expect(await account('allow', ben)).toMatchObject({ code: 0, output: `${ben} is let in\n` });
+  expect(await account('allow', ben)).toMatchObject({ code: 0, output: `${ben} is let in\n` });
+  expect(await account('allow', cem)).toEqual({
+    code: 1,
+    output: '',
+    errors:
+      '2 accounts are let in and not here yet: disallow some, or raise limits.allowedAccounts\n',
+  });
+  const allowed = (await account('allowed', '--json')).output.trim().split('\n');
+  const accounts = allowed.map((line) => (JSON.parse(line) as { account: string }).account);
+  expect(accounts.toSorted()).toEqual([ann, ben].toSorted());
+  expect(await account('disallow', ann)).toMatchObject({ code: 0 });
+  expect(await account('disallow', ann)).toEqual({
+    code: 1,
+    output: '',
+    errors: `${ann} is not let in: see posthouse account allowed\n`,
+  });
+  for (const args of [[], ['allow'], ['allow', 'ann'], ['approve', '0x01'], ['nonsense']]) {
+    expect(await account(...args)).toMatchObject({ code: 2, output: '' });
+  }
+  expect(await rows('registration_allowed')).toMatchObject([{ account: ben }]);
+});
