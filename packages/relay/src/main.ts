@@ -17,7 +17,11 @@ const verbs: readonly Verb[] = [
     'run several relays of one network in this process, for development',
     () => import('./commands/dev.ts'),
   ],
-  ['init', "create the relay's keys", () => import('./commands/init.ts')],
+  [
+    'init',
+    "create the relay's keys, and a configuration file with all settings",
+    () => import('./commands/init.ts'),
+  ],
   ['descriptor', "print the relay's signed descriptor", () => import('./commands/descriptor.ts')],
   ['move', "move the relay's whole state to another database", () => import('./commands/move.ts')],
   [

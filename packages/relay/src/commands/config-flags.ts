@@ -40,17 +40,23 @@ export function withConfig(command: Command): Command {
     );
 }
 
+/** Returns the values of the flags by the settings' paths; `undefined` if a flag was not given. */
+export function flagValues(options: Flags): Record<string, string | boolean | undefined> {
+  return Object.fromEntries(
+    Object.entries(flags).map(([flag, path]) => [path, options[flag]] as const),
+  );
+}
+
 /**
  * Loads the configuration from file, environment and flags.
  * @throws ConfigError
  */
 export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedConfig {
-  const chosen = Object.entries(flags).map(([flag, path]) => [path, options[flag]]);
   const file = options.config ?? process.env.POSTHOUSE_CONFIG;
   return loadConfig({
     file: typeof file === 'string' ? file : undefined,
     environment: process.env,
-    flags: Object.fromEntries(chosen),
+    flags: flagValues(options),
     purpose,
     memory: processMemory(),
   });

@@ -24,7 +24,8 @@ import { loadKeys } from '../keys/keys.ts';
 import { createLog } from '../observability/log.ts';
 import { Metrics } from '../observability/metrics.ts';
 import { configFrom, type Flags, networkOf } from './config-flags.ts';
-import { asksStorage, subcommand } from './storage-command.ts';
+import { addRelay, endpointOf, listRelays } from './registry-file.ts';
+import { asksStorage, relayOf, subcommand } from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
 
 const help = `
@@ -34,12 +35,17 @@ wallet and asks for no key. Registering a relay takes three steps:
   2. sign and send it with the wallet of the relay's account, with the scope that the request has
   3. posthouse registry check                  says what the chain has, and what to do
 
+The registry of a private network is a file: list and add read and change it, for all relays of the
+network, which need the same file.
+
 Exit status: 0 done, 1 failed or the record is not as it must be, 2 wrong arguments or configuration.
 
 Examples:
   posthouse registry invocation register --config relay.json
   posthouse registry invocation update-endpoint --config relay.json
-  posthouse registry check --config relay.json`;
+  posthouse registry check --config relay.json
+  posthouse registry add 0x0123... https://two.example.net/svc/v1 --config relay.json
+  posthouse registry list --config relay.json`;
 
 const tasks = ['register', 'update-endpoint', 'enable', 'disable'] as const;
 type Task = (typeof tasks)[number];
@@ -63,6 +69,17 @@ export function configure(command: Command): void {
       subcommand('check', "read this relay's record back, and say what to do")
         .option('--json', 'print one JSON object for each node or file')
         .action((_, of) => check(of)),
+    )
+    .addCommand(
+      subcommand('list', 'list the relays in the registry file of a private network')
+        .option('--json', 'print one JSON object per line')
+        .action((_, of) => listRelays(of)),
+    )
+    .addCommand(
+      subcommand('add', 'enter a relay into the registry file of a private network')
+        .argument('<relay>', 'relay ID, as `posthouse init` prints it', relayOf)
+        .argument('<https-address>', 'its HTTPS base address', endpointOf)
+        .action((relay: string, endpoint: string, _, of) => addRelay(of, { relay, endpoint })),
     );
 }
 

@@ -1,4 +1,5 @@
 export type { Purpose } from './check.ts';
+export { commentedConfig } from './commented-file.ts';
 export { explainConfig } from './explain.ts';
 export {
   ConfigError,
@@ -8,3 +9,4 @@ export {
 } from './load.ts';
 export { isServerUrl, redact, serverUrl } from './redact.ts';
 export { RelayConfig } from './schema.ts';
+export { defaultOf } from './settings.ts';

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { fitMemory } from '../memory.ts';
 import { checkConfig, type Purpose } from './check.ts';
+import { plainJson } from './plain-json.ts';
 import { redact } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
@@ -168,7 +169,7 @@ function readFile(path: string): unknown {
     throw new ConfigError([`${path}: cannot be read: ${(error as Error).message}`]);
   }
   try {
-    return JSON.parse(text);
+    return JSON.parse(plainJson(text));
   } catch (error) {
     throw new ConfigError([`${path}: is not JSON: ${withoutContent(error as Error)}`]);
   }

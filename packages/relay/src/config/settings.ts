@@ -27,6 +27,11 @@ interface Node {
 /** All settings, in the order of the schema. */
 export const settings: readonly Setting[] = leaves(RelayConfig, []);
 
+/** Returns the default of a setting; `undefined` if there is none. */
+export function defaultOf(path: string): unknown {
+  return settings.find((setting) => setting.path === path)?.default;
+}
+
 function leaves(schema: TSchema, path: readonly string[]): Setting[] {
   return Object.entries((schema as Node).properties ?? {}).flatMap(([name, child]) => {
     const node = child as Node;

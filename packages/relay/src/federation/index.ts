@@ -18,7 +18,7 @@ export {
 } from './reachability/ask-running-relay.ts';
 export type { DialOutcome } from './reachability/dial-back-answer.ts';
 export type { ReachabilityReport, RelayReport } from './reachability/reachability-check.ts';
-export { FileRegistry } from './registry/file.ts';
+export { enterRelay, FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
 export { openChain, openRegistry } from './registry/open.ts';
 export {

@@ -1,5 +1,13 @@
 /** The registry as a file, for networks that are not on a chain. */
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import {
   type Network,
@@ -93,7 +101,7 @@ export class FileRegistry implements Registry {
 }
 
 /**
- * Enters a relay into a registry file, and creates the file if there is none. For development. Several
+ * Enters a relay into a registry file, and creates the file if there is none. Several
  * relays, also of several processes, can enter at once: no entry is lost.
  *
  * @throws Error that names the file if it is malformed or of another network
@@ -123,6 +131,8 @@ function replaceUnchanged(path: string, before: string | undefined, after: strin
     // A file that an interrupted write left has the mode it was made with.
     rmSync(`${path}.new`, { force: true });
     writeFileSync(`${path}.new`, after, { mode: 0o600 });
+    // The operator may have let others read the file: other relays, clients on this machine.
+    if (current !== undefined) chmodSync(`${path}.new`, statSync(path).mode);
     renameSync(`${path}.new`, path);
     return true;
   });
