@@ -48,6 +48,7 @@ test.each([
   ['the whole client', "export * from '@posthouse/client';", 140_000],
   ['isClientError alone', "export { isClientError } from '@posthouse/client';", 1_000],
   ['noblePrimitives', "export { noblePrimitives } from '@posthouse/protocol/crypto';", 30_000],
+  ['webPrimitives', "export { webPrimitives } from '@posthouse/client/web';", 32_000],
   ['the Markdown parser', "export * from '@posthouse/protocol/markdown';", 30_000],
 ])('a page loads %s in few bytes', async (_what, contents, most) => {
   const { text, gzip } = await bundled(contents);

@@ -29,6 +29,7 @@ import { verifySignatures } from '@posthouse/protocol/crypto';
 import { canonicalBytes } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { checkRelayAnswer, type MisbehaviourReason, RelayMisbehaviour } from '../errors.ts';
+import { computeInTurns } from '../sync/in-turns.ts';
 import { maxSequenceStep } from '../sync/sequence-step.ts';
 
 const method = 'message.timeline.sync';
@@ -47,18 +48,21 @@ export interface OpenedEntry {
  * Verifies a page and opens its records.
  * @throws RelayMisbehaviour for a page no honest relay serves
  */
-export function openPage(
+export async function openPage(
   core: AccountCore,
   page: unknown,
   reading: TimelinePageRequest,
-): OpenedEntry[] {
+): Promise<OpenedEntry[]> {
   const fault = pageFault(page, reading);
   if (fault !== undefined) throw new RelayMisbehaviour(fault, 'page of the timeline', { method });
-  const certificates = checkRelayAnswer('page_certificates', method, () =>
-    verifyTimelinePage(core.network, page, reading),
+  const certificates = await core.network.computeAsync((network) =>
+    checkRelayAnswer('page_certificates', method, () => verifyTimelinePage(network, page, reading)),
   );
   const { items } = page as TimelinePage;
-  return items.map((entry) => openEntry(core, entry, certificates));
+  const { account, encryptionKey } = core;
+  return await computeInTurns(core.network, items, (network, entry) =>
+    openEntry({ network, account, encryptionKey }, entry, certificates),
+  );
 }
 
 /** Returns the fault of a page that has its own reason, if any; certificates are checked later. */
@@ -83,8 +87,11 @@ function pageFault(page: unknown, reading: TimelinePageRequest): MisbehaviourRea
   return undefined;
 }
 
+/** What opening needs of the account. */
+type Reader = Pick<AccountCore, 'network' | 'account' | 'encryptionKey'>;
+
 function openEntry(
-  core: AccountCore,
+  core: Reader,
   entry: MessageTimelineEntry,
   certificates: ReadonlyMap<string, DeviceCertificate>,
 ): OpenedEntry {
@@ -110,7 +117,7 @@ function openEntry(
 }
 
 function decrypt(
-  { network, encryptionKey }: AccountCore,
+  { network, encryptionKey }: Reader,
   { envelope, key_box: box }: MessageTimelineEntry,
   account: string,
 ): Uint8Array | undefined {

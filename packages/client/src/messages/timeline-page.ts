@@ -73,7 +73,8 @@ async function request(
     if (after >= 0 && isRefusal(error, 'bad_request')) return { kind: 'rollback' };
     throw error;
   }
-  const opened = openPage(core, page, { account, deviceId: device.deviceId, after, limit });
+  const reading = { account, deviceId: device.deviceId, after, limit };
+  const opened = await openPage(core, page, reading);
   return { kind: 'page', opened, hasMore: page.has_more, hasGap: page.has_retention_gap === true };
 }
 

@@ -1,6 +1,7 @@
-/** What only pages and workers have: a store in IndexedDB, and when to wake a client. */
+/** What only pages and workers have: a store in IndexedDB, Web Crypto, and when to wake a client. */
 import '../dispose-symbols.ts';
 
+export { webPrimitives } from '@posthouse/protocol/web';
 export { browserWake, type WakeEvents } from '../follow/browser-wake.ts';
 export { IndexedDbStore } from './indexed-db-store.ts';
 export { type StorageStatus, storageStatus } from './storage-status.ts';

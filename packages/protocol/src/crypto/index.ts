@@ -1,3 +1,4 @@
+export { computeAsync } from './compute-async.ts';
 export { isAcceptableEd25519Key, isAcceptableEd25519Signature } from './ed25519-keys.ts';
 export * from './noble.ts';
 export * from './primitives.ts';

@@ -1,7 +1,8 @@
 /**
  * The cryptographic primitives the protocol stands on, as one value that is passed in: the same
- * rules run on `@noble/*` in a browser and on `node:crypto` on a server. Everything is synchronous;
- * a caller that verifies signatures elsewhere uses the {@link SignatureCheck}s.
+ * rules run on `@noble/*` in a browser and on `node:crypto` on a server. Everything is synchronous
+ * but {@link AsyncPrimitives}; a caller that verifies signatures elsewhere uses the
+ * {@link SignatureCheck}s.
  *
  * Byte lengths: SHA-256 32, RIPEMD-160 20, Ed25519 seed 32 / public key 32 / signature 64, P-256
  * private key 32 / compressed public key 33 / signature 64 (`r` then `s`), X25519 keys 32, AES-GCM
@@ -28,6 +29,19 @@ export interface Primitives {
     /** Returns the plaintext, or `undefined` if authentication fails. */
     open(input: AeadInput): Uint8Array | undefined;
   };
+  /** What the platform computes on other threads; absent if it has nothing of the kind. */
+  readonly asynchronous?: AsyncPrimitives;
+}
+
+/**
+ * The costly primitives, computed by the platform while the calling thread does other work. They
+ * agree with the synchronous ones on every input, and never reject. See {@link computeAsync}.
+ */
+export interface AsyncPrimitives {
+  /** As `verify` of the check's scheme. */
+  verify(check: SignatureCheck): Promise<boolean>;
+  /** As `shared` of X25519. */
+  shared(privateKey: Uint8Array, publicKey: Uint8Array): Promise<Uint8Array | undefined>;
 }
 
 export interface SignatureScheme {

@@ -1,3 +1,4 @@
+import { computeAsync } from '../crypto/compute-async.ts';
 import type { Primitives } from '../crypto/primitives.ts';
 import { encodeBase64url } from '../encoding/base64url.ts';
 import { utf8 } from '../encoding/bytes.ts';
@@ -85,6 +86,22 @@ export class Network {
   texts(object: JsonObject, omit: readonly string[] = []): BoundTexts {
     const { complete, changed } = canonicalTwice(object, this.#binding(object, omit));
     return { complete, bound: changed };
+  }
+
+  /**
+   * Runs work that verifies or opens what it was given, with the costly computations on other threads
+   * if the primitives have that. The work must be pure: it may run twice.
+   *
+   * @throws what the work throws
+   * @example
+   * const request = { account, deviceId: device.deviceId, after: -1 };
+   * await network.computeAsync((each) => verifyTimelinePage(each, page, request));
+   */
+  computeAsync<T>(work: (network: Network) => T): Promise<T> {
+    const { context, word } = this;
+    return computeAsync(this.primitives, (primitives) =>
+      work(primitives === this.primitives ? this : new Network({ context, word, primitives })),
+    );
   }
 
   #binding(object: JsonObject, omit: readonly string[]) {

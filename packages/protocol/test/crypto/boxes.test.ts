@@ -3,7 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
 import { concatBytes } from '../../src/encoding/bytes.ts';
 import { fromHex, hex, utf8 } from '../../src/index.ts';
-import { implementations, littleEndian } from './implementations.ts';
+import { implementations } from './implementations.ts';
+import { littleEndian } from './numbers.ts';
 
 const p = 2n ** 255n - 19n;
 const alice = fromHex('77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a');

@@ -1,7 +1,8 @@
 import { ed25519 } from '@noble/curves/ed25519.js';
 import { sha512 } from '@noble/hashes/sha2.js';
 import { concatBytes } from '../../src/encoding/bytes.ts';
-import { littleEndian } from './implementations.ts';
+import { hex } from '../../src/index.ts';
+import { littleEndian } from './numbers.ts';
 
 export const { Point } = ed25519;
 /** The order of the group. */
@@ -13,8 +14,7 @@ export const torsion = Point.fromHex(
 
 export const mod = (value: bigint) => ((value % order) + order) % order;
 /** The number whose least significant byte comes first. */
-export const number = (bytes: Uint8Array) =>
-  BigInt(`0x${Buffer.from(bytes).reverse().toString('hex') || '0'}`);
+export const number = (bytes: Uint8Array) => BigInt(`0x${hex(bytes.toReversed()) || '0'}`);
 export const multiply = (point: typeof Point.BASE, scalar: bigint) =>
   scalar === 0n ? Point.ZERO : point.multiplyUnsafe(scalar);
 

@@ -10,7 +10,8 @@ import {
 import { concatBytes } from '../../src/encoding/bytes.ts';
 import { fromHex, utf8 } from '../../src/index.ts';
 import { craft, mod, multiply, number, order, Point, torsion } from './crafted.ts';
-import { implementations, littleEndian } from './implementations.ts';
+import { implementations } from './implementations.ts';
+import { littleEndian } from './numbers.ts';
 
 const p = 2n ** 255n - 19n;
 

@@ -3,7 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { concatBytes } from '../../src/encoding/bytes.ts';
 import { fromHex, hex, utf8 } from '../../src/index.ts';
-import { bigEndian, implementations } from './implementations.ts';
+import { implementations } from './implementations.ts';
+import { bigEndian } from './numbers.ts';
 
 const n = p256.Point.Fn.ORDER;
 const p = p256.Point.Fp.ORDER;

@@ -4,7 +4,7 @@ import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { craft, multiply, order, Point, torsion } from '../../../protocol/test/crypto/crafted.ts';
-import { littleEndian } from '../../../protocol/test/crypto/implementations.ts';
+import { littleEndian } from '../../../protocol/test/crypto/numbers.ts';
 import signatures from '../../../protocol/vectors/signatures.json' with { type: 'json' };
 import { type Engine, engines, verifiers } from './verifiers.ts';
 

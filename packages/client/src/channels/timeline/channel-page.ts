@@ -58,17 +58,19 @@ export async function readChannelPage(
   const revisions = page.events.map(({ descriptor_rev }) => descriptor_rev);
   const known = await core.store.read((tx) => knownDescriptors(tx, channelId, revisions));
   const verify = () =>
-    checkRelayAnswer('invalid_channel_page', method, () =>
-      verifyChannelPage(core.network, page, { channelId, relayId, descriptors: known }),
+    core.network.computeAsync((network) =>
+      checkRelayAnswer('invalid_channel_page', method, () =>
+        verifyChannelPage(network, page, { channelId, relayId, descriptors: known }),
+      ),
     );
   const wanted = new Set(unresolvedRevisions(core, page, known));
   await resolveInto(core, channel, { known, revisions: wanted, signal });
-  let verified = verify();
+  let verified = await verify();
   const open = verified.missing.filter((revision) => !wanted.has(revision));
   if (open.length > 0) {
     // A descriptor event inside the page does not verify: resolve its revision.
     await resolveInto(core, channel, { known, revisions: open, signal });
-    verified = verify();
+    verified = await verify();
   }
   return summary(page, verified);
 }

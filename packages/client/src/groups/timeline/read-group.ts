@@ -3,7 +3,6 @@
  * and committed before the next one is requested (05 §5.4, §13.4, §17.2).
  */
 import {
-  advanceGroup,
   type GroupAdvance,
   type GroupMember,
   type GroupProjection,
@@ -33,6 +32,7 @@ import {
   type StoredGroup,
 } from '../group-rows.ts';
 import { readKeys } from '../keys/read-keys.ts';
+import { advanceInTurns } from './advance-in-turns.ts';
 import { type AppliedGroupPage, applyGroupPage } from './apply-group-page.ts';
 import { openUndecrypted } from './open-message.ts';
 import { rewindGroup } from './rewind-group.ts';
@@ -111,7 +111,8 @@ async function* readEvents(
     }
     budget.spendPage(page.events.length);
     const { group_id, relay_id } = stored.row;
-    const advance = advanceGroup(core.network, stored.group ?? { group_id, relay_id }, page);
+    const from = stored.group ?? { group_id, relay_id };
+    const advance = await advanceInTurns(core.network, from, page);
     const step = await store.write((tx) => commitPage(core, tx, { row: stored.row, advance }));
     if (step !== undefined) {
       stored = { row: step.row, group: advance.group };
@@ -222,8 +223,10 @@ async function readGroupPage(
     if (!wentBack && row.position > 0 && isRefusal(error, 'bad_request')) return 'rollback';
     throw row.position < 0 ? error : asRollback(error, 'group_rollback', { method });
   }
-  const page = checkRelayAnswer('invalid_group_page', method, () =>
-    verifyGroupSyncPage(core.network, answer, params),
+  const page = await core.network.computeAsync((network) =>
+    checkRelayAnswer('invalid_group_page', method, () =>
+      verifyGroupSyncPage(network, answer, params),
+    ),
   );
   checkSequenceSteps(page.events, { after: row.position, reason: 'invalid_group_page', method });
   if (group === undefined && page.events.length === 0) {

@@ -1,8 +1,7 @@
 /** The program of a page: an account in IndexedDB. Tests run its expressions from outside. */
 import { Network, staticRegistry } from '@posthouse/protocol';
-import { noblePrimitives } from '@posthouse/protocol/crypto';
 import { type Account, Client, webTransport } from '../../../src/index.ts';
-import { IndexedDbStore } from '../../../src/web/index.ts';
+import { IndexedDbStore, webPrimitives } from '../../../src/web/index.ts';
 
 /** What a page needs to know of a network. */
 export interface PageNetwork {
@@ -13,7 +12,7 @@ export interface PageNetwork {
 
 /** Opens the account of the page's store, or sets a new one up. */
 export async function openAccount({ context, registry }: PageNetwork): Promise<Account> {
-  const network = new Network({ context, primitives: noblePrimitives });
+  const network = new Network({ context, primitives: webPrimitives });
   const client = await Client.open({
     network,
     registry: staticRegistry(network, registry),
