@@ -60,6 +60,14 @@ export function leavesOpen(error: unknown): boolean {
   return isTemporary(error) || isRefusal(error, 'unauthorized');
 }
 
+/**
+ * Whether an error says nothing of the one message of the request: it is of the session, of the state
+ * of an account, or of a relay that does not offer the method now. Other messages would meet it too.
+ */
+export function leavesMessageOpen(error: unknown): boolean {
+  return leavesOpen(error) || isRefusal(error, 'invalid_state', 'method_not_found');
+}
+
 /** Whether a request that failed may have taken effect (02 §7). */
 export function mayHaveTakenEffect(error: unknown): boolean {
   if (error instanceof RelayUnreachable) return error.outcomeUnknown;

@@ -5,6 +5,7 @@
 import type { Authorization } from '@posthouse/protocol';
 import { Collection } from '../store/collection.ts';
 import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
+import { NewestRows } from '../sync/newest-rows.ts';
 import { enqueue, type Pending, pendingOf } from '../sync/outbox.ts';
 import { type MessageRow, messageRow } from './message-rows.ts';
 import { outbox, type Purpose } from './outbox.ts';
@@ -24,8 +25,8 @@ export const messageQueue = new Collection<QueueRow>('message-queue');
 /** A queued message with its key. */
 export type QueuedMessage = Pending<QueueRow>;
 
-/** IDs of messages that were sealed again, by the ID that they had before. */
-const replacements = new Collection<string>('message-replacements');
+/** IDs of messages that were sealed again, by the ID that they had before; of the newest ones. */
+const replacements = new NewestRows<string>('message-replacements', 10_000);
 
 /** Whether messages that an earlier version sent without a queue have their places. */
 const adoptions = new Collection<true>('message-queue-adopted');

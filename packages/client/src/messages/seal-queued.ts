@@ -9,7 +9,7 @@ import {
 } from '@posthouse/protocol';
 import { canonicalBytes, type JsonObject } from '@posthouse/protocol/json';
 import { atCurrentHome, isWrongHome } from '../accounts/home-relay.ts';
-import { isTemporary } from '../connect/backoff.ts';
+import { leavesMessageOpen } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, RelayRefused } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
@@ -163,7 +163,7 @@ async function storeSealed(
 function isHopeless(error: unknown, hasContact: boolean): boolean {
   if (isRefusal(error)) {
     const isAnswer = hasContact && error.method === 'device.state.resolve';
-    return isAnswer && !isTemporary(error) && !isWrongHome(error);
+    return isAnswer && !leavesMessageOpen(error) && !isWrongHome(error);
   }
   const codes = ['no_recipient_device', 'not_a_contact', 'invalid_input'] as const;
   return codes.some((code) => isClientError(error, code));

@@ -1,9 +1,11 @@
 /** Sends the messages that wait, in the order of each conversation (04 §12, §15). */
 import { homeRelay, isWrongHome } from '../accounts/home-relay.ts';
+import { leavesMessageOpen, leavesOpen } from '../connect/backoff.ts';
 import { untilAborted } from '../connect/deadline.ts';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
 import type { SendWork } from '../sync/sender.ts';
+import { acceptedBefore } from './accepted-before.ts';
 import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
 import {
   ensureAdopted,
@@ -14,7 +16,7 @@ import {
 } from './message-queue.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
 import { sealQueued } from './seal-queued.ts';
-import { isResealable, submit } from './submit.ts';
+import { isResealable, storeRejection, submit } from './submit.ts';
 
 /** Conversations whose messages are sent at the same time. */
 const concurrency = 16;
@@ -56,6 +58,13 @@ async function deliver(core: AccountCore, head: QueuedMessage, signal: AbortSign
     await submitAtHome(core, row, signal);
   } catch (error) {
     if (!isResealable(row, error)) throw error;
+    if (isRefusal(error, 'message_expired')) {
+      const accepted = await acceptedBefore(core, row, signal);
+      if (accepted !== 'no') {
+        await storeRejection(core, { ...row, accepted: accepted === 'yes' }, error);
+        throw error;
+      }
+    }
     if (isRefusal(error, 'clock_skew')) (await core.home()).relayClock.adopt();
     const again = await sealQueued(core, head, { replaced: row, signal });
     if (again !== undefined) await submitAtHome(core, again, signal);
@@ -89,7 +98,8 @@ export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Pr
         await untilAborted(core.sender.run(laneOf(to), sendWaiting(core, to)), signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (!concernsRecipient(error, to !== core.account)) failures.push(error);
+        const isOwn = concernsRecipient(error, to !== core.account) || isStateRefusal(error);
+        if (!isOwn) failures.push(error);
       }
     }
   };
@@ -103,6 +113,11 @@ export async function sendAllWaiting(core: AccountCore, signal: AbortSignal): Pr
  */
 export async function startAllWaiting(core: AccountCore): Promise<void> {
   core.sender.start('person', (signal) => sendAllWaiting(core, signal));
+}
+
+/** Whether what waits is refused for as long as a state lasts: reading goes on without it. */
+function isStateRefusal(error: unknown): boolean {
+  return isRefusal(error) && leavesMessageOpen(error) && !leavesOpen(error);
 }
 
 /** Whether only one contact's devices could not be read: its relay may be away, or lie. */

@@ -1,7 +1,7 @@
 /** Submits stored messages and stores their outcome (04 §12, §14, §15). */
 import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { leavesOpen } from '../connect/backoff.ts';
+import { leavesMessageOpen } from '../connect/backoff.ts';
 import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import {
@@ -40,9 +40,9 @@ export async function submit(
     return await storeStatus(core, row, status);
   } catch (error) {
     // A relay that the account left may have accepted the message before, with its answer lost: it
-    // is asked for the outcome (03 §12.2). A refused session says nothing of the message.
+    // is asked for the outcome (03 §12.2).
     const isAnswer = isRefusal(error) && error.method === method;
-    if (isAnswer && !leavesOpen(error) && !isWrongHome(error) && !isResealable(row, error)) {
+    if (isAnswer && !leavesMessageOpen(error) && !isWrongHome(error) && !isResealable(row, error)) {
       await storeRejection(core, row, error);
     }
     throw error;
@@ -50,12 +50,14 @@ export async function submit(
 }
 
 /**
- * Whether a refused message is sealed again, once: with fresh device states after `device_unknown`,
- * with the relay's clock after `clock_skew` (04 §15.1).
+ * Whether a refused message may be sealed again, once: with fresh device states after
+ * `device_unknown`, with the relay's clock after `clock_skew` (04 §15.1), and after `message_expired`
+ * if it surely was not accepted before.
  */
 export function isResealable({ place, first_id }: OutboxRow, error: unknown): boolean {
   if (place === undefined || first_id !== undefined) return false;
-  return isRefusal(error, 'device_unknown', 'clock_skew') && error.method === 'message.send';
+  const codes = ['device_unknown', 'clock_skew', 'message_expired'] as const;
+  return isRefusal(error, ...codes) && error.method === 'message.send';
 }
 
 /** Writes a row's new state; a message with an answer has no place in the queue any more. */

@@ -10,7 +10,7 @@ export interface Pending<T> {
   readonly value: T;
 }
 
-/** The next number of each conversation, by outbox: a number whose row has gone is not used again. */
+/** The next number, by outbox: a number whose row has gone is not used again. */
 const places = new Collection<number>('outbox-places');
 
 /** Appends a value to a conversation of an outbox. @returns its key, which no other row ever has */
@@ -21,11 +21,13 @@ export async function enqueue<T>(
 ): Promise<string> {
   const prefix = `${id}/`;
   const [last] = await outbox.list(tx, { prefix, limit: 1, reverse: true });
-  const counter = keyOf(outbox.name, id);
-  // Rows of an earlier version have no counter.
+  // Earlier versions had no counter, or one for each conversation.
   const free = last === undefined ? 0 : Number(last.key.slice(prefix.length)) + 1;
-  const next = Math.max(free, (await places.get(tx, counter)) ?? 0);
-  await places.put(tx, counter, next + 1);
+  const former = keyOf(outbox.name, id);
+  const counted = await places.get(tx, former);
+  if (counted !== undefined) await places.delete(tx, former);
+  const next = Math.max(free, counted ?? 0, (await places.get(tx, outbox.name)) ?? 0);
+  await places.put(tx, outbox.name, next + 1);
   const key = keyOf(id, next);
   await outbox.put(tx, key, value);
   return key;

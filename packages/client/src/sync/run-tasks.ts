@@ -1,7 +1,7 @@
 /**
  * Runs pending tasks: messages to contacts and to the own devices (03 §17, §18; 04 §7.4; 05 §16).
  */
-import { isTemporary } from '../connect/backoff.ts';
+import { leavesMessageOpen } from '../connect/backoff.ts';
 import { untilAborted } from '../connect/deadline.ts';
 import {
   isContactTask,
@@ -58,7 +58,7 @@ async function attempt(
   try {
     await act();
   } catch (error) {
-    if (isRefusal(error) && isTemporary(error)) return;
+    if (isRefusal(error) && leavesMessageOpen(error)) return;
     // A contact can sign one state for us and another for its relay, and so make an honest relay
     // look like a lying one. Nothing of the answer was used; the task is retried later.
     if (isClientError(error, 'relay_misbehaviour') && tasks.some(isContactTask)) return;

@@ -10,10 +10,10 @@ import {
   withKept,
 } from '../errors.ts';
 import type { MessageStatusEvent } from '../events.ts';
-import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { recordStatus } from './message-status.ts';
+import { NewestRows } from './newest-rows.ts';
 import { whileKept } from './outbox.ts';
 import type { SendWork } from './sender.ts';
 
@@ -27,8 +27,11 @@ export interface WriteOutcome {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** How many are kept: `settled` knows the others no more. */
+const capacity = 10_000;
+
 /** By conversation and message ID: the one given at first, and the last one. */
-const outcomes = new Collection<WriteOutcome>('write-outcomes');
+const outcomes = new NewestRows<WriteOutcome>('write-outcomes', capacity);
 
 /** Stores how a message ended, under each of its IDs, and records the event. */
 export async function storeOutcome(

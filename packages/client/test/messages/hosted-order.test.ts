@@ -167,6 +167,27 @@ test.each(Object.entries(kinds))(
   },
 );
 
+test.each(
+  Object.entries(kinds).flatMap(([name, kind]) =>
+    ['invalid_state', 'method_not_found'].map((code) => ({ name, code, kind })),
+  ),
+)('$name: a refusal with $code, which says nothing of the message, ends none', async (each) => {
+  const { method, place, post, texts } = each.kind;
+  const program = await OfflineProgram.start(world);
+  const id = await place(program.account);
+  program.offline();
+  for (const text of ['one', 'two']) await post(program.account, id, text);
+  program.online();
+  program.rule([method], refusedOnce(400, each.code));
+  const ann = await program.again();
+  expect(await ann.sync()).toContainEqual(
+    expect.objectContaining({ kind: `${each.name}-failed`, error: expect.anything() }),
+  );
+  expect((await ann.status()).outbox).toBe(2);
+  await ann.sync();
+  expect(await texts(ann, id)).toEqual(['one', 'two']);
+});
+
 test.each(Object.entries(kinds))(
   '%s: a message that is refused for good is told, and the next one is sent',
   async (_, { method, place, post, settled, texts }) => {

@@ -1,11 +1,12 @@
 /** Messages written while the relay cannot be reached: kept, in order, sent once. */
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { patience } from '../../../relay/test/support/patience.ts';
-import type { Message } from '../../src/index.ts';
+import { timelines } from '../../src/accounts/account-rows.ts';
+import type { Account, AccountEvent, Message, MessageKey } from '../../src/index.ts';
 import { enqueueTask } from '../../src/sync/tasks.ts';
 import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
 import { befriend, relayWithClients, texts } from '../support/relay-with-clients.ts';
-import { lostAnswer, lostRequest } from '../support/steered-transport.ts';
+import { lostAnswer, lostRequest, type Rule } from '../support/steered-transport.ts';
 
 const world = relayWithClients();
 const eight = ['0', '1', '2', '3', '4', '5', '6', '7'];
@@ -204,6 +205,120 @@ test('a contact whose devices cannot be read delays nothing that arrives while f
   expect(arrived).toEqual(['first', 'second']);
   held.resolve();
 });
+
+/** Ann's statuses of one message, by the events of a sync. */
+function statusesOf(events: readonly AccountEvent[], { messageId }: MessageKey): string[] {
+  return events.flatMap((event) =>
+    event.kind === 'message-status' && event.messageId === messageId ? [event.status] : [],
+  );
+}
+
+describe('04 §15.2, §16.3: a message repeated after the age limit of the relay', () => {
+  const expired = refusedOnce(400, 'message_expired');
+  const days = 8 * 86_400;
+
+  async function posted(program: OfflineProgram, to: Account, rule: Rule): Promise<MessageKey> {
+    program.rule(['message.send'], rule);
+    const message = await program.account.messages.post(to.id, { text: 'late' });
+    await expect(program.account.messages.settled(message)).rejects.toMatchObject({ kept: true });
+    return message;
+  }
+
+  test('is sealed anew if the relay never accepted it, and arrives once', async () => {
+    const { program, bob } = await setScene();
+    const message = await posted(program, bob, lostRequest);
+    world.clock.advance(days);
+    program.online();
+    const ann = await program.again();
+    const events = await ann.sync();
+    expect(statusesOf(events, message)).toEqual(['waiting', 'sending', 'target_accepted']);
+    expect(await ann.messages.settled(message)).toMatchObject({ status: 'target_accepted' });
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['late']);
+  });
+
+  test.each([
+    { when: 'not read yet', isRead: false },
+    { when: 'read before', isRead: true },
+  ])('is failed if the timeline, $when, has it: never sent twice', async ({ isRead }) => {
+    const { program, bob } = await setScene();
+    const message = await posted(program, bob, lostAnswer);
+    const before = program.steered.bodies('message.send').length;
+    world.clock.advance(days);
+    program.rule(['message.send'], lostRequest);
+    let ann = await program.again();
+    if (isRead) await expect(ann.sync()).rejects.toMatchObject({ code: 'relay_unreachable' });
+    program.rule(['message.send'], refusedOnce(400, 'message_expired'));
+    ann = await program.again();
+    expect(await ann.messages.settled(message)).toMatchObject({
+      messageId: message.messageId,
+      status: 'failed',
+      error: { code: 'message_expired' },
+    });
+    const sent = program.steered.bodies('message.send').slice(before);
+    expect(new Set(sent).size).toBe(1);
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['late']);
+  });
+
+  test('is rejected if the timeline has a gap, in which it may be', async () => {
+    const { program, bob } = await setScene();
+    const message = await posted(program, bob, lostRequest);
+    const relayId = world.relay.relayId;
+    await program.store.write(async (tx) => {
+      const known = await timelines.get(tx, relayId);
+      await timelines.put(tx, relayId, { position: -1, ...known, gap: true });
+    });
+    program.rule(['message.send'], expired);
+    const ann = await program.again();
+    expect(await ann.messages.settled(message)).toMatchObject({ status: 'rejected' });
+  });
+});
+
+const conditions = ['invalid_state', 'method_not_found'];
+
+test.each(conditions)(
+  'a refusal with %s, which says nothing of the message, ends none of those that wait',
+  async (code) => {
+    const { program, bob } = await setScene();
+    program.offline();
+    for (const text of ['one', 'two']) await program.account.messages.post(bob.id, { text });
+    program.online();
+    program.rule(['message.send'], refusedOnce(400, code));
+    const ann = await program.again();
+    // Reading goes on; the error is that of the message.
+    await ann.sync();
+    expect((await ann.status()).outbox).toBe(2);
+    await ann.sync();
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['one', 'two']);
+  },
+);
+
+test.each(conditions)(
+  "%s for a contact's devices ends no message to that contact",
+  async (code) => {
+    const { program, bob } = await setScene();
+    world.clock.advance(2 * 3_600);
+    const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test' }));
+    program.rule(['device.state.resolve'], async (send) => {
+      const made = program.steered.made.at(-1);
+      if (!`${made?.url}${made?.body}`.includes(bob.id)) return await send();
+      return { status: 400, contentType: 'application/json', body };
+    });
+    const ann = await program.again();
+    await expect(ann.messages.send(bob.id, { text: 'one' })).rejects.toMatchObject({
+      error: code,
+      kept: true,
+    });
+    await ann.messages.post(bob.id, { text: 'two' });
+    await ann.sync();
+    program.online();
+    await ann.sync();
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['one', 'two']);
+  },
+);
 
 test('a conversation that is stuck delays no other', async () => {
   const { program, ann, bob, eve } = await setScene();

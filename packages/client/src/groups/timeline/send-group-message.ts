@@ -2,7 +2,7 @@
  * Sends messages to groups: in the order of writing, sealed for the epoch of their turn, sent
  * unchanged (05 §13.28, §14.1).
  */
-import { leavesOpen } from '../../connect/backoff.ts';
+import { leavesMessageOpen } from '../../connect/backoff.ts';
 import { untilAborted } from '../../connect/deadline.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal } from '../../errors.ts';
@@ -66,8 +66,7 @@ async function headOf(
 
 /** Whether an error proves that the message will never be delivered. */
 function isUndeliverable(error: unknown): boolean {
-  // A refused session says nothing of the message.
-  if (isRefusal(error)) return !leavesOpen(error) && error.method.startsWith('group.');
+  if (isRefusal(error)) return !leavesMessageOpen(error) && error.method.startsWith('group.');
   const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
   return codes.some((code) => isClientError(error, code));
 }
@@ -131,7 +130,9 @@ async function prepareRetry(
   const row = await core.store.read((tx) => groupRow(tx, groupId));
   if (isRefusal(error, 'clock_skew') && row !== undefined) {
     core.relay(row.relay_id).relayClock.adopt();
-  } else await refreshGroup(core, groupId, signal);
+  }
+  // Also after `clock_skew`: a repeat whose result the host forgot may have been accepted.
+  await refreshGroup(core, groupId, signal);
 }
 
 /**
