@@ -30,7 +30,12 @@ const gatewayStatuses = new Set([429, 502, 503, 504]);
  * @throws RelayMisbehaviour
  */
 export function httpResult(method: MethodName, response: HttpResponse): JsonValue {
-  const { status, body } = response;
+  const { status, body, coding = 'identity' } = response;
+  if (coding !== 'identity') {
+    // It was not asked for, and a small body could become one of any size.
+    const cure = "ask the relay's operator to turn compression off";
+    throw malformed(method, `the answer is compressed (${coding}): ${cure}`);
+  }
   if (status === 204) {
     if (body.length > 0) throw malformed(method, '204 with a body');
     return null;

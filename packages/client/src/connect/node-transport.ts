@@ -4,7 +4,14 @@ import type { TLSSocket } from 'node:tls';
 import { limits } from '@posthouse/protocol';
 import { WebSocket } from 'ws';
 import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
+import {
+  type HttpRequest,
+  type HttpResponse,
+  oversized,
+  type Socket,
+  type SocketEvents,
+  type Transport,
+} from './transport.ts';
 
 /** Options of {@link NodeTransport}. */
 export interface NodeTransportOptions {
@@ -31,7 +38,8 @@ export class NodeTransport implements Transport, Disposable {
     this.#agent = new Agent({ ...this.#ca, keepAlive: true });
   }
 
-  request({ verb, url, headers, body, signal, maxBytes }: HttpRequest): Promise<HttpResponse> {
+  request(asked: HttpRequest): Promise<HttpResponse> {
+    const { verb, url, headers, body, signal, maxBytes } = asked;
     return new Promise((resolve, reject) => {
       let sent = false;
       const fail = (cause: unknown) => {
@@ -61,9 +69,7 @@ export class NodeTransport implements Transport, Disposable {
         response.on('data', (chunk: Buffer) => {
           length += chunk.length;
           if (length > maxBytes) {
-            response.destroy(
-              new RelayMisbehaviour('oversized_response', `response over ${maxBytes} bytes`),
-            );
+            response.destroy(oversized(asked));
           } else chunks.push(chunk);
         });
         response.on('error', fail);
@@ -71,6 +77,7 @@ export class NodeTransport implements Transport, Disposable {
           resolve({
             status: response.statusCode ?? 0,
             contentType: response.headers['content-type'],
+            coding: response.headers['content-encoding'],
             location: response.headers.location,
             body: Buffer.concat(chunks),
           }),

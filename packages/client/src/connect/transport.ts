@@ -3,6 +3,7 @@
  * only Node can trust a private certificate authority.
  */
 import type { HttpVerb } from '@posthouse/protocol';
+import { RelayMisbehaviour } from '../errors.ts';
 
 /** One HTTPS request of a {@link Transport}. */
 export interface HttpRequest {
@@ -24,9 +25,22 @@ export interface HttpRequest {
 export interface HttpResponse {
   readonly status: number;
   readonly contentType: string | undefined;
+  /** Content coding of `body`, if the transport did not decode it. */
+  readonly coding?: string | undefined;
   /** Target of a redirect, unless the platform refuses redirects by itself. */
   readonly location?: string | undefined;
   readonly body: Uint8Array;
+}
+
+/**
+ * The error of a body over `maxBytes`, counted after decoding.
+ * @returns RelayMisbehaviour `oversized_response`
+ */
+export function oversized({ url, maxBytes }: HttpRequest): RelayMisbehaviour {
+  return new RelayMisbehaviour(
+    'oversized_response',
+    `response over ${maxBytes} bytes: report it to the operator of ${new URL(url).origin}`,
+  );
 }
 
 /** Callbacks of a socket. `closed` is called once, as the last one. */

@@ -1,6 +1,13 @@
 import { limits } from '@posthouse/protocol';
-import { ClientError, RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
-import type { HttpRequest, HttpResponse, Socket, SocketEvents, Transport } from './transport.ts';
+import { ClientError, RelayUnreachable } from '../errors.ts';
+import {
+  type HttpRequest,
+  type HttpResponse,
+  oversized,
+  type Socket,
+  type SocketEvents,
+  type Transport,
+} from './transport.ts';
 
 /**
  * Transports with the platform's `fetch` and `WebSocket`: in browsers, and in Node if the relays'
@@ -105,10 +112,8 @@ async function readBody(response: Response, request: HttpRequest): Promise<Uint8
   return body;
 }
 
-function requireFit(length: number, { maxBytes }: HttpRequest): void {
-  if (length > maxBytes) {
-    throw new RelayMisbehaviour('oversized_response', `response over ${maxBytes} bytes`);
-  }
+function requireFit(length: number, request: HttpRequest): void {
+  if (length > request.maxBytes) throw oversized(request);
 }
 
 function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Promise<Socket> {
