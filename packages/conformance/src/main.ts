@@ -16,6 +16,7 @@ interface Options {
   readonly registry?: string;
   readonly ca?: string;
   readonly service: string;
+  readonly invite?: string;
   readonly listen?: string;
   readonly certificate?: string;
   readonly key?: string;
@@ -34,6 +35,7 @@ const command = new Command('posthouse-conformance')
   .option('--relay <url>', 'HTTPS base address of the relay')
   .option('--registry <file>', 'static registry file that names the relay')
   .option('--ca <file>', 'certificate authority of the relay, in PEM')
+  .option('--invite <code>', 'invite code with many uses, if the relay takes accounts by invite')
   .option('--listen <host>', 'IP address or name of this machine for the relay: be a relay too')
   .option('--certificate <file>', 'with --listen: certificate for that host, in PEM')
   .option('--key <file>', 'with --listen: private key of the certificate, in PEM')
@@ -110,11 +112,12 @@ async function seatsOf(
   });
 }
 
-async function targetOf({ relay, registry, ca, service }: Options): Promise<Target> {
+async function targetOf({ relay, registry, ca, service, invite }: Options): Promise<Target> {
   if (relay === undefined || registry === undefined) {
     throw new Error('--relay and --registry are missing: they name the relay to check');
   }
-  const target = await loadTarget({ relay, registry, word: service, ...(ca && { ca }) });
+  const loaded = await loadTarget({ relay, registry, word: service, ...(ca && { ca }) });
+  const target = { ...loaded, ...(invite && { invite }) };
   try {
     // A relay that cannot be reached would fail in every check: report it once.
     await using _ = await TestContext.open(target, 'https');

@@ -13,6 +13,8 @@ export interface Target {
   readonly entry: RelayEntry;
   /** Certificate authority in PEM, if it is not a public one. */
   readonly ca: string | undefined;
+  /** Code of an invite with many uses, for a relay that takes new accounts by invite. */
+  readonly invite?: string;
   /** Relays of the kit's own, if the relay under test can reach them. */
   readonly seats?: RelaySeats;
   /** Restarts the relay, and resolves when it answers; absent if the kit cannot. */
