@@ -84,6 +84,8 @@ export interface NewAccountOptions {
   readonly keepKey?: boolean;
   /** The home relay; a random active relay of the registry by default. */
   readonly relayId?: string | undefined;
+  /** Of an invite to the home relay, if that takes new accounts by invite only. */
+  readonly inviteCode?: string | undefined;
   /** Removes all existing devices, if neither the old relay nor an old device is left (03 §11.3). */
   readonly recover?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -156,16 +158,17 @@ export class Client implements AsyncDisposable {
    * Sets this store up: with a new account, or as another device of an existing account. After a
    * failure it can be called again and continues where it stopped.
    *
-   * @throws ClientError `already_set_up`, `no_relay`, `invalid_input`
+   * @throws ClientError `already_set_up`, `no_relay`, `invalid_input`; `registration_refused` if the
+   *   relay takes the account only with an invite code, or after its operator let it in
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
    * const account = await client.setUp();
    * console.log(account.id);
    */
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
-    const { relayId, recover, signal = new AbortController().signal } = options;
-    const { signer, keepKey, isNewKey } = await this.#accountKey(options);
-    const request: SetUpOptions = { signer, keepKey, isNewKey, relayId, recover, signal };
+    const { relayId, inviteCode, recover, signal = new AbortController().signal } = options;
+    const key = await this.#accountKey(options);
+    const request: SetUpOptions = { ...key, relayId, inviteCode, recover, signal };
     await setUp(this.#core, request);
     return await this.account();
   }

@@ -43,6 +43,8 @@ export type ClientErrorCode =
   | 'group_key_missing'
   /** This device neither follows nor created such a channel. */
   | 'unknown_channel'
+  /** The relay does not take the account: it has no invite code, or one that is used up. */
+  | 'registration_refused'
   /** Another move of the account is not finished, or another device moved it meanwhile. */
   | 'move_conflict'
   /** A counter has no next value (01 I2, I3). */

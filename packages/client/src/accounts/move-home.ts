@@ -36,6 +36,8 @@ export interface MoveProgress {
 export interface MoveOptions {
   readonly signer: AccountSigner;
   readonly signal: AbortSignal;
+  /** Of an invite to the new relay. */
+  readonly inviteCode?: string | undefined;
   readonly progress: (progress: MoveProgress) => void;
   /** Reads the home relay's timeline, and sends what waits. */
   readonly syncHome: (signal: AbortSignal) => Promise<void>;
@@ -121,7 +123,7 @@ export async function cancelMove(core: AccountCore): Promise<void> {
 export async function runMove(core: AccountCore, options: MoveOptions): Promise<void> {
   const begun = await core.store.read(unfinishedMove);
   if (begun === undefined) return;
-  const identity = accountIdentity(core.network, options.signer);
+  const identity = accountIdentity(core.network, options.signer, options.inviteCode);
   await using connection = core.connect(begun.to, identity);
   const run = new HomeMove(core, new MovedRoute(core, { ...options, connection }), options);
   await run.toTheEnd();

@@ -13,7 +13,7 @@ import {
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { Core } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
-import { ClientError, RelayMisbehaviour } from '../errors.ts';
+import { ClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
 import { adoptState, resolveOwnState } from './device-states.ts';
 
 /**
@@ -109,12 +109,24 @@ export function withCertificate(
   return [...others.filter((item) => item.expires_at > now), added];
 }
 
+/** Explains the refusal of an account that is new at a relay (03 §4.3); other errors stay. */
+function explained(error: unknown): unknown {
+  if (!isRefusal(error, 'target_not_local', 'route_stale')) return error;
+  return new ClientError(
+    'registration_refused',
+    'the relay does not take this account: pass an invite code of its operator that is not used up, ' +
+      `or choose another relay (${error.message})`,
+    { cause: error },
+  );
+}
+
 /**
  * Publishes a state at a relay that a route is about to make the account's home (03 §4.2).
  *
  * @param options.mayBeHome whether the relay may be the home already, and so accept it at once
  * @returns seconds for which the relay keeps the state from now on, by its own clock; `undefined`
  *   if it accepted the state as the account's home
+ * @throws ClientError `registration_refused` if the relay takes the account only with a right
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function stageState(
@@ -123,7 +135,11 @@ export async function stageState(
   options: { readonly mayBeHome: boolean; readonly signal: AbortSignal },
 ): Promise<number | undefined> {
   const { mayBeHome, signal } = options;
-  const answer = await connection.call('device.state.publish', state, { signal });
+  const answer = await connection
+    .call('device.state.publish', state, { signal })
+    .catch((error: unknown) => {
+      throw explained(error);
+    });
   const now = connection.relayClock.relayNow();
   checkPublished(answer, mayBeHome ? ['staged', 'accepted'] : ['staged'], now);
   return answer.status === 'staged' ? answer.staged_until - now : undefined;

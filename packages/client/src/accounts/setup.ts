@@ -11,6 +11,7 @@ import {
   type FinalRoute,
   signDeviceCertificate,
 } from '@posthouse/protocol';
+import type { VerifiedRelay } from '../connect/discovery.ts';
 import { accountIdentity } from '../connect/session.ts';
 import type { Core } from '../core.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
@@ -41,6 +42,8 @@ export interface SetUpOptions {
   readonly keepKey?: Uint8Array | undefined;
   /** The future home relay; a random active one of the registry by default. */
   readonly relayId?: string | undefined;
+  /** Of an invite to the home relay. */
+  readonly inviteCode?: string | undefined;
   /**
    * Removes all existing devices: for an account without its old relay and devices (03 §11.3).
    */
@@ -75,7 +78,7 @@ export const certificateLead = 86_400;
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
-  const { signer, signal } = options;
+  const { signer } = options;
   if ((await core.store.read((tx) => ownRecords.get(tx, ownKey))) !== undefined) {
     throw new ClientError(
       'already_set_up',
@@ -84,8 +87,8 @@ export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
   }
   const begun = await core.store.read((tx) => setupInProgress(tx, signer));
   const record = begun ?? (await beginSetup(core, options));
-  if (record.state === undefined) await joinAccount(core, record, { signer, signal });
-  else await createAccount(core, { ...record, state: record.state }, { signer, signal });
+  if (record.state === undefined) await joinAccount(core, record, options);
+  else await createAccount(core, { ...record, state: record.state }, options);
 }
 
 /** Returns the set-up in progress, if any. @throws ClientError if it is of another account */
@@ -104,7 +107,7 @@ async function setupInProgress(
 }
 
 async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecord> {
-  const { signer, keepKey, recover = false, signal } = options;
+  const { signer, keepKey, recover = false } = options;
   const route = recover ? undefined : await existingRoute(core, options);
   const keys = {
     signingSeed: encodeBase64url(core.random(32)),
@@ -117,7 +120,7 @@ async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecor
     notBefore: now - certificateLead,
     expiresAt: now - certificateLead + certificateLifetime,
   });
-  const relayId = route?.relay_id ?? options.relayId ?? (await anyRelay(core, signal));
+  const relayId = route?.relay_id ?? options.relayId ?? (await relayForNewcomer(core, options));
   const record: SetupRecord = {
     account: signer.account,
     relayId,
@@ -158,6 +161,18 @@ async function firstState(
 
 async function anyRelay(core: Core, signal: AbortSignal): Promise<string> {
   return (await core.discovery.choose(signal, (items) => shuffled(core, items))).relayId;
+}
+
+/** Chooses any relay that takes new accounts without a right, unless a code is given (03 §4.3). */
+async function relayForNewcomer(
+  core: Core,
+  { inviteCode, signal }: Pick<SetUpOptions, 'inviteCode' | 'signal'>,
+): Promise<string> {
+  const isWanted = ({ descriptor }: VerifiedRelay) =>
+    inviteCode !== undefined ||
+    !descriptor.capabilities?.some((name) => name.startsWith('posthouse.registration.'));
+  const shuffle = <T>(items: T[]) => shuffled(core, items);
+  return (await core.discovery.choose(signal, shuffle, isWanted)).relayId;
 }
 
 function shuffled<T>(core: Core, items: T[]): T[] {
@@ -201,20 +216,26 @@ async function routeKnownTo(
   }
 }
 
-interface SigningCall {
-  readonly signer: AccountSigner;
-  readonly signal: AbortSignal;
-}
+type SigningCall = Pick<SetUpOptions, 'signer' | 'signal' | 'inviteCode'>;
 
 /** Stages the state, then publishes the route that makes both take effect (03 §11.1). */
 async function createAccount(
   core: Core,
   record: SetupRecord & { readonly state: AccountDeviceState },
-  { signer, signal }: SigningCall,
+  { signer, signal, inviteCode }: SigningCall,
 ): Promise<void> {
-  await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
+  const identity = accountIdentity(core.network, signer, inviteCode);
+  await using connection = core.connect(record.relayId, identity);
   const { state, recover: mayBeHome } = record;
-  await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
+  try {
+    await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
+  } catch (error) {
+    // The relay has nothing of the account: the next try may name another one.
+    if (isClientError(error, 'registration_refused')) {
+      await core.store.write((tx) => setups.delete(tx, ownKey));
+    }
+    throw error;
+  }
   await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
 }
 

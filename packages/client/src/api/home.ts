@@ -15,6 +15,8 @@ export interface MoveHomeOptions extends WithAccountKey {
    * was, the old relay can be named too: the account stays there.
    */
   readonly replace?: boolean;
+  /** Of an invite to the new relay, if that takes new accounts by invite only. */
+  readonly inviteCode?: string | undefined;
 }
 
 /** A move that is not finished. */
@@ -77,7 +79,9 @@ export class Home {
    *
    * Messages of the old relay are not copied: `sync` and `follow` go on reading them there.
    *
-   * @throws ClientError `invalid_input` if that relay is the home; `account_key_required`, `no_relay`
+   * @throws ClientError `invalid_input` if that relay is the home; `account_key_required`, `no_relay`;
+   *   `registration_refused` if the relay takes the account only with an invite code, or after its
+   *   operator let it in
    * @throws ClientError `move_conflict` if another move is not finished, or another device moved the
    *   account
    * @throws RelayRefused `temporarily_unavailable` also if the account has moved, and too few relays
@@ -99,8 +103,8 @@ export class Home {
     try {
       const signer = await core.accountKey(options.accountKey);
       await beginMove(core, relayId, { replace, signal });
-      const { progress = () => {} } = options;
-      await runMove(core, { signer, signal, progress, syncHome: this.#syncHome });
+      const { progress = () => {}, inviteCode } = options;
+      await runMove(core, { signer, signal, inviteCode, progress, syncHome: this.#syncHome });
     } finally {
       this.#isRunning = false;
     }

@@ -90,21 +90,31 @@ export class Discovery {
   }
 
   /**
-   * Returns the first usable relay among the registry's active ones, in random order.
+   * Returns the first usable relay among the registry's active ones, in random order; if none is
+   * wanted, the first other one.
+   *
    * @throws ClientError `no_relay`, with the last failure as its cause
    */
-  async choose(signal: AbortSignal, shuffle: <T>(items: T[]) => T[]): Promise<VerifiedRelay> {
+  async choose(
+    signal: AbortSignal,
+    shuffle: <T>(items: T[]) => T[],
+    isWanted: (relay: VerifiedRelay) => boolean = () => true,
+  ): Promise<VerifiedRelay> {
     const entries = await activeRelays(this.#parts.registry, { signal });
     const candidates = entries.map((entry) => entry.relay_id);
     let cause: unknown;
+    let other: VerifiedRelay | undefined;
     for (const relayId of shuffle(candidates)) {
       try {
-        return await this.find(relayId, signal);
+        const relay = await this.find(relayId, signal);
+        if (isWanted(relay)) return relay;
+        other ??= relay;
       } catch (error) {
         if (!isClientError(error)) throw error;
         cause = error;
       }
     }
+    if (other !== undefined) return other;
     throw new ClientError(
       'no_relay',
       'no relay of the registry can be used: check the registry and the network connection',

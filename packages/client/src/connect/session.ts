@@ -28,10 +28,15 @@ interface ProofRequest {
   readonly timestamp: number;
 }
 
+/** Declared by a relay that takes new accounts by invite (02 §9.4). */
+const inviteCapability = 'posthouse.registration.invite';
+
 /** Proves to be an account, or a device of one. */
 export interface Identity {
   readonly mode: SessionMode;
   readonly account: string;
+  /** Shown to a relay that takes new accounts by invite, and to no other (02 §9.4). */
+  readonly inviteCode?: string | undefined;
   /** Makes the parameters of the verify method. */
   prove(request: ProofRequest): Promise<object>;
 }
@@ -63,10 +68,15 @@ export function deviceIdentity(
 }
 
 /** Makes the identity of an account, proved with the account key. */
-export function accountIdentity(network: Network, signer: AccountSigner): Identity {
+export function accountIdentity(
+  network: Network,
+  signer: AccountSigner,
+  inviteCode?: string,
+): Identity {
   return {
     mode: 'account',
     account: signer.account,
+    inviteCode,
     async prove({ relayId, origin, nonce }) {
       const input = accountAuthInput(network, {
         relay_id: relayId,
@@ -180,7 +190,11 @@ async function authenticateOnce(
     timestamp: relayClock.now(),
   });
   const method = mode === 'device' ? 'auth.device.verify' : 'auth.account.verify';
-  const answer = await wire.exchange(method, proof, { signal });
+  const { inviteCode } = identity;
+  const takesCode =
+    inviteCode !== undefined && relay.descriptor.capabilities?.includes(inviteCapability) === true;
+  const params = takesCode ? { ...proof, invite_code: inviteCode } : proof;
+  const answer = await wire.exchange(method, params, { signal });
   const claimed = (answer as { mode?: unknown } | null)?.mode;
   if (claimed !== undefined && claimed !== mode) {
     throw new RelayMisbehaviour('wrong_session_mode', `expected a ${mode} session`, { method });

@@ -25,6 +25,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   group_key_missing: 'noWay',
   unknown_channel: 'noWay',
   move_conflict: 'noWay',
+  registration_refused: 'noWay',
   counter_exhausted: 'internal',
   invalid_input: 'usage',
   already_sent: 'refused',

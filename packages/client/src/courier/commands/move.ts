@@ -18,6 +18,7 @@ interface MoveOptions extends GlobalOptions, WalletOptions {
   readonly status?: boolean;
   readonly cancel?: boolean;
   readonly replace?: boolean;
+  readonly invite?: string;
 }
 
 /** What each step does, as the command prints it. */
@@ -41,6 +42,7 @@ export function moveCommand(base: Command, environment: CliEnvironment): Command
       '--replace',
       'give up an unfinished move for one to this relay, which may be the old one',
     )
+    .option('--invite <code>', 'invite code of the new relay, if it asks for one')
     .option('--wallet <file>', 'NEP-6 wallet with the account key')
     .option('--address <address>', 'address of the account in the wallet');
   return onAccount<MoveOptions>(command, environment, async (session, { options }) => {
@@ -72,14 +74,14 @@ async function unfinishedTarget({ account }: AccountSession): Promise<string> {
 async function move(
   { account, environment, out, settings, signal }: AccountSession,
   relayId: string,
-  { replace = false, ...wallet }: MoveOptions,
+  { replace = false, invite: inviteCode, ...wallet }: MoveOptions,
 ): Promise<void> {
   const accountKey = await walletSigner(networkOf(settings), wallet, environment);
   const progress = ({ step, number, of }: MoveProgress) => {
     out.note(`${number}/${of} ${stepTexts[step]}`);
   };
   try {
-    await account.home.move(relayId, { accountKey, replace, progress, signal });
+    await account.home.move(relayId, { accountKey, replace, inviteCode, progress, signal });
   } catch (error) {
     const left = await account.home.unfinishedMove();
     if (left !== undefined) out.note(`not finished: ${cureOf(left)}`);

@@ -27,11 +27,13 @@ interface SetupOptions extends GlobalOptions, WalletOptions {
   readonly keyFile?: string;
   readonly keepKey?: boolean;
   readonly recover?: boolean;
+  readonly invite?: string;
 }
 
 export function setupCommand(base: Command, environment: CliEnvironment): Command {
   const command = withOptions(base)
     .option('--relay <id or url>', 'home relay (default: any relay of the registry)')
+    .option('--invite <code>', 'invite code of the home relay, if it asks for one')
     .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
     .option('--address <address>', 'address of the account in the wallet')
     .option('--key-file <file>', 'file with an account key from `courier key export`')
@@ -52,6 +54,7 @@ export function setupCommand(base: Command, environment: CliEnvironment): Comman
         keepKey,
         recover,
         relayId: await relayIdOf(settings, options.relay),
+        inviteCode: options.invite,
         signal,
       });
       writeSettings(folder, settings);
