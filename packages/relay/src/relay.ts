@@ -32,9 +32,9 @@ import { noPeerListener } from './observability/peer-events.ts';
 import { Operations } from './operations/index.ts';
 import type { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
-import { migrate } from './storage/migrations.ts';
 import { checkInService } from './storage/move/mark.ts';
 import { spaceJob } from './storage/space-job.ts';
+import { upgradeDatabase } from './storage/upgrade.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal } from './tls/renewal.ts';
 import { ByteAccounts } from './transport/byte-accounts.ts';
@@ -194,12 +194,11 @@ function hostedModules(config: RelayConfig, descriptor: DescriptorSource): Modul
 }
 
 /** Migrates the database and binds it to this relay; refuses one that was moved. */
-async function prepareDatabase(
-  { network, service }: RelayConfig,
-  { storage, clock, identity }: RelayContext,
-): Promise<void> {
+async function prepareDatabase(config: RelayConfig, context: RelayContext): Promise<void> {
+  const { network, service } = config;
+  const { storage, identity } = context;
   await checkInService(storage);
-  await migrate(storage, relayMigrations, clock.now());
+  await upgradeDatabase(context, config, relayMigrations);
   await bindDatabase(storage, { network, service, relay: identity.relayId });
 }
 

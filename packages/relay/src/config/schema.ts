@@ -150,6 +150,11 @@ export const RelayConfig = Type.Object(
         'Registry file (empty: registry.json in the data folder), or the nodes of the chain: `{ "nodes": ["https://..."], "agree": 1 }`. A variable has the same as JSON.',
       default: '',
     }),
+    copyBeforeUpgrade: Type.Boolean({
+      description:
+        'Whether the embedded database is copied in the data folder before a newer relay changes its tables.',
+      default: true,
+    }),
     descriptorLifetime: Type.Integer({
       description: 'Seconds a signed descriptor is valid; signed again at half of it.',
       default: 604_800,

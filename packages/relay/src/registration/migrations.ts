@@ -4,6 +4,7 @@ export const registrationMigrations: readonly Migration[] = [
   {
     id: 801,
     name: 'registration: invites, accounts that are let in, requests',
+    note: 'new accounts now need an invite (posthouse invite create): set registration to open to take all, as before. Accounts that are here stay.',
     statements: [
       // digest: SHA-256 of the code, which is not stored; id: by which commands name it.
       `CREATE TABLE registration_invites (

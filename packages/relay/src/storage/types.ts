@@ -194,6 +194,8 @@ export interface Migration {
   readonly id: number;
   readonly name: string;
   readonly statements: readonly string[];
+  /** What an operator has to know whose relay is upgraded, and what to do. Not part of the digest. */
+  readonly note?: string;
 }
 
 /**
