@@ -7,7 +7,7 @@ import { NodeTransport } from '../connect/node-transport.ts';
 import { ClientError } from '../errors.ts';
 import { SqliteStore } from '../store/sqlite.ts';
 import type { LineInput } from './line-input.ts';
-import type { Output } from './output.ts';
+import type { Output, Streams } from './output.ts';
 import {
   dataFolder,
   type GlobalOptions,
@@ -21,10 +21,8 @@ import {
 } from './settings.ts';
 
 /** Environment of the command: variables, streams, terminal, signal. Tests pass their own. */
-export interface CliEnvironment {
+export interface CliEnvironment extends Streams {
   readonly env: NodeJS.ProcessEnv;
-  write(text: string): void;
-  writeError(text: string): void;
   /** Everything on standard input. */
   readInput(): Promise<string>;
   /** Reads standard input a line at a time, until it ends or the signal aborts. */

@@ -2,7 +2,7 @@
 import type { AccountEvent, MessageStatusEvent } from '../events.ts';
 import { channelEntryShape } from './channel-entry-output.ts';
 import { groupEntryShape } from './group-output.ts';
-import { messageShape } from './json-shapes.ts';
+import { unreadShape } from './json-shapes.ts';
 
 /** Events whose word in the stable JSON differs from their kind in the SDK. */
 const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
@@ -17,10 +17,14 @@ const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
 };
 
 /** Returns one line of `inbox --follow --json`. */
-export function eventShape(event: AccountEvent, self: string): object {
+export function eventShape(
+  event: AccountEvent,
+  self: string,
+  { isUnread = false }: { readonly isUnread?: boolean } = {},
+): object {
   switch (event.kind) {
     case 'message':
-      return { event: 'message', message: messageShape(event.message, self) };
+      return { event: 'message', message: unreadShape(event.message, self, isUnread) };
     case 'message-refused': {
       const { from, messageId: message_id, reason } = event.message;
       return { event: 'refused', from, message_id, reason };

@@ -24,6 +24,11 @@ export function messageShape(row: Message, self: string) {
   };
 }
 
+/** A message as lists have it: with `unread`, if it was before it was shown. */
+export function unreadShape(row: Message, self: string, isUnread: boolean) {
+  return { ...messageShape(row, self), ...(isUnread && { unread: true }) };
+}
+
 function directionOf({ from, to }: Message, self: string): 'in' | 'out' | 'self' {
   if (from === to) return 'self';
   return from === self ? 'out' : 'in';

@@ -1,7 +1,7 @@
 /** Input that is read a line at a time: of a pipe, or of a person at a terminal. */
 import { clearScreenDown, createInterface, cursorTo, moveCursor } from 'node:readline';
 import type { Readable, Writable } from 'node:stream';
-import type { Streams } from './output.ts';
+import { type Streams, streamDrained } from './output.ts';
 
 /** Lines that are read, and streams whose output does not mix with a line that is being typed. */
 export interface LineInput extends Streams, Disposable {
@@ -62,6 +62,7 @@ export function pipedLines(input: Readable, streams: Streams, signal: AbortSigna
     lines: readLines(input),
     write: (text) => streams.write(text),
     writeError: (text) => streams.writeError(text),
+    drained: () => streams.drained(),
     [Symbol.dispose]() {
       signal.removeEventListener('abort', end);
       input.destroy();
@@ -105,6 +106,7 @@ export function terminalLines(
     lines: lines(),
     write,
     writeError: write,
+    drained: () => streamDrained(output, signal),
     [Symbol.dispose]: () => terminal.close(),
   };
 }

@@ -5,6 +5,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { UsageError } from './exit.ts';
 import { type LineInput, pipedLines, terminalLines } from './line-input.ts';
+import { streamDrained } from './output.ts';
 import { runCourier } from './program.ts';
 
 /** Asks at the terminal without echo. */
@@ -30,6 +31,7 @@ async function askSecret(question: string): Promise<string> {
 const streams = {
   write: (out: string) => process.stdout.write(out),
   writeError: (out: string) => process.stderr.write(out),
+  drained: () => streamDrained(process.stdout, stopping.signal),
 };
 
 /** Talks to a person if input and output are a terminal. */

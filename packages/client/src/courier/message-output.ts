@@ -122,30 +122,49 @@ export function peerOf({ account }: AccountSession, { from, to }: Message): stri
   return from === account.id ? to : from;
 }
 
+/** Unread messages that are counted and not shown. */
+const mostHidden = 1_000;
+
 /**
  * Finds the unread messages among those that are shown, and how far each conversation is read then:
  * through its last shown message, unless older unread ones are not shown.
  */
 export async function unreadAmong(session: AccountSession, shown: readonly Message[]) {
   const { account } = session;
+  const isOther = ({ from }: Message) => from !== account.id;
   const unread = new Set<Message>();
   const read: { readonly id: string; readonly through: number }[] = [];
   let hidden = 0;
   for (const [id, messages] of Map.groupBy(shown, (message) => peerOf(session, message))) {
     const found = await account.conversations.get({ kind: 'person', id });
     const { unread: count = 0, readThrough = 0 } = found ?? {};
-    const own = messages.filter(({ from, order }) => from !== account.id && order > readThrough);
-    for (const message of own) unread.add(message);
-    if (own.length < count) hidden += count - own.length;
-    else if (count > 0) read.push({ id, through: Math.max(...own.map(({ order }) => order)) });
+    const fresh = messages.filter((each) => isOther(each) && each.order > readThrough);
+    for (const message of fresh) unread.add(message);
+    // More may be unread because they arrived since: only earlier ones count.
+    const before = messages[0]?.order ?? 0;
+    const range = { with: id, after: readThrough, before, limit: mostHidden };
+    const earlier = fresh.length < count ? await account.messages.list(range) : [];
+    const left = earlier.filter(isOther).length || Number(earlier.length === mostHidden);
+    hidden += left;
+    if (left === 0 && fresh.length > 0) {
+      read.push({ id, through: Math.max(...fresh.map(({ order }) => order)) });
+    }
   }
   return { unread, read, hidden };
 }
 
-/** Marks a message that is shown as read, with those before it in its conversation. */
-export async function markRead(session: AccountSession, message: Message): Promise<void> {
-  const { account } = session;
-  if (message.from === account.id) return;
-  const key = { kind: 'person', id: message.from } as const;
-  await account.conversations.markRead(key, { through: message.order });
+/** Marks conversations as read, as far as {@link unreadAmong} says. */
+export async function markRead(
+  { account }: AccountSession,
+  { read }: Pick<Awaited<ReturnType<typeof unreadAmong>>, 'read'>,
+): Promise<void> {
+  for (const { id, through } of read) {
+    await account.conversations.markRead({ kind: 'person', id }, { through });
+  }
+}
+
+/** Note for unread messages that are older than what is shown. */
+export function hiddenNote(count: number): string {
+  const number = count === mostHidden ? `${count} or more` : count;
+  return `${number} older unread messages are not shown: see --limit and --with`;
 }

@@ -1,4 +1,6 @@
 /** Output of the command: lines for people, or one JSON value per line for programs. */
+import { once } from 'node:events';
+import type { Writable } from 'node:stream';
 import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 
 export {
@@ -15,11 +17,27 @@ export interface Output {
   result(value: object, lines: () => readonly string[]): void;
   /** Writes a remark for people that is not part of the result; nothing with `--json`. */
   note(line: string): void;
+  /** Waits while the reader of the output is slow: commands that run on write no more until then. */
+  drained(): Promise<void>;
 }
 
 export interface Streams {
   write(text: string): void;
   writeError(text: string): void;
+  /** Waits until the output has room again, or its reader or the command has ended. */
+  drained(): Promise<void>;
+}
+
+/** Waits until a stream has room again, is closed or fails, or the signal aborts. */
+export async function streamDrained(stream: Writable, signal: AbortSignal): Promise<void> {
+  if (!stream.writableNeedDrain || signal.aborted) return;
+  const ended = new AbortController();
+  const options = { signal: AbortSignal.any([signal, ended.signal]) };
+  const waits = ['drain', 'close'].map((name) => once(stream, name, options));
+  // After an error of the stream or the signal, the next write fails by itself.
+  await Promise.race(waits).catch(() => undefined);
+  ended.abort();
+  await Promise.allSettled(waits);
 }
 
 export function createOutput(
@@ -36,6 +54,7 @@ export function createOutput(
     note(line) {
       if (!isJson) streams.writeError(`${terminalLine(line)}\n`);
     },
+    drained: () => streams.drained(),
   };
 }
 

@@ -34,13 +34,16 @@ export class Person {
   }
 
   /** Starts a command that runs on: a test writes its input and reads its output meanwhile. */
-  start(args: readonly string[]) {
+  start(args: readonly string[], { drained }: Partial<Pick<CliEnvironment, 'drained'>> = {}) {
     const [written, input, stop] = [
       { out: '', error: '' },
       new PassThrough(),
       new AbortController(),
     ];
-    const environment = this.environment(written, { stream: input, signal: stop.signal });
+    const environment = this.environment(written, {
+      ...{ stream: input, signal: stop.signal },
+      ...(drained && { drained }),
+    });
     const exit = runCourier(args, environment);
     // biome-ignore lint/suspicious/noExplicitAny: as in `json`.
     const objects = (): any[] =>
@@ -54,7 +57,13 @@ export class Person {
   /** What a command gets of its process; its output is added to `written`. */
   environment(
     written: { out: string; error: string },
-    given: { input?: string; stream?: Readable; password?: string; signal?: AbortSignal } = {},
+    given: {
+      input?: string;
+      stream?: Readable;
+      password?: string;
+      signal?: AbortSignal;
+      drained?: () => Promise<void>;
+    } = {},
   ): CliEnvironment {
     const { input = '', stream = Readable.from([input]), password } = given;
     const streams = {
@@ -64,6 +73,7 @@ export class Person {
       writeError: (text: string) => {
         written.error += text;
       },
+      drained: given.drained ?? (async () => {}),
     };
     return {
       env: {

@@ -289,6 +289,7 @@ function watchCommand(environment: CliEnvironment): Command {
       const lines = channelEventLines(event, name);
       if (out.isJson || lines.length > 0) out.result(eventShape(event, account.id), () => lines);
       else if (note !== undefined) out.note(printable(note));
+      await out.drained();
     }
   });
 }

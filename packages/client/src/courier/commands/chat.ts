@@ -2,15 +2,23 @@
 import type { Command } from 'commander';
 import { visibleText } from '../../content/visible-text.ts';
 import { ClientError } from '../../errors.ts';
-import type { Message, MessageKey } from '../../messages/message.ts';
+import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
 import { failureOf } from '../failure.ts';
-import { followEvents } from '../follow-events.ts';
+import { followAfter, type ListedMessages, listLatest } from '../follow-messages.ts';
 import { messageShape } from '../json-shapes.ts';
 import { lineBytes } from '../line-input.ts';
-import { catchUp, markRead, messageLine, noteEvent, peerOf } from '../message-output.ts';
+import {
+  catchUp,
+  hiddenNote,
+  markRead,
+  messageLine,
+  noteEvent,
+  peerOf,
+  unreadAmong,
+} from '../message-output.ts';
 import { accountOf, namesOf } from '../names.ts';
 import { createOutput } from '../output.ts';
 import { onAccount, withOptions } from './context.ts';
@@ -33,13 +41,19 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
     const peer = await accountOf(account, args[0] ?? '');
     const ending = new AbortController();
     const signal = AbortSignal.any([opened.signal, ending.signal]);
-    const { failure } = await catchUp(opened);
+    const { events, failure } = await catchUp(opened);
     using input = environment.openLines(signal);
     const session = { ...opened, signal, out: createOutput(input, opened.out) };
     if (failure !== undefined) session.out.note(failureOf(failure).message);
-    const earlier = await account.messages.list({ with: peer, limit, newestFirst: true });
-    for (const message of earlier.reverse()) await show(session, message);
-    const following = showArrivals(session, peer);
+    const listed = await listLatest(session, { peer, limit });
+    const unread = await unreadAmong(session, listed.shown);
+    for (const message of listed.shown) {
+      await show(session, message, { isUnread: unread.unread.has(message) });
+    }
+    if (unread.hidden > 0) session.out.note(hiddenNote(unread.hidden));
+    await markRead(session, unread);
+    for (const event of events) if (event.kind !== 'message') await noteEvent(session, event);
+    const following = showArrivals(session, listed);
     // A failure there ends the conversation, also while a line is awaited.
     following.catch(() => ending.abort());
     try {
@@ -51,24 +65,32 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
   });
 }
 
-async function show(session: AccountSession, message: Message): Promise<void> {
+async function show(
+  session: AccountSession,
+  message: Message,
+  { isUnread }: { readonly isUnread: boolean },
+): Promise<void> {
   const { account, out } = session;
   const line = (name: (id: string) => string) =>
     messageLine(message, account.id, { name, safe: visibleText });
   const name = await namesOf(session, line);
-  out.result(eventShape({ kind: 'message', message }, account.id), () => [line(name)]);
-  await markRead(session, message);
+  const shape = eventShape({ kind: 'message', message }, account.id, { isUnread });
+  out.result(shape, () => [line(name)]);
+  await out.drained();
 }
 
 /** Shows what others and the account's other devices write, until the conversation ends. */
-async function showArrivals(session: AccountSession, peer: string): Promise<void> {
-  const { account, signal } = session;
+async function showArrivals(session: AccountSession, listed: ListedMessages): Promise<void> {
+  const { account } = session;
   const isArrival = (message: Message) =>
-    peerOf(session, message) === peer && message.fromDeviceId !== account.deviceId;
-  for await (const event of followEvents(account, signal)) {
+    peerOf(session, message) === listed.peer && message.fromDeviceId !== account.deviceId;
+  for await (const event of followAfter(session, listed)) {
     if (event.kind !== 'message') await noteEvent(session, event);
     else if (isArrival(event.message)) {
-      await show(session, event.message);
+      const { message } = event;
+      const found = await unreadAmong(session, [message]);
+      await show(session, message, { isUnread: found.unread.has(message) });
+      await markRead(session, found);
     }
   }
 }
@@ -87,24 +109,26 @@ async function sendLines(
 ): Promise<void> {
   const { account, out, signal } = session;
   const { peer, lines, contentType } = options;
-  const posted: MessageKey[] = [];
+  const posted: string[] = [];
   let failure: unknown;
   for await (const text of lines) {
     if (text?.trim() === '') continue;
     try {
       const draft = { text: requireLine(text), contentType };
       const message = await toContact(session, () => account.messages.post(peer, draft));
-      posted.push(message);
+      posted.push(message.messageId);
       out.result({ event: 'sent', message: messageShape(message, account.id) }, () => []);
+      await out.drained();
     } catch (error) {
       if (signal.aborted) return;
       failure ??= error;
       out.note(failureOf(error).message);
     }
   }
-  for (const key of posted) {
+  for (const messageId of posted) {
     if (signal.aborted) return;
-    const { status, error, messageId } = await account.messages.settled(key, { signal });
+    const key = { from: account.id, messageId };
+    const { status, error } = await account.messages.settled(key, { signal });
     if (status !== 'failed' && status !== 'rejected') continue;
     failure ??= new ClientError(
       'relay_refused',

@@ -48,6 +48,7 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
       });
       if (signal.aborted) return;
       report(session, { id: variables.COURIER_MESSAGE_ID, failure });
+      await session.out.drained();
     }
   });
 }

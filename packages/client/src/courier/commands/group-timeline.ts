@@ -164,6 +164,7 @@ async function followGroup(session: AccountSession, id: string, from: number): P
         const line = groupEntryLine(entry, name);
         return line === undefined ? [] : [line];
       });
+      await out.drained();
     }
   }
 }

@@ -5,10 +5,11 @@ import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
-import { followEvents } from '../follow-events.ts';
-import { messageShape } from '../json-shapes.ts';
+import { followAfter, type ListedMessages, listLatest } from '../follow-messages.ts';
+import { messageShape, unreadShape } from '../json-shapes.ts';
 import {
   catchUp,
+  hiddenNote,
   markRead,
   messageLine,
   noteEvent,
@@ -79,19 +80,15 @@ export function inboxCommand(base: Command, environment: CliEnvironment): Comman
     const after = options.after === undefined ? undefined : wholeNumber('--after', options.after);
     const peer = options.with === undefined ? undefined : await accountOf(account, options.with);
     const { events, failure } = await catchUp(session);
-    const shown = await account.messages.list({
-      ...{ limit, newestFirst: true },
-      ...(after !== undefined && { after }),
-      ...(peer !== undefined && { with: peer }),
-    });
-    await showMessages(session, shown.reverse(), options);
+    const listed = await listLatest(session, { peer, after, limit });
+    await showMessages(session, listed.shown, options);
     if (options.follow && out.isJson) {
       for (const { account: from, note } of await pendingRequests(session)) {
         writeEvent(session, { kind: 'contact-request', account: from, ...(note && { note }) });
       }
     }
     await noteEvents(session, events);
-    if (options.follow) await followInbox(session, { peer, ...options });
+    if (options.follow) await followInbox(session, listed, options);
     else if (failure !== undefined) throw failure;
   });
 }
@@ -107,21 +104,19 @@ async function showMessages(
   const lines = (name: (id: string) => string) =>
     shown.map((row) => messageLine(row, account.id, { name, isUnread: unread.has(row) }));
   if (follow && out.isJson) {
-    for (const message of shown) writeEvent(session, { kind: 'message', message });
+    for (const message of shown) {
+      const isUnread = unread.has(message);
+      out.result(eventShape({ kind: 'message', message }, account.id, { isUnread }), () => []);
+      await out.drained();
+    }
   } else {
     const name = await namesOf(session, lines);
     const requests = out.isJson ? await pendingRequests(session) : [];
-    const messages = shown.map((row) => ({
-      ...messageShape(row, account.id),
-      ...(unread.has(row) && { unread: true }),
-    }));
+    const messages = shown.map((row) => unreadShape(row, account.id, unread.has(row)));
     out.result({ messages, requests }, () => lines(name));
   }
-  if (hidden > 0) out.note(`${hidden} older unread messages are not shown: see --limit and --with`);
-  if (keepUnread) return;
-  for (const { id, through } of read) {
-    await account.conversations.markRead({ kind: 'person', id }, { through });
-  }
+  if (hidden > 0) out.note(hiddenNote(hidden));
+  if (!keepUnread) await markRead(session, { read });
 }
 
 /** Parses a whole number from 0 up. @throws UsageError */
@@ -134,25 +129,26 @@ export function wholeNumber(flag: string, text: string): number {
 
 async function followInbox(
   session: AccountSession,
-  {
-    peer,
-    keepUnread = false,
-  }: { readonly peer: string | undefined; readonly keepUnread?: boolean },
+  listed: ListedMessages,
+  { keepUnread = false }: InboxOptions,
 ): Promise<void> {
-  const { account, out, signal } = session;
-  for await (const event of followEvents(account, signal)) {
+  const { account, out } = session;
+  const { peer } = listed;
+  for await (const event of followAfter(session, listed)) {
+    await out.drained();
     if (event.kind !== 'message') {
       if (out.isJson) writeEvent(session, event);
       else await noteEvent(session, event);
       continue;
     }
     const { message } = event;
-    const id = peerOf(session, message);
-    if (peer !== undefined && peer !== id) continue;
+    if (peer !== undefined && peer !== peerOf(session, message)) continue;
     const line = (name: (id: string) => string) => messageLine(message, account.id, { name });
     const name = await namesOf(session, line);
-    out.result(eventShape(event, account.id), () => [line(name)]);
-    if (!keepUnread) await markRead(session, message);
+    const { unread, read } = await unreadAmong(session, [message]);
+    const isUnread = unread.has(message);
+    out.result(eventShape(event, account.id, { isUnread }), () => [line(name)]);
+    if (!keepUnread) await markRead(session, { read });
   }
 }
 

@@ -39,7 +39,12 @@ export function serveCommand(
     following.catch(() => ending.abort());
     const lanes = new RequestLanes();
     try {
-      for await (const line of input.lines) if (line !== '') await accept(session, lanes, line);
+      for await (const line of input.lines) {
+        if (line === '') continue;
+        await accept(session, lanes, line);
+        // Not a request more is read than answers fit.
+        await environment.drained();
+      }
       await lanes.finish();
     } finally {
       ending.abort();
@@ -56,6 +61,7 @@ interface Served extends AccountSession {
 async function notify({ account, environment, signal }: AccountSession): Promise<void> {
   for await (const event of followEvents(account, signal)) {
     environment.write(notificationLine('event', eventShape(event, account.id)));
+    await environment.drained();
   }
 }
 
@@ -125,6 +131,7 @@ async function run(session: Served, args: readonly string[]): Promise<unknown> {
     },
     readInput: noInput,
     openLines: noInput,
+    drained: async () => {},
     askSecret: noInput,
     session,
     signal: session.signal,
