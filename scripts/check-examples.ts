@@ -24,7 +24,7 @@ const cache = join(root, 'node_modules/.cache/examples');
 
 /** The modules whose exported names an example of a package may use without importing them. */
 const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
-  protocol: ['', '/crypto', '/federation', '/json', '/node', '/terminal'].map(
+  protocol: ['', '/crypto', '/federation', '/json', '/node', '/progress', '/terminal'].map(
     (entry) => `@posthouse/protocol${entry}`,
   ),
   peer: ['@posthouse/peer', '@posthouse/protocol'],

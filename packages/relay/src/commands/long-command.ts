@@ -1,0 +1,57 @@
+/** Commands that may take over two seconds: their progress, and an orderly end after Ctrl+C. */
+import { Progress, type ProgressState } from '@posthouse/protocol/progress';
+import { terminalJson } from '@posthouse/protocol/terminal';
+import { print } from './terminal-output.ts';
+
+/** What the work of a long command is given. */
+export interface LongWorkParts {
+  /** Aborts after the first SIGINT or SIGTERM. */
+  readonly signal: AbortSignal;
+  readonly progress: (state: ProgressState) => void;
+}
+
+export interface LongCommandOptions<T> {
+  /** Prints events and the result as JSON, one object per line. */
+  readonly json?: boolean | undefined;
+  /** What is said after Ctrl+C: what is there now, and how to go on. */
+  readonly stopped: string;
+  readonly work: (parts: LongWorkParts) => Promise<T>;
+}
+
+/**
+ * Runs the work of a command and shows its progress: as a bar if standard error is a terminal, else as
+ * lines there; as events on standard output with `json`. After Ctrl+C the work ends in order, what to do
+ * next is printed, and the exit status is 1.
+ *
+ * @returns the result; `undefined` if it was stopped
+ */
+export async function longCommand<T>(options: LongCommandOptions<T>): Promise<T | undefined> {
+  const { json = false, stopped, work } = options;
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
+  const progress = progressOf(json);
+  try {
+    return await work({ signal: stopping.signal, progress: (state) => progress.show(state) });
+  } catch (error) {
+    if (!stopping.signal.aborted) throw error;
+    progress.end();
+    if (json) print([terminalJson({ event: 'stopped', next: stopped })]);
+    else process.stderr.write(`stopped: ${stopped}\n`);
+    process.exitCode = 1;
+    return undefined;
+  } finally {
+    progress.end();
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
+  }
+}
+
+function progressOf(json: boolean): Progress {
+  const stream = json ? process.stdout : process.stderr;
+  return new Progress({
+    form: json ? 'json' : stream.isTTY ? 'bar' : 'lines',
+    write: (text) => void stream.write(text),
+    now: () => performance.now(),
+    columns: () => stream.columns,
+  });
+}
