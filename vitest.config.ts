@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
   'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
-  'packages/relay/test/{cluster,move,postgres,simulation}/**',
+  'packages/relay/test/{backup,cluster,move,postgres,simulation}/**',
   'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-candidates,dht-lookup,dht-routes,dht-table,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/federation/dht-simulation/**',
   'packages/relay/test/storage/sqlite*.test.ts',
@@ -51,7 +51,7 @@ const commonSql = [
  * crowds of connections, random sequences, crashes, the kit, and relays that lie to clients.
  */
 const slow = [
-  'packages/relay/test/{cluster,commands,federation/dht-simulation,move,postgres,simulation}/**',
+  'packages/relay/test/{backup,cluster,commands,federation/dht-simulation,move,postgres,simulation}/**',
   'packages/**/{crash,hostile,interrupted-move,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',

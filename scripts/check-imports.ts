@@ -33,7 +33,7 @@ const floors: readonly (readonly string[])[] = [
   ['accounts'],
   ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],
-  ['modules.ts', 'operations', 'transport'],
+  ['backup', 'modules.ts', 'operations', 'transport'],
   ['create-context.ts'],
   ['relay.ts'],
   ['dev'],

@@ -134,6 +134,8 @@ export type Home =
   | { readonly kind: 'local' }
   | { readonly kind: 'elsewhere'; readonly relayId: string }
   | { readonly kind: 'conflict' }
+  /** Here by a route of a restored database: the account may have moved, and was not looked up yet. */
+  | { readonly kind: 'unconfirmed' }
   | { readonly kind: 'unknown' };
 
 /**

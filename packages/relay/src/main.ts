@@ -23,6 +23,17 @@ const verbs: readonly Verb[] = [
     () => import('./commands/init.ts'),
   ],
   ['descriptor', "print the relay's signed descriptor", () => import('./commands/descriptor.ts')],
+  [
+    'backup',
+    "copy the relay's database to a file, while the relay runs",
+    () => import('./commands/backup.ts'),
+  ],
+  ['restore', 'make a data folder from a backup', () => import('./commands/restore.ts')],
+  [
+    'restored',
+    'mark a database that was put back by other means, before the relay starts',
+    () => import('./commands/restored.ts'),
+  ],
   ['move', "move the relay's whole state to another database", () => import('./commands/move.ts')],
   [
     'invite',

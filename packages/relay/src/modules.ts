@@ -31,3 +31,8 @@ export const relayMigrations: readonly Migration[] = [
   ...federationMigrations,
   ...blobMigrations,
 ];
+
+/** What each module does when the database was put back to an earlier state (`posthouse restored`). */
+export const restoredStatements: readonly string[] = storedModules.flatMap(
+  (module) => module.restored,
+);

@@ -33,6 +33,7 @@ import { Operations } from './operations/index.ts';
 import type { SessionCache } from './sessions/session-cache.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { checkInService } from './storage/move/mark.ts';
+import { readRestoredAt } from './storage/restored.ts';
 import { spaceJob } from './storage/space-job.ts';
 import { upgradeDatabase } from './storage/upgrade.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
@@ -149,8 +150,9 @@ async function startParts(
   const { network, clock } = context;
   const addresses = publicAddresses(network, config);
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
-  const modules = hostedModules(config, descriptor);
   await prepareDatabase(config, context);
+  const restoredAt = await context.storage.read(readRestoredAt);
+  const modules = hostedModules(config, descriptor, restoredAt);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
   const blobs = await openBlobs(config, context);
@@ -185,12 +187,19 @@ async function startParts(
 }
 
 /** Combines the modules that the configuration enables. */
-function hostedModules(config: RelayConfig, descriptor: DescriptorSource): ModuleSet {
+function hostedModules(
+  config: RelayConfig,
+  descriptor: DescriptorSource,
+  restoredAt: number | undefined,
+): ModuleSet {
   const modules = hostedCapabilities(config);
   const hosted = storedModules.filter(
     ({ capability }) => capability === undefined || modules.includes(capability),
   );
-  return combineModules([...hosted, aboutModule({ name: config.name, descriptor, modules })]);
+  return combineModules([
+    ...hosted,
+    aboutModule({ name: config.name, descriptor, modules, restoredAt }),
+  ]);
 }
 
 /** Migrates the database and binds it to this relay; refuses one that was moved. */

@@ -130,6 +130,9 @@ export const RelayInfo = Type.Object({
   name: Type.String(),
   /** Relay Unix seconds. */
   server_time: UnixSeconds,
+  // Beyond the chapter, as the last members of `limits` (DECISION at 02 section 11.2).
+  /** When the relay was last put back to an earlier state, Unix seconds. */
+  restored_at: Type.Optional(UnixSeconds),
   limits: Type.Object({
     message_retention: Positive,
     channel_timeline_retention: Type.Optional(Positive),

@@ -12,6 +12,7 @@ export function aboutModule(options: {
   readonly name: string;
   readonly descriptor: DescriptorSource;
   readonly modules: readonly Capability[];
+  readonly restoredAt?: number | undefined;
 }): Module {
   return {
     name: 'relay',

@@ -3,6 +3,7 @@ import { canonicalJson } from '@posthouse/protocol/json';
 import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
 import type { Reader } from '../storage/types.ts';
+import { confirmRoute } from './own-route-store.ts';
 import { offerDelay } from './publish-times.ts';
 import { type Hold, holdRoute } from './route-value-store.ts';
 import { homeFrom, type Observation, observedRoute } from './rules.ts';
@@ -45,7 +46,8 @@ export async function locate(
   const { storage, identity, routeDirectory, routeLookups } = context;
   const stored = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   const serves = stored.kind === 'local' || routeLookups.isFresh(account, stored);
-  if ((serves && !refresh) || !routeDirectory.hasRelays) return stored;
+  if (serves && !refresh) return stored;
+  if (!routeDirectory.hasRelays) return await confirmed(context, account, stored);
   try {
     const lookup = { asker, lookUp: () => lookUp(context, account) };
     return (await routeLookups.run(account, lookup)).home;
@@ -102,8 +104,19 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
   // What a lookup found is no value of this relay, and not for it to pass on.
   const hold = { until: now + limits.ownRouteCheck, publishAt: undefined };
   if (usable.length > 0) await storeRoutes(context, account, { routes: usable, hold });
-  const home = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
+  const found = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
+  const home = only === undefined ? await confirmed(context, account, found) : found;
   return { home, hasFound: usable.length > 0, missed, claimed, nearest };
+}
+
+/** Puts a route into use again for which a restored relay has asked all that there are to ask. */
+async function confirmed(context: RelayContext, account: string, home: Home): Promise<Home> {
+  if (home.kind !== 'unconfirmed') return home;
+  const { clock, identity, storage } = context;
+  return await storage.write(`account:${account}`, async (tx) => {
+    await confirmRoute(tx, account);
+    return await homeOf(tx, account, identity.relayId, clock.now());
+  });
 }
 
 /**

@@ -15,6 +15,7 @@ import { deviceStatusChanged } from './relay-methods/device.status.changed.ts';
 import { deviceStatus } from './relay-methods/device.status.ts';
 import { profileResolveForRelay } from './relay-methods/profile.resolve.ts';
 import { remoteDevicesJob } from './remote-devices-job.ts';
+import { restored } from './restored.ts';
 import { deviceStateResync } from './resync.ts';
 import { statusHintsJob } from './status-hints-job.ts';
 
@@ -68,6 +69,7 @@ export { ownRoutesJobName } from './store-route.ts';
 export const accounts: StoredModule = {
   name: 'accounts',
   migrations,
+  restored,
   handlers: {
     'device.state.publish': deviceStatePublish,
     'device.state.resolve': deviceStateResolve,

@@ -50,6 +50,14 @@ export async function markChecked(
   );
 }
 
+/** Puts an account's route into use again, which a restore of the database had put in doubt. */
+export async function confirmRoute(tx: Writer, account: string): Promise<void> {
+  await tx.run(
+    'UPDATE account_routes SET held_until = -held_until WHERE account = ? AND held_until < 0',
+    account,
+  );
+}
+
 /** Returns when the route that was confirmed longest ago was, Unix seconds. */
 export async function earliestCheck(tx: Reader, relayId: string): Promise<number | undefined> {
   const row = await tx.get<{ checked_at: number }>(

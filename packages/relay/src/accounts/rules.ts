@@ -9,6 +9,8 @@ export function homeFrom(known: KnownHome | undefined, relayId: string, now: num
   if (known === undefined) return { kind: 'unknown' };
   // Only a higher revision ends a conflict; expiry does not.
   if (known.conflict) return { kind: 'conflict' };
+  // The route was used here until the database was restored (`restored.ts`).
+  if (known.relayId === relayId && now < -known.heldUntil) return { kind: 'unconfirmed' };
   // Expired, or no relay has sent it for so long that it may be out of date (07 §B5).
   if (now >= known.heldUntil) return { kind: 'unknown' };
   return known.relayId === relayId
@@ -18,7 +20,7 @@ export function homeFrom(known: KnownHome | undefined, relayId: string, now: num
 
 /**
  * Refuses a request that only the account's home relay may serve.
- * @throws ProtocolError `route_stale`, `target_not_local`, `invalid_state`
+ * @throws ProtocolError `route_stale`, `target_not_local`, `invalid_state`, `temporarily_unavailable`
  */
 export function requireHome(home: Home): void {
   switch (home.kind) {
@@ -28,9 +30,18 @@ export function requireHome(home: Home): void {
       throw new ProtocolError('route_stale', 'the account is at home at another relay');
     case 'conflict':
       throw new ProtocolError('invalid_state', 'routes of the account conflict');
+    case 'unconfirmed':
+      throw unconfirmed();
     case 'unknown':
       throw new ProtocolError('target_not_local', 'the account is not at home here');
   }
+}
+
+function unconfirmed(): ProtocolError {
+  return new ProtocolError(
+    'temporarily_unavailable',
+    'the relay was restored, and looks up whether the account has moved: try again',
+  );
 }
 
 /**
@@ -48,7 +59,7 @@ export function requireAnswerable(home: Home): void {
 
 /**
  * Returns the relay to ask about an account that is not at home here.
- * @throws ProtocolError `route_not_found`, `invalid_state`
+ * @throws ProtocolError `route_not_found`, `invalid_state`, `temporarily_unavailable`
  */
 export function homeRelay(home: Exclude<Home, { readonly kind: 'local' }>): string {
   switch (home.kind) {
@@ -56,6 +67,8 @@ export function homeRelay(home: Exclude<Home, { readonly kind: 'local' }>): stri
       return home.relayId;
     case 'conflict':
       throw new ProtocolError('invalid_state', 'routes of the account conflict');
+    case 'unconfirmed':
+      throw unconfirmed();
     case 'unknown':
       throw new ProtocolError('route_not_found', 'no route of the account is known');
   }

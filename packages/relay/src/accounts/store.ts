@@ -9,7 +9,10 @@ export interface KnownRoute {
   readonly content: string;
   readonly relayId: string;
   readonly expiresAt: number;
-  /** Until when it may be returned and used, at the most until it expires; 0 once it was deleted. */
+  /**
+   * Until when it may be returned and used, at the most until it expires; 0 once it was deleted.
+   * Negative since the database was restored, until it is confirmed again.
+   */
   readonly heldUntil: number;
   /** Whether another content of the same revision is known. */
   readonly conflict: boolean;

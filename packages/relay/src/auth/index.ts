@@ -4,11 +4,13 @@ import { expiryJob } from './jobs.ts';
 import { authAccountVerify } from './methods/auth.account.verify.ts';
 import { authChallenge } from './methods/auth.challenge.ts';
 import { authDeviceVerify } from './methods/auth.device.verify.ts';
+import { restored } from './restored.ts';
 import { migrations } from './store.ts';
 
 export const auth: StoredModule = {
   name: 'auth',
   migrations,
+  restored,
   handlers: {
     'auth.challenge': authChallenge,
     'auth.device.verify': authDeviceVerify,

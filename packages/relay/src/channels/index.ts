@@ -12,6 +12,7 @@ import { channelResolve } from './methods/channel.resolve.ts';
 import { channelSubscribe } from './methods/channel.subscribe.ts';
 import { channelUpdate } from './methods/channel.update.ts';
 import { migrations } from './migrations.ts';
+import { restored } from './restored.ts';
 import { channelResync } from './resync.ts';
 
 export type { ListedReport } from './moderation/report-store.ts';
@@ -28,6 +29,7 @@ export const channels: StoredModule = {
   name: 'channels',
   capability: 'channel.host.v1',
   migrations,
+  restored,
   handlers: {
     'channel.create': channelCreate,
     'channel.resolve': channelResolve,

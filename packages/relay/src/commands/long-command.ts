@@ -4,13 +4,13 @@ import { terminalJson } from '@posthouse/protocol/terminal';
 import { print } from './terminal-output.ts';
 
 /** What the work of a long command is given. */
-export interface LongWorkParts {
+interface LongWorkParts {
   /** Aborts after the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   readonly progress: (state: ProgressState) => void;
 }
 
-export interface LongCommandOptions<T> {
+interface LongCommandOptions<T> {
   /** Prints events and the result as JSON, one object per line. */
   readonly json?: boolean | undefined;
   /** What is said after Ctrl+C: what is there now, and how to go on. */

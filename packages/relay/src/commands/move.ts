@@ -1,17 +1,17 @@
 /** `posthouse move`: arguments and output; storage/move/ does the work. */
 import type { Command } from 'commander';
-import { relayMigrations } from '../modules.ts';
+import { relayMigrations, restoredStatements } from '../modules.ts';
 import {
   abandonMove,
   type DatabaseAddress,
   DatabaseAddressError,
   differs,
   type MovedTable,
-  type MoveProgress,
   type MoveResult,
   moveStorage,
   parseAddress,
 } from '../storage/move/move.ts';
+import { longCommand } from './long-command.ts';
 
 interface MoveFlags {
   readonly from: string;
@@ -87,7 +87,10 @@ function addresses({ from, to, replace, abandon, lost }: MoveFlags): {
 async function abandon(flags: MoveFlags): Promise<number> {
   const { from, to } = addresses(flags);
   const lost = flags.lost === undefined ? undefined : parseAddress(flags.lost);
-  const target = await abandonMove({ from, to, lost });
+  const target = await abandonMove({
+    ...{ from, to, lost },
+    ...{ migrations: relayMigrations, restored: restoredStatements },
+  });
   if (lost !== undefined) {
     print([
       `given up: ${from.name} is the relay's database again, as of the move`,
@@ -105,30 +108,18 @@ async function abandon(flags: MoveFlags): Promise<number> {
 async function move(flags: MoveFlags): Promise<number> {
   const { from, to } = addresses(flags);
   if (to === undefined) throw new DatabaseAddressError('--to is needed: give the new database');
-  const stopping = new AbortController();
-  const stop = () => stopping.abort();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
-  using progress = new ProgressLines(process.stderr);
-  try {
-    const outcome = await moveStorage({
-      from,
-      to,
-      migrations: relayMigrations,
-      replace: flags.replace,
-      signal: stopping.signal,
-      progress: (now) => progress.show(now),
-    });
-    progress[Symbol.dispose]();
-    print([...table(outcome.tables), ...conclusion(outcome, from, to)]);
-    return outcome.state === 'differs' ? 1 : 0;
-  } catch (error) {
-    if (!stopping.signal.aborted) throw error;
-    progress[Symbol.dispose]();
-    process.stderr.write('stopped: run the same command again to continue; nothing is lost\n');
-    return 1;
-  } finally {
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
-  }
+  const outcome = await longCommand({
+    stopped: 'run the same command again to continue; nothing is lost',
+    work: ({ signal, progress }) =>
+      moveStorage({
+        ...{ from, to, migrations: relayMigrations, replace: flags.replace, signal },
+        progress: ({ step, table, rows, total }) =>
+          progress({ step: `${step} ${table}`, done: rows, total }),
+      }),
+  });
+  if (outcome === undefined) return 1;
+  print([...table(outcome.tables), ...conclusion(outcome, from, to)]);
+  return outcome.state === 'differs' ? 1 : 0;
 }
 
 function print(lines: readonly string[]): void {
@@ -178,39 +169,4 @@ function keysHint(from: DatabaseAddress, to: DatabaseAddress): string {
   if (to.engine === 'sqlite') return `${needs} them in ${to.folder}/keys.`;
   const folder = from.engine === 'sqlite' ? from.folder : 'the data folder it ran with';
   return `${needs} keys/ of ${folder}, and \`data\` set to a folder that has it.`;
-}
-
-/** Milliseconds between two progress lines of one table in a log. */
-const logInterval = 5_000;
-
-/** Shows progress: one line that is overwritten on a terminal, a line every 5 s in a log. */
-class ProgressLines implements Disposable {
-  readonly #stream: NodeJS.WriteStream;
-  #writtenAt = 0;
-  #written = '';
-  #isOpen = false;
-
-  constructor(stream: NodeJS.WriteStream) {
-    this.#stream = stream;
-  }
-
-  show({ step, table, rows, total }: MoveProgress): void {
-    const line = `${step} ${table} ${rows} of ${total}`;
-    if (this.#stream.isTTY) {
-      this.#stream.write(`\r\u001b[K${line}`);
-      this.#isOpen = true;
-      return;
-    }
-    const now = performance.now();
-    const isDue = rows >= total || now - this.#writtenAt >= logInterval;
-    if (!isDue || line === this.#written) return;
-    this.#writtenAt = now;
-    this.#written = line;
-    this.#stream.write(`${line}\n`);
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#isOpen) this.#stream.write('\r\u001b[K');
-    this.#isOpen = false;
-  }
 }

@@ -22,6 +22,8 @@ export interface Module {
 /** A module with tables of its own; `modules.ts` lists them. */
 export interface StoredModule extends Module {
   readonly migrations: readonly Migration[];
+  /** Statements that run in one transaction when the database was put back to an earlier state. */
+  readonly restored: readonly string[];
 }
 
 /**

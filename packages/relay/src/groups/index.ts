@@ -30,6 +30,7 @@ import { groupSync } from './methods/group.sync.ts';
 import { groupUpdate } from './methods/group.update.ts';
 import { migrations } from './migrations.ts';
 import { groupResync } from './reading/resync.ts';
+import { restored } from './restored.ts';
 import { expiryJob } from './upkeep/expiry-job.ts';
 import { inactivityJob } from './upkeep/inactive-devices.ts';
 import { retentionJob } from './upkeep/retention-job.ts';
@@ -40,6 +41,7 @@ export const groups: StoredModule = {
   name: 'groups',
   capability: 'group.host.v1',
   migrations,
+  restored,
   handlers: {
     'group.create': groupCreate,
     'group.resolve': groupResolve,

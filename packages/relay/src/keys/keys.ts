@@ -13,6 +13,9 @@ export interface RelayKeys {
 
 const files = { relay: 'relay.key', peer: 'peer.key' } as const;
 
+/** The names of the key files. */
+export const keyFiles: readonly string[] = Object.values(files);
+
 /** Returns the folder of the keys in a data folder. */
 export function keyFolder(dataFolder: string): string {
   return join(dataFolder, 'keys');
@@ -26,7 +29,7 @@ export async function createKeys(dataFolder: string, random: Random): Promise<bo
   const folder = keyFolder(dataFolder);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let made = false;
-  for (const file of Object.values(files)) {
+  for (const file of keyFiles) {
     made = (await createKey(join(folder, file), random)) || made;
   }
   return made;

@@ -7,6 +7,7 @@ import { messageSend } from './methods/message.send.ts';
 import { messageTimelineSync } from './methods/message.timeline.sync.ts';
 import { migrations } from './migrations.ts';
 import { messageDeliver } from './relay-methods/message.deliver.ts';
+import { restored } from './restored.ts';
 import { timelineResync } from './resync.ts';
 import { waitingMailJob } from './waiting-mail-job.ts';
 
@@ -16,6 +17,7 @@ export { readWaitingMail, type WaitingMail } from './waiting-mail.ts';
 export const messages: StoredModule = {
   name: 'messages',
   migrations,
+  restored,
   handlers: {
     'message.send': messageSend,
     'message.delivery.status': messageDeliveryStatus,

@@ -111,4 +111,15 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX received_results_by_deadline ON received_results (keep_until)',
     ],
   },
+  {
+    id: 303,
+    name: 'first sequences of new timelines',
+    statements: [
+      // The first sequence that a timeline without a head may assign; no row before the first restore.
+      `CREATE TABLE timeline_floor (
+        slot BIGINT NOT NULL PRIMARY KEY CHECK (slot = 1),
+        floor BIGINT NOT NULL
+      )`,
+    ],
+  },
 ];

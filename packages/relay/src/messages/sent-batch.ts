@@ -133,9 +133,11 @@ async function moveHeads(
   for (const { account } of records) counts.set(account, (counts.get(account) ?? 0) + 1);
   const rows = await tx.all<{ account: string; head: number }>(
     `INSERT INTO timeline_heads (account, head)
-      SELECT n.account, n.last FROM unnest(?::text[], ?::bigint[]) AS n (account, last)
+      SELECT n.account, n.last + COALESCE((SELECT floor FROM timeline_floor WHERE slot = 1), 0)
+        FROM unnest(?::text[], ?::bigint[]) AS n (account, last)
         ORDER BY n.account
-      ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + excluded.head + 1
+      ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + 1 + excluded.head
+          - COALESCE((SELECT floor FROM timeline_floor WHERE slot = 1), 0)
         WHERE timeline_heads.head < ? - excluded.head
       RETURNING account, head`,
     [...counts.keys()],

@@ -87,7 +87,8 @@ export async function readHeads(
  */
 export function assignSequence(account: string): Statement {
   return [
-    `INSERT INTO timeline_heads (account, head) VALUES (?, 0)
+    `INSERT INTO timeline_heads (account, head)
+      VALUES (?, COALESCE((SELECT floor FROM timeline_floor WHERE slot = 1), 0))
       ON CONFLICT (account) DO UPDATE SET head = timeline_heads.head + 1
         WHERE timeline_heads.head < ?
       RETURNING head`,

@@ -36,7 +36,8 @@ export function storageWentBack({ log, metrics }: Observed, transactions: number
   metrics.count('storage_went_back');
   log.error(
     { transactions },
-    'the database lacks its last transactions: an older copy, or its log ended early; check the disk',
+    'the database lacks its last transactions: an older copy, or its log ended early; check the ' +
+      'disk, stop the relay and run `posthouse restored`',
   );
 }
 

@@ -30,6 +30,7 @@ export {
 export const registration: StoredModule = {
   name: 'registration',
   migrations: registrationMigrations,
+  restored: [],
   handlers: {},
   jobs: [registrationJob],
 };

@@ -3,6 +3,7 @@ import { migrationsTable, pendingMigrations } from './migrations.ts';
 import { checkInService } from './move/mark.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
 import type { PostgresOptions } from './postgres/storage.ts';
+import type { PostgresTimeouts } from './postgres/timeouts.ts';
 import type { SqliteObserver } from './sqlite/failures.ts';
 import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
 import type { Migration, Row, Storage, StorageFaults } from './types.ts';
@@ -42,11 +43,13 @@ const commandConnections = 2;
  * open, no move can start. Does not change the schema.
  *
  * @param migrations of this version; the database must have exactly these
+ * @param timeouts of PostgreSQL, if the command takes longer than a relay's calls
  * @throws Error with a sentence for operators
  */
 export async function openAlongside(
   { data, storage }: Pick<RelayConfig, 'data' | 'storage'>,
   migrations: readonly Migration[],
+  timeouts?: Partial<PostgresTimeouts>,
 ): Promise<Storage> {
   await using opened = new AsyncDisposableStack();
   const database = opened.use(
@@ -56,6 +59,7 @@ export async function openAlongside(
           url: storage.url,
           connections: commandConnections,
           lockMode: 'alongside',
+          timeouts,
         }),
   );
   await checkVersion(database, migrations);

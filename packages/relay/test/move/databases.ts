@@ -1,10 +1,12 @@
 /** What the tests of `posthouse move` share: databases of both engines, with all kinds of rows. */
 import type { RelayConfig } from '../../src/config/index.ts';
-import { relayMigrations } from '../../src/modules.ts';
+import { relayMigrations, restoredStatements } from '../../src/modules.ts';
 import { bindDatabase } from '../../src/storage/identity.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { checkInService, findMark, type MoveState } from '../../src/storage/move/mark.ts';
 import {
+  type AbandonOptions,
+  abandonMove,
   type DatabaseAddress,
   type MoveOptions,
   type MoveResult,
@@ -123,6 +125,17 @@ export async function move(
   options: Partial<MoveOptions> = {},
 ): Promise<MoveResult> {
   return await moveStorage({ from, to, migrations: relayMigrations, ...options });
+}
+
+/** Gives a move up, with the relay's migrations. */
+export async function abandon(
+  options: Omit<AbandonOptions, 'migrations' | 'restored'>,
+): Promise<string> {
+  return await abandonMove({
+    ...options,
+    migrations: relayMigrations,
+    restored: restoredStatements,
+  });
 }
 
 /** All that is in a database, but the mark of the move. */

@@ -6,13 +6,16 @@ import type { RelayLimits } from '../../limits.ts';
 export function relayInfo(options: {
   readonly name: string;
   readonly modules: readonly Capability[];
+  /** When the database was last put back to an earlier state, Unix seconds. */
+  readonly restoredAt?: number | undefined;
 }): Handler<'relay.info'> {
-  const { name, modules } = options;
+  const { name, modules, restoredAt } = options;
   return async ({ identity, clock, limits }) => ({
     result: {
       relay_id: identity.relayId,
       name,
       server_time: clock.now(),
+      ...(restoredAt !== undefined && { restored_at: restoredAt }),
       limits: {
         message_retention: limits.messageRetention,
         clock_tolerance: limits.authClockTolerance,

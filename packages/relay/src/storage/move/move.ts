@@ -7,6 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../clock.ts';
 import { migrate, migrationsTable, pendingMigrations, readApplied } from '../migrations.ts';
+import { markRestored } from '../restored.ts';
 import type { Migration, Reader, StorageFaults, Writer } from '../types.ts';
 import {
   type DatabaseAddress,
@@ -45,7 +46,7 @@ export interface MoveOptions {
   readonly faults?: { readonly source?: StorageFaults; readonly target?: StorageFaults };
 }
 
-export interface MoveProgress {
+interface MoveProgress {
   readonly step: 'emptying' | 'copying' | 'checking';
   readonly table: string;
   readonly rows: number;
@@ -332,6 +333,9 @@ export interface AbandonOptions {
    * The source then has the state it had at the move.
    */
   readonly lost?: DatabaseAddress | undefined;
+  /** Every migration, and `restoredStatements`: with `lost`, the source is a state of earlier. */
+  readonly migrations: readonly Migration[];
+  readonly restored: readonly string[];
 }
 
 /**
@@ -340,7 +344,13 @@ export interface AbandonOptions {
  * @returns the name of the target, which can be removed
  * @throws MoveError if there is nothing to give up, or it is too late
  */
-export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<string> {
+export async function abandonMove({
+  from,
+  to,
+  lost,
+  migrations,
+  restored,
+}: AbandonOptions): Promise<string> {
   await using source = await openExclusive(from, { mustExist: true });
   const { mark: found } = await inspect(source);
   switch (found?.state) {
@@ -349,7 +359,12 @@ export async function abandonMove({ from, to, lost }: AbandonOptions): Promise<s
       throw new MoveError(source.name, new Error('still has the whole state: leave --lost out'));
     case 'moved':
       if (lost === undefined) await abandonTarget(found, to);
-      else await checkLost(found, { source, lost });
+      else {
+        await checkLost(found, { source, lost });
+        const now = systemClock.now();
+        await naming(source, () => migrate(source.storage, migrations, now));
+        await naming(source, () => markRestored(source.storage, restored, now));
+      }
       break;
     default:
       throw new MoveError(

@@ -24,7 +24,9 @@ interface CatalogueRow extends Row {
 }
 
 /** Returns the tables of a database, sorted by name. */
-export async function readTables(storage: Storage): Promise<Table[]> {
+export async function readTables(
+  storage: Pick<Storage, 'read' | 'catalogueSql'>,
+): Promise<Table[]> {
   const rows = await storage.read((tx) => tx.all<CatalogueRow>(storage.catalogueSql));
   const byTable = Map.groupBy(rows, (row) => row.table_name);
   return [...byTable]

@@ -1,6 +1,7 @@
 /** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { requireRestored } from '../restoring.ts';
 import type {
   AggregateKey,
   AppendKind,
@@ -40,13 +41,16 @@ const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
  * Durable means on disk. With an observer, which ends the process if a flush fails, the log is flushed
  * on the thread pool; without one, in each COMMIT.
  *
- * @throws Error if another relay has the folder open
+ * @param options.isRestoring whether the caller is the restore that the folder waits for
+ * @throws Error if another relay has the folder open, or its restore did not end
  */
 export function openSqlite(
   directory: string,
   faults: StorageFaults = {},
   observer?: SqliteObserver,
+  { isRestoring = false }: { readonly isRestoring?: boolean } = {},
 ): SqliteStorage {
+  if (!isRestoring) requireRestored(directory);
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   const reserve = join(directory, 'reserve');
   const storage = openWithReserve(reserve, () => openLocked(directory, faults, observer));
@@ -78,6 +82,7 @@ function openLocked(
  * @throws Error if there is none
  */
 export function openSqliteAlongside(directory: string): SqliteStorage {
+  requireRestored(directory);
   const path = databaseOf(directory);
   if (!existsSync(path))
     throw new Error(`there is no relay.sqlite in ${directory}: check the setting \`data\``);
@@ -94,12 +99,15 @@ interface SqliteParts {
   readonly lockTimeout: number;
 }
 
+/** The query for all columns of a SQLite database: `Storage.catalogueSql`. */
+export const sqliteCatalogue = `SELECT t.name AS table_name, c.name AS column_name,
+    c.pk AS key_position
+  FROM sqlite_master t JOIN pragma_table_info(t.name) c
+  WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'
+  ORDER BY t.name, c.cid`;
+
 export class SqliteStorage implements Storage {
-  readonly catalogueSql = `SELECT t.name AS table_name, c.name AS column_name,
-      c.pk AS key_position
-    FROM sqlite_master t JOIN pragma_table_info(t.name) c
-    WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~'
-    ORDER BY t.name, c.cid`;
+  readonly catalogueSql = sqliteCatalogue;
   /** Absent if the database was opened alongside a relay. */
   readonly #lock: SqliteConnection | undefined;
   readonly #write: SqliteConnection;

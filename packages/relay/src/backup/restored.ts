@@ -1,0 +1,47 @@
+/** A database that was put back by other means than `posthouse restore`. */
+import type { RelayConfig } from '../config/index.ts';
+import { identityTable, readBoundRelay } from '../storage/identity.ts';
+import { migrate } from '../storage/migrations.ts';
+import { type DatabaseAddress, openExclusive } from '../storage/move/databases.ts';
+import { checkInService } from '../storage/move/mark.ts';
+import { parseAddress } from '../storage/move/move.ts';
+import { markRestored } from '../storage/restored.ts';
+import type { Migration, Storage } from '../storage/types.ts';
+
+/**
+ * Marks the relay's database as put back to an earlier state: raises sequences, ends sessions, doubts
+ * what others may have changed. No relay may run on it.
+ *
+ * @returns when it was restored, Unix seconds
+ * @throws Error that says what to do, if it is in use, lost, of another version, or was moved
+ */
+export async function markPutBack(
+  { data, storage }: Pick<RelayConfig, 'data' | 'storage'>,
+  {
+    migrations,
+    statements,
+    now,
+  }: {
+    readonly migrations: readonly Migration[];
+    readonly statements: readonly string[];
+    readonly now: number;
+  },
+): Promise<number> {
+  const address: DatabaseAddress = parseAddress(
+    storage.engine === 'sqlite' ? `sqlite:${data}` : storage.url,
+  );
+  await using database = await openExclusive(address, { mustExist: true });
+  await checkInService(database.storage);
+  await requireRelayDatabase(database.storage);
+  // It may be older than this version.
+  await migrate(database.storage, migrations, now);
+  return await markRestored(database.storage, statements, now);
+}
+
+/** @throws Error if no relay was ever started on the database: nothing was put back */
+async function requireRelayDatabase(storage: Storage): Promise<void> {
+  const columns = await storage.read((tx) => tx.all<{ table_name: string }>(storage.catalogueSql));
+  const hasFacts = columns.some((column) => column.table_name === identityTable);
+  if (hasFacts && (await storage.read(readBoundRelay)) !== undefined) return;
+  throw new Error('no relay has used the database yet: check `data` and `storage`');
+}

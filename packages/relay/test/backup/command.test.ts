@@ -1,0 +1,94 @@
+/** `posthouse backup`, `restore` and `restored` as an operator types them. */
+import { existsSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { pino } from 'pino';
+import { afterEach, expect, test } from 'vitest';
+import { Relay } from '../../src/index.ts';
+import { killAll, posthouse } from '../support/command.ts';
+import { temporaryFolder } from '../support/folder.ts';
+
+afterEach(killAll);
+
+async function run(...args: string[]) {
+  const command = posthouse(args);
+  const code = await command.ended;
+  return { code, output: command.output.text, errors: command.output.errors };
+}
+
+const start = (data: string) =>
+  Relay.start({ data, dev: true, listen: '127.0.0.1:0' }, { log: pino({ level: 'silent' }) });
+
+test('a running relay is backed up with its keys, restored, and marked once more', async () => {
+  using folder = temporaryFolder();
+  const [data, file, copy] = ['data', 'backup', 'copy'].map((name) => join(folder.path, name)) as [
+    string,
+    string,
+    string,
+  ];
+  mkdirSync(data);
+  await using relay = await start(data);
+  const made = await run('backup', '--data', data, '--to', file, '--with-keys');
+  expect(made).toMatchObject({
+    code: 0,
+    output: expect.stringContaining(`backup made: ${file}\n`),
+  });
+  expect(made.errors).toContain('reading schema_migrations');
+  const again = await run('backup', '--data', data, '--to', file);
+  expect(again).toMatchObject({ code: 1, output: '' });
+  expect(again.errors).toContain(`${file} exists already: give another name, or remove it`);
+  // The relay goes on meanwhile, and holds the folder.
+  const early = await run('restored', '--data', data);
+  expect(early).toMatchObject({ code: 1, errors: expect.stringContaining('stop it first') });
+  const { relayId } = relay;
+  await relay[Symbol.asyncDispose]();
+
+  const restored = await run('restore', '--from', file, '--to', copy, '--json');
+  expect(restored).toMatchObject({ code: 0, errors: '' });
+  const events = restored.output
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(events[0]).toMatchObject({ event: 'progress' });
+  expect(events.at(-1)).toMatchObject({
+    event: 'restored',
+    folder: copy,
+    relay_id: relayId,
+    with_keys: true,
+  });
+  const restoredAt = events.at(-1).restored_at;
+  const marked = await run('restored', '--data', copy, '--json');
+  expect(JSON.parse(marked.output).restored_at).toBeGreaterThan(restoredAt);
+  await using second = await start(copy);
+  expect(second.relayId).toBe(relayId);
+});
+
+test('a stopped backup leaves nothing, says how to go on, and ends with status 1', async () => {
+  using folder = temporaryFolder();
+  const [data, file] = [join(folder.path, 'data'), join(folder.path, 'backup')];
+  mkdirSync(data);
+  await (await start(data))[Symbol.asyncDispose]();
+  const database = new DatabaseSync(join(data, 'relay.sqlite'));
+  database.exec(`INSERT INTO message_envelopes (envelope_id, keep_until, envelope)
+    WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+    SELECT i, 1, 'text' FROM n`);
+  database.close();
+  const command = posthouse(['backup', '--data', data, '--to', file]);
+  command.child.stderr?.once('data', () => command.child.kill('SIGINT'));
+  expect(await command.ended).toBe(1);
+  expect(command.output.errors).toContain(
+    'stopped: nothing was made; run the same command again\n',
+  );
+  expect([existsSync(file), existsSync(`${file}.partial`)]).toEqual([false, false]);
+});
+
+test.each([
+  [['backup'], "required option '--to <file>' not specified"],
+  [['backup', '--to', 'x', '--all'], "unknown option '--all'"],
+  [['restore', '--from', 'x'], "required option '--to <folder>' not specified"],
+  [['restored', 'now'], 'too many arguments'],
+])('posthouse %j is wrong, with status 2', async (args, message) => {
+  const { code, errors } = await run(...args);
+  expect(code).toBe(2);
+  expect(errors).toContain(message);
+});
