@@ -112,8 +112,7 @@ export async function showMessage(
   // A message that is shown again is as read as it was.
   const isUnread = !isOld && !isPlaced && from !== account && !isBeforeJoining(message, row);
   if (isUnread) await unread.put(tx, key, true);
-  // Seconds are all that hosts say; within one, the order of arrival counts.
-  const at = Math.min(clock.milliseconds(), time * 1000 + (isOld ? 0 : 999));
+  const at = Math.min(clock.milliseconds(), isOld ? time * 1000 : atOf(time));
   await changeConversation(tx, message, (row) => ({
     ...row,
     ...((row.last ?? '') < position && { last: position, at }),
@@ -130,11 +129,15 @@ function isBeforeJoining({ kind, position, time }: PlacedMessage, row?: Conversa
   return kind === 'channel' && Number.parseInt(position, 10) <= readThrough;
 }
 
-/** Removes a message from its conversation, if it is there. */
+/**
+ * Removes a message from its conversation, if it is there. The one before it is the last then.
+ *
+ * @param timeOf returns when a message at a position was sent, in Unix seconds, by its key
+ */
 export async function hideMessage(
   tx: StoreWriter,
   key: ConversationKey,
-  position: string,
+  { position, timeOf }: { readonly position: string; readonly timeOf: TimeOf },
 ): Promise<void> {
   const prefix = messagePrefix(key);
   if ((await shown.get(tx, prefix + position)) === undefined) return;
@@ -142,12 +145,21 @@ export async function hideMessage(
   const wasUnread = (await unread.get(tx, prefix + position)) !== undefined;
   if (wasUnread) await unread.delete(tx, prefix + position);
   const [newest] = await shown.list(tx, { prefix, limit: 1, reverse: true });
+  const before = newest && { last: newest.key.slice(prefix.length), id: newest.value };
+  const time = before && (await timeOf(before.last, before.id));
   await changeConversation(tx, key, ({ last: _gone, ...row }) => ({
     ...row,
-    ...(newest !== undefined && { last: newest.key.slice(prefix.length) }),
+    ...(before && { last: before.last }),
+    at: Math.min(row.at, time === undefined ? (row.since ?? row.at) : atOf(time)),
     unread: row.unread - Number(wasUnread),
   }));
 }
+
+/** Seconds are all that hosts say; within one, the order of arrival counts. */
+const atOf = (time: number) => time * 1000 + 999;
+
+/** Returns Unix seconds of the message at a position, which has an ID: see `shown-messages`. */
+type TimeOf = (position: string, id: string) => Promise<number | undefined>;
 
 /** Moves a message of a conversation to another position. */
 export async function moveMessage(

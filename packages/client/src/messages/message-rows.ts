@@ -122,10 +122,12 @@ async function lastOrder(tx: StoreReader): Promise<number> {
 }
 
 function placedMessage({ account }: Pick<ConversationOwner, 'account'>, row: MessageRow) {
-  const { from, message_id, order, created_at, accepted_at: time = created_at } = row;
+  const { from, message_id, order } = row;
   const position = positionKey(order);
-  return { ...conversationOf(account, row), position, from, message_id, time };
+  return { ...conversationOf(account, row), position, from, message_id, time: timeOf(row) };
 }
+
+const timeOf = ({ created_at, accepted_at = created_at }: MessageRow) => accepted_at;
 
 /** Replaces a stored message by a later state of it; a cancelled message is not shown any more. */
 export async function updateMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
@@ -143,7 +145,13 @@ async function noteUnsent(tx: StoreWriter, row: MessageRow): Promise<void> {
 
 async function hideRow(tx: StoreWriter, key: ConversationKey, row: MessageRow): Promise<void> {
   const position = positionKey(row.order);
-  await hideMessage(tx, key, position);
+  await hideMessage(tx, key, {
+    position,
+    timeOf: async (_, id) => {
+      const before = await messages.get(tx, id);
+      return before && timeOf(before);
+    },
+  });
   await unsent.delete(tx, keyOf(row.to, row.order));
   await arrivals.delete(tx, position);
 }

@@ -159,8 +159,16 @@ describe.each<[string, () => Store]>([
       unread: 2,
       last: 'two, edited',
     });
-    await ann.channels.delete(id, sequence);
+    relay.world.clock.advance(2);
+    await bob.messages.send(bob.id, { text: 'a note' });
+    relay.world.clock.advance(2);
+    const last = await ann.channels.send(id, { text: 'deleted soon' });
     await bob.sync();
+    const newest = async () => (await bob.conversations.list())[0]?.kind;
+    expect(await newest()).toBe('channel');
+    for (const each of [last.sequence, sequence]) await ann.channels.delete(id, each);
+    await bob.sync();
+    expect(await newest()).toBe('person');
     expect(brief((await conversation(id, 'channel'))!)).toMatchObject({ unread: 1, last: 'one' });
     await bob.channels.unfollow(id);
     expect(await conversation(id, 'channel')).toBeUndefined();
@@ -185,6 +193,20 @@ describe.each<[string, () => Store]>([
     await ann.groups.approve(id, [bob.id]);
     await bob.sync();
     expect((await bob.conversations.list()).map(brief)).toMatchObject([{ id, last: 'hello' }]);
+  });
+
+  test('without its last message, a conversation returns to the place of the one before', async () => {
+    await ann.messages.send(bob.id, { text: 'first' });
+    await bob.sync();
+    relay.world.clock.advance(2);
+    await bob.messages.send(bob.id, { text: 'a note' });
+    relay.overHttp.set('device.state.resolve', (response) => response.destroy());
+    relay.world.clock.advance(3_700);
+    const cancelled = await bob.messages.post(ann.id, { text: 'too early' });
+    const order = async () => (await bob.conversations.list()).map(({ id }) => id);
+    expect(await order()).toEqual([ann.id, bob.id]);
+    await bob.messages.cancel(cancelled);
+    expect(await order()).toEqual([bob.id, ann.id]);
   });
 
   test('what is not sent yet waits', async () => {

@@ -221,7 +221,15 @@ export async function removeEntry(
   sequence: number,
 ): Promise<void> {
   await timeline.delete(tx, keyOf(channelId, sequence));
-  await hideMessage(tx, conversationOf(channelId), positionKey(sequence));
+  await hidePost(tx, channelId, positionKey(sequence));
+}
+
+async function hidePost(tx: StoreWriter, channelId: string, position: string): Promise<void> {
+  const timeOf = async (before: string) => {
+    const row = await timeline.get(tx, keyOf(channelId, before));
+    return row?.kind === 'post' ? row.accepted_at : undefined;
+  };
+  await hideMessage(tx, conversationOf(channelId), { position, timeOf });
 }
 
 export async function putWaitingEdit(
@@ -273,7 +281,7 @@ export async function removeEntriesAfter(
   const rows = await timeline.list(tx, range);
   for (const { key } of rows) {
     await timeline.delete(tx, key);
-    await hideMessage(tx, conversationOf(channelId), key.slice(range.prefix.length));
+    await hidePost(tx, channelId, key.slice(range.prefix.length));
   }
   return rows.length === batchSize;
 }
