@@ -16,6 +16,8 @@ export interface SealRequest extends Abortable {
   readonly uploader?: Uploader;
   /** Larger plaintext is refused; 64 MiB by default. */
   readonly maxBytes?: number;
+  /** Milliseconds for the upload; by default a minute, and one more for every 2 MiB. */
+  readonly timeout?: number;
 }
 
 /** How to download. */
@@ -26,6 +28,8 @@ export interface DownloadRequest extends Abortable {
   readonly transport?: Transport;
   /** Larger content is refused before it is requested; 64 MiB by default. */
   readonly maxBytes?: number;
+  /** Milliseconds for all of it; by default a minute, and one more for every 2 MiB. */
+  readonly timeout?: number;
 }
 
 /**
@@ -56,11 +60,12 @@ export class Attachments {
    * const reference = await account.attachments.seal(picture, { contentType: 'image/png' });
    */
   async seal(content: Uint8Array, request: SealRequest): Promise<ContentReference> {
-    const { contentType, maxBytes, uploader = relayUploader(this.#core) } = request;
+    const { contentType, maxBytes, timeout, uploader = relayUploader(this.#core) } = request;
     const { network, random } = this.#core;
     return await sealAttachment(network, content, {
       ...{ contentType, uploader, random, signal: signalOf(request) },
       ...(maxBytes !== undefined && { maxBytes }),
+      ...(timeout !== undefined && { timeout }),
     });
   }
 
@@ -75,11 +80,12 @@ export class Attachments {
    */
   async download(reference: ContentReference, request: DownloadRequest = {}): Promise<Uint8Array> {
     const signal = signalOf(request);
-    const { maxBytes } = request;
+    const { maxBytes, timeout } = request;
     const transport = request.transport ?? (await this.#transportFor(reference, signal));
     return await downloadContent(this.#core.network, reference, {
       ...{ transport, signal },
       ...(maxBytes !== undefined && { maxBytes }),
+      ...(timeout !== undefined && { timeout }),
     });
   }
 

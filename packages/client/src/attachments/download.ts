@@ -6,6 +6,7 @@ import {
   openContent,
   ProtocolError,
 } from '@posthouse/protocol';
+import { withDeadline } from '../connect/deadline.ts';
 import type { Transport } from '../connect/transport.ts';
 import { ClientError, isClientError, RelayUnreachable } from '../errors.ts';
 
@@ -19,11 +20,16 @@ export interface DownloadOptions {
   readonly signal: AbortSignal;
   /** Larger content is refused before it is requested; 64 MiB by default. */
   readonly maxBytes?: number;
+  /** Milliseconds for all of it; by default a minute, and one more for every 2 MiB. */
+  readonly timeout?: number;
 }
 
 /** Bytes of content that is sealed or downloaded at most, unless a call says otherwise. */
 export const defaultMaxBytes = 67_108_864;
 const maxRedirects = 5;
+
+/** Returns the milliseconds that a transfer may take, unless a call says otherwise. */
+export const transferTime = (bytes: number) => 60_000 * (1 + Math.ceil(bytes / 2_097_152));
 /** Bytes of the authentication tag at the end of encrypted content. */
 const tagBytes = 16;
 
@@ -34,7 +40,7 @@ const tagBytes = 16;
  *
  * @throws ClientError `invalid_input` for a malformed reference or content over the limit;
  *   `verification_failed` for content that does not match the reference, and for a redirect that is
- *   not to HTTPS or that this platform cannot check; `relay_unreachable`
+ *   not to HTTPS or that this platform cannot check; `relay_unreachable`, also after the `timeout`
  * @example
  * import { downloadContent, webTransport } from '@posthouse/client';
  * const signal = AbortSignal.timeout(60_000);
@@ -50,7 +56,10 @@ export async function downloadContent(
   options: DownloadOptions,
 ): Promise<Uint8Array> {
   checkedReference(reference, options.maxBytes ?? defaultMaxBytes);
-  const body = await fetchHttps(reference, options).catch((cause: unknown) => {
+  const { signal, timeout = transferTime(reference.size) } = options;
+  const body = await withDeadline(signal, timeout, (bounded) =>
+    fetchHttps(reference, { ...options, signal: bounded }),
+  ).catch((cause: unknown) => {
     if (!isClientError(cause, 'relay_misbehaviour')) throw cause;
     throw new ClientError(
       'verification_failed',

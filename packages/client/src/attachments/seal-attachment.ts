@@ -8,9 +8,10 @@ import {
   sealContent,
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
+import { untilAborted, withDeadline } from '../connect/deadline.ts';
 import { webRandom } from '../environment.ts';
 import { ClientError, isClientError, RelayUnreachable } from '../errors.ts';
-import { defaultMaxBytes } from './download.ts';
+import { defaultMaxBytes, transferTime } from './download.ts';
 
 /**
  * Stores bytes at a host of the app's choice. The bytes are encrypted; the host learns their length
@@ -40,6 +41,8 @@ export interface SealOptions {
   readonly signal: AbortSignal;
   /** Larger plaintext is refused before it is encrypted; 64 MiB by default. */
   readonly maxBytes?: number;
+  /** Milliseconds for the upload; by default a minute, and one more for every 2 MiB. */
+  readonly timeout?: number;
   /** A cryptographically secure source; Web Crypto by default. */
   readonly random?: Random;
 }
@@ -65,8 +68,9 @@ export interface SealOptions {
 export async function sealAttachment(
   network: Network,
   plaintext: Uint8Array,
-  { contentType, uploader, signal, maxBytes = defaultMaxBytes, random = webRandom }: SealOptions,
+  options: SealOptions,
 ): Promise<ContentReference> {
+  const { contentType, uploader, signal, maxBytes = defaultMaxBytes, random = webRandom } = options;
   if (parseMediaType(contentType) === undefined) {
     throw new ClientError('invalid_input', `${contentType}: use a media type such as image/png`);
   }
@@ -78,7 +82,8 @@ export async function sealAttachment(
   }
   signal.throwIfAborted();
   const { body, reference } = sealContent(network, { plaintext, contentType, random });
-  const uri = await upload(uploader, new Uint8Array(body), signal);
+  const { timeout = transferTime(body.length) } = options;
+  const uri = await upload(uploader, new Uint8Array(body), { signal, timeout });
   const sealed = { uri, ...reference };
   try {
     checkContentReference(sealed);
@@ -96,10 +101,12 @@ export async function sealAttachment(
 async function upload(
   uploader: Uploader,
   bytes: Uint8Array<ArrayBuffer>,
-  signal: AbortSignal,
+  { signal, timeout }: { readonly signal: AbortSignal; readonly timeout: number },
 ): Promise<string> {
   try {
-    return await uploader.put(bytes, { signal });
+    return await withDeadline(signal, timeout, (bounded) =>
+      untilAborted(uploader.put(bytes, { signal: bounded }), bounded),
+    );
   } catch (cause) {
     signal.throwIfAborted();
     if (isClientError(cause)) throw cause;

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { type ContentReference, sealContent, utf8 } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { downloadContent } from '../../src/index.ts';
+import { downloadContent, sealAttachment } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';
 import { network, RelayWithClients } from '../support/relay-with-clients.ts';
 
@@ -119,4 +119,18 @@ test('content over the limit is not asked for', async () => {
 test('an address that is not HTTPS is no reference', async () => {
   const reference = { ...offer('/plain'), uri: 'http://127.0.0.1/plain' };
   await expect(download(reference)).rejects.toMatchObject({ code: 'invalid_input' });
+});
+
+test('a host that stops answering is waited for until the deadline', async () => {
+  const reference = offer('/never');
+  served.set('/never', (response) => void response.write('a'));
+  using transport = new NodeTransport({ ca });
+  const { signal } = new AbortController();
+  const failing = downloadContent(network, reference, { transport, signal, timeout: 50 });
+  await expect(failing).rejects.toMatchObject({ code: 'relay_unreachable' });
+  const upload = sealAttachment(network, plaintext, {
+    ...{ contentType: 'image/png', signal, timeout: 50 },
+    uploader: { put: () => new Promise(() => {}) },
+  });
+  await expect(upload).rejects.toMatchObject({ code: 'relay_unreachable' });
 });
