@@ -1,5 +1,4 @@
 /** The account key from and to a wallet file. */
-import { writeFileSync } from 'node:fs';
 import {
   type AccountSigner,
   accountSigner,
@@ -10,6 +9,7 @@ import {
 } from '@posthouse/protocol';
 import type { CliEnvironment } from './client-session.ts';
 import { UsageError } from './exit.ts';
+import { writeNew } from './new-file.ts';
 import { readText } from './settings.ts';
 
 export interface WalletOptions {
@@ -70,11 +70,7 @@ export async function writeWallet(
   if (key === undefined) throw new UsageError('the stored account key is damaged: use a backup');
   const password = await newPassword(environment);
   const wallet = await sealNep6Wallet(network, key, { password });
-  try {
-    writeFileSync(path, `${JSON.stringify(wallet, undefined, 2)}\n`, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    throw new UsageError(`--wallet: ${(error as Error).message}`);
-  }
+  await writeNew(path, `${JSON.stringify(wallet, undefined, 2)}\n`, '--wallet');
   return wallet.accounts[0]?.address ?? '';
 }
 

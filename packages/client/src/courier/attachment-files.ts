@@ -1,5 +1,5 @@
 /** Files that messages carry: sealed when they are sent, checked when they are fetched. */
-import { access, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, readFile, stat } from 'node:fs/promises';
 import { extname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { type ContentReference, parseMediaType } from '@posthouse/protocol';
@@ -7,6 +7,7 @@ import { NodeTransport } from '../connect/node-transport.ts';
 import type { AccountSession } from './client-session.ts';
 import { UsageError } from './exit.ts';
 import { failureOf } from './failure.ts';
+import { writeNew } from './new-file.ts';
 import { readText } from './settings.ts';
 
 /** Media types by the ending of a file's name; all others are bytes. */
@@ -63,7 +64,7 @@ export async function fetchFiles(
     try {
       await requireNoFile(path);
       const content = await account.attachments.download(reference, { transport, signal });
-      await writeNew(path, content);
+      await writeNew(path, content, '--to');
       files.push(path);
     } catch (error) {
       signal.throwIfAborted();
@@ -95,24 +96,6 @@ async function requireNoFile(path: string): Promise<void> {
     () => false,
   );
   if (exists) throw new UsageError(`--to: ${path} exists: remove it, or choose another folder`);
-}
-
-/**
- * Writes a file that does not exist yet, readable by its owner only. If that fails, no part of the
- * file stays.
- *
- * @throws UsageError
- */
-export async function writeNew(
-  path: string,
-  content: Parameters<typeof writeFile>[1],
-): Promise<void> {
-  try {
-    await writeFile(path, content, { flag: 'wx', mode: 0o600 });
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') await rm(path, { force: true });
-    throw new UsageError(`--to: ${(error as Error).message}`);
-  }
 }
 
 /** Files are at relays, which may have a private authority, or at any other host. */

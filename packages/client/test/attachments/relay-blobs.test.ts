@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { hashReferenceUri } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
-import { writeNew } from '../../src/courier/attachment-files.ts';
+import { writeNew } from '../../src/courier/new-file.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { Person } from '../support/courier.ts';
 import { RawSender } from '../support/raw-sender.ts';
@@ -178,12 +178,15 @@ describe('courier: files of messages', () => {
     const path = join(folder.path, 'photo.png');
     async function* cut() {
       yield 'pix';
+      // Until it is whole, nothing has the name.
+      expect(readdirSync(folder.path)).toEqual([expect.stringMatching(/\.part$/)]);
       throw new Error('the disk is full');
     }
-    await expect(writeNew(path, cut())).rejects.toThrow('--to: the disk is full');
+    await expect(writeNew(path, cut(), '--to')).rejects.toThrow('--to: the disk is full');
     expect(readdirSync(folder.path)).toEqual([]);
-    await writeNew(path, 'pixels');
-    await expect(writeNew(path, 'other')).rejects.toThrow('EEXIST');
+    await writeNew(path, 'pixels', '--to');
+    await expect(writeNew(path, 'other', '--to')).rejects.toThrow('EEXIST');
     expect(readFileSync(path, 'utf8')).toBe('pixels');
+    expect(readdirSync(folder.path)).toEqual(['photo.png']);
   });
 });
