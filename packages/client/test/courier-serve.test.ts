@@ -191,3 +191,42 @@ test('lanes: one lane in order, eight at once, 64 accepted', async () => {
     expect(own).toEqual(own.toSorted((a, b) => a - b));
   }
 });
+
+test('a request that changes names runs after those before it, and before those after it', async () => {
+  const lanes = new RequestLanes();
+  const done: string[] = [];
+  const first = Promise.withResolvers<void>();
+  await lanes.add('a', async () => {
+    await first.promise;
+    done.push('before');
+  });
+  await lanes.addAlone(async () => {
+    done.push('alone');
+  });
+  for (const lane of ['a', 'b']) {
+    await lanes.add(lane, async () => {
+      done.push(`after ${lane}`);
+    });
+  }
+  first.resolve();
+  await lanes.finish();
+  expect(done).toEqual(['before', 'alone', 'after a', 'after b']);
+
+  const [ann] = await contactsOfCourier(world);
+  const served = ann.start(['serve', '--stdio']);
+  const request = (id: number, method: string, ...params: string[]) =>
+    served.input.write(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+  request(0, 'sync');
+  request(1, 'contacts.rename', 'bob', 'robert');
+  request(2, 'send', 'bob', 'not to be sent');
+  request(3, 'send', 'robert', 'hello');
+  served.input.end();
+  expect(await served.exit).toBe(0);
+  const answers = served.objects().filter(({ id }) => id !== undefined);
+  expect(answers.toSorted((a, b) => a.id - b.id)).toMatchObject([
+    { result: {} },
+    { result: { alias: 'robert' } },
+    { error: { code: -32_602 } },
+    { result: { text: 'hello', status: 'target_accepted' } },
+  ]);
+});

@@ -1,4 +1,4 @@
-/** Runs requests: those of one lane in order, a bounded number at once. */
+/** Runs requests: those of one lane in order, some alone, a bounded number at once. */
 
 /** Requests that run at once. */
 const most = 8;
@@ -8,20 +8,37 @@ const mostAccepted = 64;
 
 export class RequestLanes {
   readonly #tails = new Map<string, Promise<void>>();
+  /** The last work that runs alone. */
+  #alone: Promise<unknown> = Promise.resolve();
   readonly #accepted = new Set<Promise<void>>();
   readonly #waiting: (() => void)[] = [];
   #running = 0;
 
   /** Adds work to the end of a lane; resolves when more can be added. `work` must not throw. */
   async add(lane: string, work: () => Promise<void>): Promise<void> {
-    const before = this.#tails.get(lane) ?? Promise.resolve();
-    const done = before.then(() => this.#run(work));
+    const done = this.#after(this.#tails.get(lane) ?? this.#alone, work);
     this.#tails.set(lane, done);
-    this.#accepted.add(done);
     void done.then(() => {
-      this.#accepted.delete(done);
       if (this.#tails.get(lane) === done) this.#tails.delete(lane);
     });
+    await this.#room();
+  }
+
+  /** Adds work that runs after all that was added, and before all that is added later. */
+  async addAlone(work: () => Promise<void>): Promise<void> {
+    this.#alone = this.#after(Promise.all(this.#accepted), work);
+    this.#tails.clear();
+    await this.#room();
+  }
+
+  #after(before: Promise<unknown>, work: () => Promise<void>): Promise<void> {
+    const done = before.then(() => this.#run(work));
+    this.#accepted.add(done);
+    void done.then(() => this.#accepted.delete(done));
+    return done;
+  }
+
+  async #room(): Promise<void> {
     while (this.#accepted.size >= mostAccepted) await Promise.race(this.#accepted);
   }
 

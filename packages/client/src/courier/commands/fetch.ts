@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { Message } from '../../messages/message.ts';
 import { fetchFiles } from '../attachment-files.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
@@ -44,8 +45,13 @@ async function findMessage(
     const found = await account.messages.get({ from: await accountOf(account, from), messageId });
     return found && messageShape(found, account.id);
   }
-  const messages = await account.messages.list();
-  const [first, second] = messages.filter((message) => message.messageId === messageId);
+  const senders = (await account.contacts.list()).map((contact) => contact.account);
+  const found: Message[] = [];
+  for (const sender of [account.id, ...senders]) {
+    const message = await account.messages.get({ from: sender, messageId });
+    if (message !== undefined) found.push(message);
+  }
+  const [first, second] = found;
   if (second !== undefined) {
     throw new UsageError(`several messages have the ID ${messageId}: name the sender with --from`);
   }

@@ -91,15 +91,26 @@ async function accept(
     const root = await session.program.build(method.split('.').slice(0, 1), session.environment);
     const found = commandOf(root, method);
     const args = commandLine(found, request);
-    await lanes.add(await laneOf(session, found.words, args), async () => {
+    const work = async () => {
       await run(session, args).then((result) => {
         if (id !== undefined) write(resultLine(id, result));
       }, fail);
-    });
+    };
+    if (changesNames(found.words)) await lanes.addAlone(work);
+    else await lanes.add(await laneOf(session, found.words, args), work);
   } catch (error) {
     fail(error);
   }
 }
+
+/** Commands that change what a name stands for: later requests mean the names as they are then. */
+const namingCommands = new Set([
+  ...['accept', 'contacts.remove', 'contacts.rename', 'decline'],
+  ...['group.add', 'group.create', 'group.forget', 'group.join', 'group.update'],
+  ...['channel.create', 'channel.follow', 'channel.unfollow', 'channel.update'],
+]);
+
+const changesNames = (words: readonly string[]) => namingCommands.has(words.join('.'));
 
 /** Names the lane of a command: that of its conversation, or the one of all others. */
 async function laneOf(
