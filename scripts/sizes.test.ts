@@ -49,6 +49,7 @@ test.each([
   ['isClientError alone', "export { isClientError } from '@posthouse/client';", 1_000],
   ['noblePrimitives', "export { noblePrimitives } from '@posthouse/protocol/crypto';", 30_000],
   ['webPrimitives', "export { webPrimitives } from '@posthouse/client/web';", 32_000],
+  ['a client in a worker', "export { clientInWorker } from '@posthouse/client/web';", 3_000],
   ['the Markdown parser', "export * from '@posthouse/protocol/markdown';", 30_000],
 ])('a page loads %s in few bytes', async (_what, contents, most) => {
   const { text, gzip } = await bundled(contents);
@@ -60,6 +61,12 @@ test('a page starts the client without the Markdown parser, in few bytes', async
   const gzip = await firstLoad("export * from '@posthouse/client';");
   expect(gzip).toBeGreaterThan(50_000);
   expect(gzip).toBeLessThanOrEqual(105_000);
+});
+
+test('a worker starts the client without the Markdown parser, in few bytes', async () => {
+  const gzip = await firstLoad("import '@posthouse/client/web/worker';");
+  expect(gzip).toBeGreaterThan(50_000);
+  expect(gzip).toBeLessThanOrEqual(146_000);
 });
 
 test('the client compiles no source text, which a strict Content Security Policy forbids', async () => {
