@@ -34,7 +34,7 @@ const floors: readonly (readonly string[])[] = [
   ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],
   ['backup', 'modules.ts', 'operations', 'transport'],
-  ['create-context.ts'],
+  ['create-context.ts', 'serve-clients.ts'],
   ['relay.ts'],
   ['dev'],
   ['commands', 'index.ts'],

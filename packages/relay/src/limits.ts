@@ -332,6 +332,13 @@ export const RelayLimits = Type.Object({
     'Milliseconds a peer has for the headers of a request, and for its body; with a session, for slowMessageBytes of it.',
   ),
   pingInterval: timer(30_000, 'Milliseconds between pings of a WebSocket connection.'),
+  drainTime: Type.Integer({
+    description:
+      'Milliseconds for which a relay that stops still serves while /readyz says 503, so that a balancer sends no more clients.',
+    default: 0,
+    minimum: 0,
+    maximum: 600_000,
+  }),
   stopGrace: timer(10_000, 'Milliseconds that requests under way have when the relay stops.'),
   tokenLookups: limit(
     16,

@@ -1,19 +1,16 @@
 /** The composition root: creates and connects all parts of a relay. */
-import type { Server as TlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import type { Network } from '@posthouse/protocol';
+import manifest from '../package.json' with { type: 'json' };
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { remindOfRights } from './accounts/index.ts';
-import { type Blobs, blobRetentionJob, openBlobs } from './blobs/index.ts';
-import { listenAddress, publicAddresses } from './config/addresses.ts';
+import { blobRetentionJob, openBlobs } from './blobs/index.ts';
+import { publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
 import type { PublicAddresses } from './config/public-addresses.ts';
 import { withName } from './config/with-name.ts';
 import type { RelayContext } from './context.ts';
 import { type CreatedContext, createContext, type RelayOptions } from './create-context.ts';
-import { Dispatcher } from './dispatch/dispatcher.ts';
-import type { LongWork } from './dispatch/long-work.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
 import { useRegistry } from './federation/index.ts';
 import { ClockGuard } from './jobs/clock-guard.ts';
@@ -21,29 +18,18 @@ import type { JobRunner } from './jobs/runner.ts';
 import { checkMemory, processMemory } from './memory.ts';
 import { releaseDeliveries } from './messages/index.ts';
 import { relayMigrations, storedModules } from './modules.ts';
-import { ChannelListeners } from './notifications/channel-listeners.ts';
-import { ConnectionResync } from './notifications/connection-resync.ts';
-import { FairScheduler } from './notifications/fair-scheduler.ts';
-import { GroupListeners } from './notifications/group-listeners.ts';
-import { Hub } from './notifications/hub.ts';
-import { SessionEndsReader } from './notifications/session-ends.ts';
-import { noTrustedProxy, relayStarted, relayStopped } from './observability/events.ts';
+import { configurationNotReloaded, relayStarted, relayStopped } from './observability/events.ts';
 import { noPeerListener } from './observability/peer-events.ts';
+import { countsJob } from './operations/counts-job.ts';
 import { Operations } from './operations/index.ts';
-import type { SessionCache } from './sessions/session-cache.ts';
+import type { Reload, Reloaded } from './operations/reload.ts';
+import { serveClients } from './serve-clients.ts';
 import { bindDatabase } from './storage/identity.ts';
 import { checkInService } from './storage/move/mark.ts';
 import { readRestoredAt } from './storage/restored.ts';
 import { spaceJob } from './storage/space-job.ts';
 import { upgradeDatabase } from './storage/upgrade.ts';
-import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
-import { CertificateRenewal } from './tls/renewal.ts';
-import { ByteAccounts } from './transport/byte-accounts.ts';
-import { ClientAddresses } from './transport/client-addresses.ts';
-import { ConnectionTable } from './transport/connection-table.ts';
-import { createHttp, type Http } from './transport/http.ts';
-import { Transfers } from './transport/transfers.ts';
-import { WebSocketTransport } from './transport/websocket.ts';
+import { tlsFiles } from './tls/configured-files.ts';
 
 /**
  * A running relay.
@@ -64,7 +50,10 @@ export class Relay implements AsyncDisposable {
   /** Resolves when the relay has stopped; rejects if stopping failed. */
   readonly closed: Promise<void>;
   readonly #parts: AsyncDisposableStack;
+  #isStopping = false;
   readonly #jobs: JobRunner;
+  readonly #operations: Operations | undefined;
+  readonly #reload: Reload;
   readonly #closing = Promise.withResolvers<void>();
 
   private constructor(parts: AsyncDisposableStack, running: RunningParts) {
@@ -72,9 +61,11 @@ export class Relay implements AsyncDisposable {
     this.https = running.https;
     this.wss = running.wss;
     this.peerPort = running.peerPort;
-    this.operations = running.operations;
+    this.#operations = running.operations;
+    this.operations = running.operations?.address;
     this.context = running.context;
     this.#jobs = running.jobs;
+    this.#reload = running.reload;
     this.closed = this.#closing.promise;
     // Awaiting it is optional.
     this.closed.catch(() => {});
@@ -87,10 +78,7 @@ export class Relay implements AsyncDisposable {
    *   can read the keys, or the port is taken
    */
   static async start(values: PartialConfig, options: RelayOptions = {}): Promise<Relay> {
-    const memory = processMemory();
-    const { config } = loadConfig({ values, memory });
-    const problems = checkMemory(config.limits, memory);
-    if (problems.length > 0) throw new ConfigError(problems);
+    const config = checkedConfig(values);
     options.signal?.throwIfAborted();
     await using parts = new AsyncDisposableStack();
     const running = await startParts(config, options, parts);
@@ -111,6 +99,29 @@ export class Relay implements AsyncDisposable {
     return this.context.network;
   }
 
+  /**
+   * Takes over a changed configuration: certificate files, trusted proxies, most limits and the log
+   * level; registry and blocks are read again. Nothing is changed if it throws.
+   *
+   * @returns the settings that changed, and those of them that need a restart
+   * @throws ConfigError if the configuration is invalid; Error if the certificate files are unusable
+   * @example
+   * const { needRestart } = await relay.reload({ ...values, trustedProxies: ['10.0.0.2'] });
+   */
+  async reload(values: PartialConfig): Promise<Reloaded> {
+    return await this.#reload.apply(checkedConfig(values));
+  }
+
+  /** As {@link reload}, with what `load` returns; a failure of either is logged, and changes nothing. */
+  async reloadOr(load: () => PartialConfig): Promise<void> {
+    try {
+      await this.reload(load());
+    } catch (error) {
+      const problems = error instanceof ConfigError ? error.problems : [String(error)];
+      configurationNotReloaded(this.context, problems);
+    }
+  }
+
   /** Runs every job soon. Call it after the relay's clock was moved: deadlines may have passed. */
   wakeJobs(): void {
     this.#jobs.wakeAll();
@@ -118,8 +129,10 @@ export class Relay implements AsyncDisposable {
 
   /** Stops accepting, answers requests in progress, closes connections with 1001, flushes. */
   async [Symbol.asyncDispose](): Promise<void> {
-    if (this.#parts.disposed) return this.closed;
+    if (this.#isStopping) return this.closed;
+    this.#isStopping = true;
     try {
+      await this.#drain();
       await this.#parts.disposeAsync();
       relayStopped(this.context);
       this.#closing.resolve();
@@ -128,15 +141,33 @@ export class Relay implements AsyncDisposable {
     }
     return this.closed;
   }
+
+  /** Says that it is not ready, and serves on until balancers have noticed. */
+  async #drain(): Promise<void> {
+    this.#operations?.setReady(false);
+    const { clock, limits } = this.context;
+    if (this.#operations === undefined || limits.drainTime === 0) return;
+    await new Promise<void>((resolve) => void clock.after(limits.drainTime, resolve));
+  }
+}
+
+/** @throws ConfigError */
+function checkedConfig(values: PartialConfig): RelayConfig {
+  const memory = processMemory();
+  const { config } = loadConfig({ values, memory });
+  const problems = checkMemory(config.limits, memory);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return config;
 }
 
 interface RunningParts {
   readonly https: readonly string[];
   readonly wss: readonly string[];
   readonly peerPort: number | undefined;
-  readonly operations: string | undefined;
+  readonly operations: Operations | undefined;
   readonly context: RelayContext;
   readonly jobs: JobRunner;
+  readonly reload: Reload;
 }
 
 /** Starts every part in order; `parts` stops them in reverse order. */
@@ -155,9 +186,19 @@ async function startParts(
   const modules = hostedModules(config, descriptor, restoredAt);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
+  const operations = await listenForOperators(config, context, parts);
   const blobs = await openBlobs(config, context);
   await created.disk.start();
-  await serve(config, { context, sessions, modules, addresses, tls, longWork, blobs, parts });
+  const reload = await serveClients(config, {
+    context,
+    sessions,
+    modules,
+    addresses,
+    tls,
+    longWork,
+    blobs,
+    parts,
+  });
   const endpoint = addresses.https[0] as string;
   await useRegistry(config, context, { endpoint, registry: created.registry });
   await remindOfRights(context);
@@ -168,22 +209,33 @@ async function startParts(
   const ownJobs = blobs === undefined ? [] : [blobRetentionJob(blobs.folder)];
   jobs.start(
     context,
-    [guard.job, spaceJob, ...modules.jobs, ...federation.jobs, ...ownJobs],
+    [guard.job, spaceJob, countsJob, ...modules.jobs, ...federation.jobs, ...ownJobs],
     guard,
   );
-  const { listen } = config.operations;
-  const operations =
-    listen === ''
-      ? undefined
-      : parts.use(await withName('operations.listen', () => Operations.listen(context, listen)));
+  operations?.setReady(true);
   return {
     https: addresses.https,
     wss: addresses.wss,
     peerPort,
-    operations: operations?.address,
     context,
     jobs,
+    reload,
+    operations,
   };
+}
+
+/** Serves health and metrics, also while the relay starts and stops; `undefined` if not configured. */
+async function listenForOperators(
+  { operations: { listen } }: RelayConfig,
+  context: RelayContext,
+  parts: AsyncDisposableStack,
+): Promise<Operations | undefined> {
+  if (listen === '') return undefined;
+  const schema = Math.max(...relayMigrations.map(({ id }) => id));
+  const build = { version: manifest.version, schema };
+  return parts.use(
+    await withName('operations.listen', () => Operations.listen(context, listen, build)),
+  );
 }
 
 /** Combines the modules that the configuration enables. */
@@ -242,72 +294,4 @@ async function joinFederation(
   });
   addresses.setPeerPort(port);
   return port;
-}
-
-/** Serves the client API over HTTP and WebSocket. */
-async function serve(
-  config: RelayConfig,
-  {
-    context,
-    sessions,
-    modules,
-    addresses,
-    tls,
-    longWork,
-    blobs,
-    parts,
-  }: {
-    readonly context: RelayContext;
-    readonly sessions: SessionCache;
-    readonly modules: ModuleSet;
-    readonly addresses: PublicAddresses;
-    readonly tls: TlsFiles | undefined;
-    readonly longWork: LongWork;
-    readonly blobs: Blobs | undefined;
-    readonly parts: AsyncDisposableStack;
-  },
-): Promise<void> {
-  const clients = new ClientAddresses(config.trustedProxies);
-  const scheduler = new FairScheduler(context.clock);
-  const listeners = {
-    group: parts.use(new GroupListeners(context, scheduler)),
-    channel: parts.use(new ChannelListeners(context, scheduler)),
-  };
-  const hub = parts.use(new Hub(context.bus, listeners));
-  parts.use(new ConnectionResync(context, { hub, ...modules }));
-  await parts.use(new SessionEndsReader(context, { hub, sessions })).start();
-  const transport = {
-    context,
-    hub,
-    addresses,
-    dispatcher: new Dispatcher(context, modules.handlers, longWork),
-    clients,
-    bytes: new ByteAccounts(context),
-    open: new ConnectionTable({ context, clients }),
-  };
-  const sockets = new WebSocketTransport(transport);
-  const http = createHttp({
-    ...transport,
-    ...{ tls, blobs, transfers: new Transfers(context) },
-    upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
-  });
-  const { app } = http;
-  parts.defer(() => stopServing(http, sockets, context));
-  if (config.tls.mode !== 'off') {
-    const renew = async () => (app.server as TlsServer).setSecureContext(await tlsFiles(config));
-    parts.use(new CertificateRenewal(context, renew));
-  }
-  await withName('listen', () => app.listen(listenAddress(config)));
-  addresses.setPort((app.server.address() as AddressInfo).port);
-  if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
-}
-
-/** Stops both transports at once: an HTTP server closes only after its upgraded connections. */
-async function stopServing(
-  { app, terminate }: Http,
-  sockets: WebSocketTransport,
-  { clock, limits }: RelayContext,
-): Promise<void> {
-  using _grace = clock.after(limits.stopGrace, terminate);
-  await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
 }

@@ -1,11 +1,17 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
+import type { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 import { readyLine } from './ready-line.ts';
 
+const help = `
+SIGTERM and SIGINT stop the relay in order. SIGHUP reads the configuration again: certificate files,
+trusted proxies, most limits, registry and blocks; the log names the settings that need a restart. If
+the new configuration cannot be used, the one before stays in force, and the log says why.`;
+
 /** Completes `posthouse serve`. */
 export function configure(command: Command): void {
-  withConfig(command).action(serve);
+  withConfig(command).addHelpText('after', help).action(serve);
 }
 
 /** Runs until SIGTERM or SIGINT; the process then ends by itself. */
@@ -15,12 +21,29 @@ async function serve(options: Flags): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => stopping.abort());
   }
+  const started = Promise.withResolvers<Relay>();
+  // A start that fails ends the process, and reloads nothing.
+  started.promise.catch(() => {});
+  reloadAtSignals(options, started.promise);
   // V8 returns the young generation of an idle process only after much work. Loading and starting
   // would grow it to 14 MiB, so it grows from when the relay has started.
   setFlagsFromString('--semi-space-growth-factor=1');
-  const { Relay } = await import('../relay.ts');
-  const relay = await Relay.start(config, { signal: stopping.signal });
+  const { Relay: relays } = await import('../relay.ts');
+  const relay = await relays.start(config, { signal: stopping.signal });
   setFlagsFromString('--semi-space-growth-factor=2');
   process.stdout.write(`${readyLine(relay)}\n`);
+  started.resolve(relay);
   await relay.closed;
+}
+
+/** Has the relay take over the configuration at each SIGHUP, one after another, once it runs. */
+function reloadAtSignals(options: Flags, started: Promise<Relay>): void {
+  let last: Promise<unknown> = started;
+  process.on('SIGHUP', () => {
+    last = last.then(async () => {
+      const relay = await started;
+      await relay.reloadOr(() => configFrom(options).config);
+    });
+    last.catch(() => {});
+  });
 }

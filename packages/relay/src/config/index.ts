@@ -1,6 +1,7 @@
 export type { Purpose } from './check.ts';
 export { commentedConfig } from './commented-file.ts';
 export { explainConfig } from './explain.ts';
+export { changedSettings, liveLimits, needsRestart } from './live.ts';
 export {
   ConfigError,
   type LoadedConfig,

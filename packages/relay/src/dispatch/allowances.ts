@@ -1,5 +1,5 @@
 import type { RelayContext } from '../context.ts';
-import { RateLimiter, tooManyCalls } from './rate-limiter.ts';
+import { RateLimiter, ratesOf, tooManyCalls } from './rate-limiter.ts';
 
 /** Who pays for a call: the account of its session, or the address of a caller without one. */
 export interface Payer {
@@ -15,11 +15,11 @@ export class Allowances {
   readonly #limiters: Readonly<Record<Payer['kind'], RateLimiter>>;
 
   constructor({ clock, limits }: Pick<RelayContext, 'clock' | 'limits'>) {
-    const { accountRate, accountBurst, addressRate, addressBurst } = limits;
-    const keys = limits.rememberedCallers;
+    const limiter = (rate: keyof RelayContext['limits'], burst: keyof RelayContext['limits']) =>
+      new RateLimiter(ratesOf({ clock, limits }, { rate, burst }));
     this.#limiters = {
-      account: new RateLimiter({ rate: accountRate, burst: accountBurst, clock, keys }),
-      address: new RateLimiter({ rate: addressRate, burst: addressBurst, clock, keys }),
+      account: limiter('accountRate', 'accountBurst'),
+      address: limiter('addressRate', 'addressBurst'),
     };
   }
 

@@ -1,7 +1,8 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { BoundedMap } from '../bounded-map.ts';
-import type { Clock } from '../context.ts';
+import type { Clock, RelayContext } from '../context.ts';
 
+/** Rate and burst may be getters: they are read at each use. */
 export interface RateOptions {
   /** Calls in a second, sustained. */
   readonly rate: number;
@@ -16,6 +17,28 @@ interface Bucket {
   tokens: number;
   /** When `tokens` was computed, monotonic milliseconds. */
   at: number;
+}
+
+/**
+ * Returns the options of a limiter whose rate and burst are limits, as they are when they are used.
+ *
+ * @example
+ * new RateLimiter(ratesOf({ clock, limits }, { rate: 'accountRate', burst: 'accountBurst' }));
+ */
+export function ratesOf(
+  { clock, limits }: Pick<RelayContext, 'clock' | 'limits'>,
+  names: Readonly<Record<'rate' | 'burst', keyof RelayContext['limits']>>,
+): RateOptions {
+  return {
+    clock,
+    keys: limits.rememberedCallers,
+    get rate() {
+      return limits[names.rate];
+    },
+    get burst() {
+      return limits[names.burst];
+    },
+  };
 }
 
 /**

@@ -1,14 +1,15 @@
 import type { Job, Jobs, OnWake, RelayContext } from '../context.ts';
 import { nextTurn } from '../event-loop.ts';
-import { jobFailed } from '../observability/events.ts';
+import { jobFailed, jobSucceeded } from '../observability/events.ts';
 import type { ClockGuard } from './clock-guard.ts';
 import { delayAfter } from './retry-backoff.ts';
 
 /**
- * Longest seconds between two runs of a job: a wake in another process does not reach this one, and
- * that process may be gone.
+ * Longest seconds between two runs of a job: what becomes due before the deadline that it knows is
+ * late by a minute at the most; a wake in another process does not reach this one, and that process
+ * may be gone.
  */
-const idleIntervals = { alone: 3_600, shared: 30 } as const;
+const idleIntervals = { alone: 60, shared: 30 } as const;
 
 /**
  * Runs each job on its own: at the start, at its deadlines, and when woken; never twice at once in
@@ -131,8 +132,11 @@ class JobLoop {
           : await this.#job.run(this.#context, signal, this.#onWake);
       if (pause === 0) this.#pausedRun = undefined;
       this.#failures = 0;
+      const now = this.#context.clock.now();
+      const overdue = next === undefined ? 0 : Math.max(0, now - next);
+      jobSucceeded(this.#context, { job: this.#job.name, at: now, overdue });
       const longest = pause > 0 ? pause : this.#idleInterval;
-      const wait = next === undefined ? longest : next - this.#context.clock.now();
+      const wait = next === undefined ? longest : next - now;
       return Math.min(wait, longest);
     } catch (error) {
       if (signal.aborted) return this.#idleInterval;

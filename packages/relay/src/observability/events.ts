@@ -73,7 +73,37 @@ export function relayStopped({ log }: Observed): void {
 /** Records that new certificates could not be read; the relay continues to use the old ones. */
 export function certificateReloadFailed({ log, metrics }: Observed, error: unknown): void {
   metrics.count('certificate_reloads_failed');
-  log.error({ err: error }, 'certificates not reloaded');
+  metrics.set('certificate_unusable', 1);
+  log.error({ err: error }, 'certificates not reloaded: those before stay in force');
+}
+
+/** Records the certificate in force; one that replaced another has a log line. */
+export function certificateReloaded(
+  { log, metrics }: Observed,
+  { daysLeft, isFirst }: { readonly daysLeft: number; readonly isFirst: boolean },
+): void {
+  metrics.set('certificate_days_left', daysLeft);
+  metrics.set('certificate_unusable', 0);
+  if (!isFirst) log.info({ daysLeft }, 'certificates reloaded');
+}
+
+/** Records a configuration that was taken over without a restart. */
+export function configurationReloaded(
+  { log, metrics }: Observed,
+  facts: { readonly applied: readonly string[]; readonly needRestart: readonly string[] },
+): void {
+  metrics.count('configuration_reloads', { outcome: 'ok' });
+  if (facts.needRestart.length === 0) log.info(facts, 'configuration reloaded');
+  else log.warn(facts, 'configuration reloaded; some settings need a restart');
+}
+
+/** Records a configuration that cannot be used; the one before stays in force. */
+export function configurationNotReloaded(
+  { log, metrics }: Observed,
+  problems: readonly string[],
+): void {
+  metrics.count('configuration_reloads', { outcome: 'failed' });
+  log.error({ problems }, 'configuration not reloaded: the one before stays in force');
 }
 
 /** Records an answered call; `code` is `ok` for success. */
@@ -129,6 +159,24 @@ export function connectionEnded({ log, metrics }: Observed, reason: EndReason): 
 export function connectionRefused({ log, metrics }: Observed, reason: string): void {
   metrics.count('connections_refused', { reason });
   log.debug({ reason }, 'connection refused');
+}
+
+/** Records that a job ended well, and by how many seconds the oldest work that it left is overdue. */
+export function jobSucceeded(
+  { metrics }: Pick<Observed, 'metrics'>,
+  run: { readonly job: string; readonly at: number; readonly overdue: number },
+): void {
+  const { job, at, overdue } = run;
+  metrics.set('job_last_success_seconds', at, { job });
+  metrics.set('job_overdue_seconds', overdue, { job });
+}
+
+/** Records how many accounts, groups or channels there are. */
+export function countedAtHome(
+  { metrics }: Pick<Observed, 'metrics'>,
+  { kind, count }: { readonly kind: 'accounts' | 'groups' | 'channels'; readonly count: number },
+): void {
+  metrics.set(kind, count);
 }
 
 export function jobFailed(
@@ -290,11 +338,13 @@ export function registryRead(
 /** Records that the registry cannot be read; the last answer serves for a while. */
 export function registryLost({ log, metrics }: Observed, error: unknown): void {
   metrics.count('registry_lost');
+  metrics.set('registry_lost_now', 1);
   log.error({ err: error }, 'registry cannot be read');
 }
 
 export function registryRestored({ log, metrics }: Observed): void {
   metrics.count('registry_restored');
+  metrics.set('registry_lost_now', 0);
   log.info('registry readable again');
 }
 

@@ -1,11 +1,26 @@
 /** Lists every metric of the relay. */
 const catalogue = {
+  build_info: ['gauge', '1, with the versions of the relay, its database schema and Node.'],
+  ready: ['gauge', '1 while the process serves, 0 while it starts or stops.'],
+  process_resident_memory_bytes: ['gauge', 'Resident memory of the process.'],
+  process_heap_bytes: ['gauge', 'Heap of V8 in use.'],
+  process_cpu_seconds: ['counter', 'CPU seconds of the process.'],
+  process_uptime_seconds: ['gauge', 'Seconds since the process started.'],
+  event_loop_delay_seconds: [
+    'gauge',
+    'Delay of the event loop since the last reading of the metrics, by quantile.',
+  ],
+  accounts: ['gauge', 'Accounts at home at this relay; counted every ten minutes.'],
+  groups: ['gauge', 'Groups of this relay that are not closed; counted every ten minutes.'],
+  channels: ['gauge', 'Channels of this relay that are not closed; counted every ten minutes.'],
   calls: ['counter', 'Calls answered, by method, transport and code.'],
   call_seconds: ['histogram', 'Seconds from a decoded request to its answer.'],
   internal_errors: ['counter', 'Calls that failed with an internal error, by method.'],
   connections: ['gauge', 'Open WebSocket connections.'],
   connections_ended: ['counter', 'WebSocket connections that ended, by reason.'],
   connections_refused: ['counter', 'Connections refused, by reason.'],
+  job_last_success_seconds: ['gauge', 'When a job ended well for the last time, Unix, by job.'],
+  job_overdue_seconds: ['gauge', 'Seconds by which the oldest work of a job is overdue, by job.'],
   jobs_failed: ['counter', 'Runs of jobs that failed, by job.'],
   job_tasks_failed: [
     'counter',
@@ -48,6 +63,9 @@ const catalogue = {
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
   crypto_worker_stopped: ['counter', 'Times the worker thread for cryptography ended early.'],
   blobs_not_stored: ['counter', 'Attachments that the disk did not store or delete.'],
+  certificate_days_left: ['gauge', 'Days until the TLS certificate in force expires.'],
+  certificate_unusable: ['gauge', '1 while the TLS certificate files cannot be used.'],
+  configuration_reloads: ['counter', 'Configurations read again after SIGHUP, by outcome.'],
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],
   not_registered: ['counter', 'Starts at which the registry did not name this relay.'],
   other_endpoint_registered: [
@@ -56,6 +74,7 @@ const catalogue = {
   ],
   channel_reports: ['counter', 'Reports of posts that were accepted, for `posthouse reports`.'],
   registry_reads: ['counter', 'Reads of the registry, by kind (all, one) and outcome.'],
+  registry_lost_now: ['gauge', '1 while the registry cannot be read.'],
   registry_lost: ['counter', 'Times the registry could not be read.'],
   registry_restored: ['counter', 'Times the registry could be read again.'],
   registry_node_failures: ['counter', 'Failed reads of nodes of the chain, by reason.'],
@@ -103,10 +122,6 @@ type HistogramName = {
   [N in MetricName]: (typeof catalogue)[N][0] extends 'histogram' ? N : never;
 }[MetricName];
 
-type GaugeName = {
-  [N in MetricName]: (typeof catalogue)[N][0] extends 'gauge' ? N : never;
-}[MetricName];
-
 /** From closed sets (method names, error codes), never from input. */
 type Labels = Readonly<Record<string, string>>;
 
@@ -134,8 +149,8 @@ export class Metrics {
     values.set(key, (values.get(key) ?? 0) + by);
   }
 
-  /** Sets a gauge. */
-  set(name: GaugeName, value: number, labels: Labels = {}): void {
+  /** Sets a gauge, or a counter that something else counts. */
+  set(name: Exclude<MetricName, HistogramName>, value: number, labels: Labels = {}): void {
     const values = this.#values.get(name) ?? new Map<string, number>();
     this.#values.set(name, values);
     values.set(labelText(labels), value);
@@ -157,6 +172,11 @@ export class Metrics {
   /** Returns the current value of a counter or a gauge; 0 if nothing was counted. */
   value(name: Exclude<MetricName, HistogramName>, labels: Labels = {}): number {
     return this.#values.get(name)?.get(labelText(labels)) ?? 0;
+  }
+
+  /** As {@link value}; `undefined` if it was never set. */
+  current(name: Exclude<MetricName, HistogramName>): number | undefined {
+    return this.#values.get(name)?.get('');
   }
 
   /** Returns all metrics in Prometheus's text format, version 0.0.4. */

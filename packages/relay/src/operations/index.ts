@@ -3,14 +3,19 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayContext } from '../context.ts';
+import { ProcessFigures } from '../observability/process-figures.ts';
 
 /**
  * - `ok`;
  * - `degraded`: calls are answered, but notices of other processes may be late, or storage accepts
- *   no writes, or a disk is nearly full, or nothing is deleted since the clock may be wrong;
+ *   no writes, or a disk is nearly full, or nothing is deleted since the clock may be wrong, or the
+ *   registry cannot be read, or the certificate needs attention;
  * - `unavailable`: storage cannot be reached, and most calls are refused.
  */
 export interface Health {
+  /** Of the relay, and the last migration of the database's schema. */
+  readonly version: string;
+  readonly schema: number;
   readonly status: 'ok' | 'degraded' | 'unavailable';
   /** `read-only`: a full disk, or a lock of another process, refused the last write. */
   readonly storage: 'ok' | 'read-only' | 'lost';
@@ -19,9 +24,25 @@ export interface Health {
   readonly bus: 'ok' | 'lost';
   /** `ahead`: the clock jumped ahead, and nothing is deleted for a day. */
   readonly clock: 'ok' | 'ahead';
+  /** `lost`: the file or the nodes cannot be read, and what was read before serves for a while. */
+  readonly registry: 'ok' | 'lost';
+  /**
+   * `unusable`: the files cannot be used, and the certificate before stays in force; `expiring`: it
+   * has less than {@link soon} days; `none`: a proxy has it.
+   */
+  readonly certificate: 'ok' | 'expiring' | 'unusable' | 'none';
   /** Other relays: with a connection, and failing. Neither changes `status`. */
   readonly peers: { readonly connected: number; readonly failing: number };
 }
+
+/** What the composition root knows about this build. */
+export interface Build {
+  readonly version: string;
+  readonly schema: number;
+}
+
+/** Days before its end at which a certificate should have been renewed long ago. */
+const soon = 7;
 
 /** Limits of a request; a health check needs less. */
 const maxHeaderBytes = 8_192;
@@ -29,18 +50,28 @@ const requestTimeout = 10_000;
 const maxConnections = 64;
 
 /**
- * Serves `GET /health`: {@link Health} as JSON, status 200, or 503 if it is `unavailable`.
- * Serves `GET /metrics`: Prometheus's text format.
+ * Serves, each as `GET`:
+ * - `/health`: {@link Health} as JSON, status 200, or 503 if it is `unavailable`;
+ * - `/healthz`: 200 as long as the process answers at all;
+ * - `/readyz`: 200 while the process serves clients, 503 while it starts, stops or has no storage;
+ * - `/metrics`: Prometheus's text format.
  *
  * Has no authentication, TLS or rate limits: for the operator's own network only.
  */
 export class Operations implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #server: Server;
+  readonly #build: Build;
+  readonly #figures = new ProcessFigures();
   #checking: Promise<boolean> | undefined;
+  #isReady = false;
 
-  private constructor(context: RelayContext) {
+  private constructor(context: RelayContext, build: Build) {
     this.#context = context;
+    this.#build = build;
+    const { version, schema } = build;
+    const { node } = process.versions;
+    context.metrics.set('build_info', 1, { version, schema: String(schema), node });
     this.#server = createServer(
       { maxHeaderSize: maxHeaderBytes, requestTimeout },
       (request, response) => void this.#answer(request, response),
@@ -52,8 +83,12 @@ export class Operations implements AsyncDisposable {
    * Starts the server.
    * @throws Error if it cannot listen on the address
    */
-  static async listen(context: RelayContext, listen: string): Promise<Operations> {
-    const operations = new Operations(context);
+  static async listen(
+    context: RelayContext,
+    listen: string,
+    build: Build = { version: '', schema: 0 },
+  ): Promise<Operations> {
+    const operations = new Operations(context, build);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     operations.#server.once('error', reject);
     operations.#server.listen(listenAddress({ listen }), resolve);
@@ -67,7 +102,14 @@ export class Operations implements AsyncDisposable {
     return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
   }
 
+  /** Tells balancers whether this process serves clients. */
+  setReady(isReady: boolean): void {
+    this.#isReady = isReady;
+    this.#context.metrics.set('ready', isReady ? 1 : 0);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#figures[Symbol.dispose]();
     if (!this.#server.listening) return;
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.#server.closeAllConnections();
@@ -91,9 +133,22 @@ export class Operations implements AsyncDisposable {
     const bus = isConnected ? 'ok' : 'lost';
     const clock = metrics.value('deleting_paused') === 0 ? 'ok' : 'ahead';
     const disk = disks.isLow('data') || disks.isLow('blobs') ? 'low' : 'ok';
-    const isWell = [storage, disk, bus, clock].every((part) => part === 'ok');
+    const registry = metrics.value('registry_lost_now') === 0 ? 'ok' : 'lost';
+    const certificate = this.#certificate();
+    const parts = [storage, disk, bus, clock, registry, certificate];
+    const isWell = parts.every((part) => part === 'ok' || part === 'none');
     const status = storage === 'lost' ? 'unavailable' : isWell ? 'ok' : 'degraded';
-    return { status, storage, disk, bus, clock, peers: this.#peers() };
+    const { version, schema } = this.#build;
+    const states = { storage, disk, bus, clock, registry, certificate } as const;
+    return { status, ...states, version, schema, peers: this.#peers() };
+  }
+
+  #certificate(): Health['certificate'] {
+    const { metrics } = this.#context;
+    if (metrics.value('certificate_unusable') === 1) return 'unusable';
+    const days = metrics.current('certificate_days_left');
+    if (days === undefined) return 'none';
+    return days < soon ? 'expiring' : 'ok';
   }
 
   #peers(): Health['peers'] {
@@ -128,13 +183,33 @@ export class Operations implements AsyncDisposable {
         response.writeHead(status, headers).end(`${JSON.stringify(health)}\n`);
         return;
       }
+      case '/healthz':
+        plain(response, { status: 200, text: 'ok' });
+        return;
+      case '/readyz': {
+        const isServing = this.#isReady && (await this.health()).status !== 'unavailable';
+        plain(
+          response,
+          isServing ? { status: 200, text: 'ready' } : { status: 503, text: 'not ready' },
+        );
+        return;
+      }
       case '/metrics':
+        this.#figures.update(this.#context.metrics);
         response
           .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
           .end(this.#context.metrics.exposition());
         return;
       default:
-        response.writeHead(404, { 'content-type': 'text/plain' }).end('/health or /metrics\n');
+        plain(response, { status: 404, text: '/health, /healthz, /readyz or /metrics' });
     }
   }
+}
+
+function plain(
+  response: ServerResponse,
+  { status, text }: { readonly status: number; readonly text: string },
+): void {
+  const headers = { 'content-type': 'text/plain', 'cache-control': 'no-store' };
+  response.writeHead(status, headers).end(`${text}\n`);
 }

@@ -1,6 +1,6 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import { RateLimiter } from '../dispatch/rate-limiter.ts';
+import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
 
 /**
@@ -30,14 +30,12 @@ export class ByteAccounts {
       evict: 'largest',
     });
     this.#rates = {
-      address: new RateLimiter({
-        ...{ rate: limits.addressBytes, burst: limits.addressBytesBurst, clock },
-        keys: limits.rememberedCallers,
-      }),
-      account: new RateLimiter({
-        ...{ rate: limits.accountBytes, burst: limits.accountBytesBurst, clock },
-        keys: limits.rememberedCallers,
-      }),
+      address: new RateLimiter(
+        ratesOf({ limits, clock }, { rate: 'addressBytes', burst: 'addressBytesBurst' }),
+      ),
+      account: new RateLimiter(
+        ratesOf({ limits, clock }, { rate: 'accountBytes', burst: 'accountBytesBurst' }),
+      ),
     };
   }
 

@@ -8,10 +8,16 @@ import { withoutMapping } from '../config/ip-address.ts';
  * in `X-Forwarded-For`. IPv6 addresses count by /64, the usual network of one customer.
  */
 export class ClientAddresses {
-  readonly #proxies = new BlockList();
+  #proxies = new BlockList();
 
   /** @param proxies addresses or subnets (`10.0.0.0/8`) of trusted proxies */
   constructor(proxies: readonly string[]) {
+    this.trust(proxies);
+  }
+
+  /** Trusts other proxies from now on. */
+  trust(proxies: readonly string[]): void {
+    this.#proxies = new BlockList();
     for (const proxy of proxies) {
       const [address = '', prefix] = proxy.split('/');
       const family = isIPv4(address) ? 'ipv4' : 'ipv6';

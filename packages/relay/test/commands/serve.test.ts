@@ -1,9 +1,10 @@
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { killAll, posthouse } from '../support/command.ts';
 import { inUse, RelayData } from '../support/engine.ts';
 import { HttpClient } from '../support/http.ts';
+import { patience } from '../support/patience.ts';
 import { WebSocketClient } from '../support/websocket.ts';
 
 let data: RelayData;
@@ -39,6 +40,29 @@ describe('posthouse serve', () => {
     expect(relay.output.text.split('\n')).toHaveLength(2);
     // After an orderly close SQLite has no journal; PostgreSQL never has one here.
     expect(existsSync(join(data.path, 'relay.sqlite-wal'))).toBe(false);
+  });
+
+  test('SIGHUP takes a changed configuration over; a broken one leaves the relay as it is', async () => {
+    const config = join(data.path, 'relay.json');
+    const write = (value: object | string) =>
+      writeFileSync(config, typeof value === 'string' ? value : JSON.stringify(value));
+    write({ name: 'One' });
+    const relay = serve(['--config', config]);
+    const [, https = ''] = (await relay.line()).split(' ');
+    const logged = async (text: string) => {
+      relay.child.kill('SIGHUP');
+      await vi.waitFor(() => expect(relay.output.errors).toContain(text), patience);
+    };
+    write({ name: 'Two', limits: { accountsPerAddress: 3 } });
+    await logged('"applied":["limits.accountsPerAddress"],"needRestart":["name"]');
+    write('{ "limits": ');
+    await logged('is not JSON');
+    write({ limits: { accountsPerAddress: 'many' } });
+    await logged('limits.accountsPerAddress: expected an integer from 1');
+    using client = new HttpClient(https, readFileSync(join(data.path, 'tls', 'ca.pem'), 'utf8'));
+    expect((await client.call('relay.info', {})).status).toBe(200);
+    relay.child.kill('SIGTERM');
+    expect(await relay.ended).toBe(0);
   });
 
   test('after SIGKILL it starts again as the same relay', async () => {

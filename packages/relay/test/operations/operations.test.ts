@@ -1,5 +1,7 @@
 import { request } from 'node:http';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
+import { patience } from '../support/patience.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 
 const listening = { operations: { listen: '127.0.0.1:0' } };
@@ -27,7 +29,8 @@ describe('/health', () => {
     const { status, text } = await ask(`${relay.server.operations}/health`);
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({
-      ...{ status: 'ok', storage: 'ok', disk: 'ok', bus: 'ok', clock: 'ok' },
+      ...{ status: 'ok', storage: 'ok', disk: 'ok', bus: 'ok', clock: 'ok', registry: 'ok' },
+      ...{ certificate: 'ok', version: manifest.version, schema: expect.any(Number) },
       peers: { connected: 0, failing: 0 },
     });
   });
@@ -79,6 +82,31 @@ describe('/metrics', () => {
     expect(text).toContain(`posthouse_call_seconds_count{${labels}} 1`);
     expect(text).toContain('# TYPE posthouse_call_seconds histogram');
     expect(text).toContain('# TYPE posthouse_connections gauge');
+  });
+
+  test('says what the process uses, what there is, and how the jobs do', async () => {
+    await using relay = await ServedRelay.start(listening);
+    await relay.register('ann');
+    await relay.register('ben');
+    await vi.waitFor(async () => {
+      relay.clock.advance(600);
+      const { text } = await ask(`${relay.server.operations}/metrics`);
+      const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1]);
+      expect(text).toMatch(
+        /^posthouse_build_info\{node="[0-9.]+",schema="\d+",version="[^"]+"\} 1$/m,
+      );
+      expect(value('posthouse_accounts')).toBe(2);
+      expect(value('posthouse_groups')).toBe(0);
+      expect(value('posthouse_process_resident_memory_bytes')).toBeGreaterThan(1e7);
+      expect(value('posthouse_database_bytes')).toBeGreaterThan(100_000);
+      expect(value('posthouse_event_loop_delay_seconds\\{quantile="0.99"\\}')).toBeGreaterThan(0);
+      expect(value('posthouse_ready')).toBe(1);
+      expect(value('posthouse_certificate_days_left')).toBeGreaterThan(1);
+      const job = '\\{job="messages.retention"\\}';
+      const { clock } = relay;
+      expect(value(`posthouse_job_last_success_seconds${job}`)).toBeGreaterThan(clock.now() - 601);
+      expect(value(`posthouse_job_overdue_seconds${job}`)).toBe(0);
+    }, patience);
   });
 
   test('every line is one of the format', async () => {
