@@ -24,7 +24,7 @@ export interface RelayPreview {
   readonly clockAhead: number;
 }
 
-/** The answer of {@link previewMove}. */
+/** What a move to a relay would do, and what stands against it: the answer of `home.preview`. */
 export interface MovePreview {
   readonly from: { readonly relayId: string; readonly answers: boolean };
   readonly to: RelayPreview;

@@ -77,11 +77,8 @@ export class Contacts {
    * const { text, invite } = await account.contacts.invite({ lifetime: 3_600 });
    * console.log(text, invite.expires_at);
    */
-  async invite({
-    lifetime = inviteLifetime,
-  }: {
-    readonly lifetime?: number;
-  } = {}): Promise<IssuedContactInvite> {
+  async invite(options: { readonly lifetime?: number } = {}): Promise<IssuedContactInvite> {
+    const { lifetime = inviteLifetime } = options;
     return makeInvite(this.#core, { lifetime });
   }
 

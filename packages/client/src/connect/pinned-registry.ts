@@ -42,9 +42,10 @@ export interface RelayAddress {
  */
 export function pinnedRegistry(
   network: Network,
-  { store, ...options }: RelayAddress & { readonly store: Store },
+  options: RelayAddress & { readonly store: Store },
 ): Registry {
-  const address = { ...options, endpoint: baseAddress(options.endpoint) };
+  const { store, ...given } = options;
+  const address = { ...given, endpoint: baseAddress(given.endpoint) };
   const { endpoint } = address;
   const pinned = async (signal = new AbortController().signal): Promise<RelayEntry> => {
     const known = await store.read((tx) => pins.get(tx, endpoint));

@@ -7,7 +7,7 @@ import { formatPeerId, parsePeerId } from '../identity/peer-id.ts';
 import { isMultihash } from '../identity/peer-key.ts';
 import { decodeUtf8 } from '../json/parse.ts';
 
-/** A TCP address of a relay. {@link Libp2pAddress} is one with a Peer ID. */
+/** A TCP address of a relay. `Libp2pAddress` is one with a Peer ID. */
 export interface TcpAddress {
   /** Address family: `ip4`, `ip6`, `dns`, `dns4`, `dns6` or `dnsaddr`. */
   readonly family: string;

@@ -43,7 +43,7 @@ export type Nep6Wallet = Static<typeof Nep6Wallet>;
 /**
  * Why a wallet did not open:
  * - `format`: not a NEP-6 wallet, or a key text that is damaged;
- * - `cost`: scrypt parameters beyond {@link scryptBounds};
+ * - `cost`: scrypt parameters beyond `scryptBounds`;
  * - `account`: the wallet has no such account, or none with a key;
  * - `password`: the password is wrong, or the key is damaged.
  */

@@ -47,10 +47,8 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
  * @example
  * canonicalWith({ b: 1, c: 2 }, { omit: ['c'], add: { a: 0 } }); // '{"a":0,"b":1}'
  */
-export function canonicalWith(
-  object: JsonObject,
-  { omit = [], add = {}, texts }: CanonicalChanges,
-): string {
+export function canonicalWith(object: JsonObject, changes: CanonicalChanges): string {
+  const { omit = [], add = {}, texts } = changes;
   return canonicalMembers(object, { omit, add, texts });
 }
 

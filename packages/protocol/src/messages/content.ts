@@ -176,7 +176,7 @@ const fromContacts: ReadonlySet<ContentName> = new Set<ContentName>([
  * the client may draw conclusions from it. Objects for the own account alone are refused in a
  * message to another account.
  *
- * @param name `undefined` for an unknown type
+ * @param content.name `undefined` for an unknown type
  * @example
  * admitContent({ direction: 'received', name: 'contact.grant' });
  * // { admit: 'apply', requires: 'issued-grant' }
