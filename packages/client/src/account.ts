@@ -2,6 +2,7 @@ import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';
 import { keepCertificate } from './accounts/keep-certificate.ts';
+import { syncOwnProfile } from './accounts/profiles.ts';
 import { Attachments } from './api/attachments.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
@@ -24,7 +25,7 @@ import { followAccount, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
-import { readTimeline, timelinePosition } from './messages/read-timeline.ts';
+import { noticeRestore, readTimeline, timelinePosition } from './messages/read-timeline.ts';
 import { sendAllWaiting, startAllWaiting } from './messages/send-queue.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
@@ -297,6 +298,9 @@ export class Account {
     // First: a device whose certificate has ended can do nothing else.
     yield await keepCertificate(core, signal);
     await syncOwnState(core, home, signal);
+    const { restoredAt } = await home.authenticated(signal);
+    const publishAgain = () => syncOwnProfile(core, signal);
+    yield await noticeRestore(core, home.relayId, { restoredAt, publishAgain });
     yield* readTimeline(core, home.relayId, visit);
     await send(core, signal);
     await flushOutbox(core, home.relayId, signal);

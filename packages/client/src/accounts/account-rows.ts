@@ -79,6 +79,8 @@ export interface TimelineRecord {
   readonly lastRecord?: LastRecord;
   /** Whether the relay dropped records before they were read, or lost records it had given. */
   readonly gap: boolean;
+  /** When the relay was last restored, as it said; 0 if it never said so. Unix seconds. */
+  readonly restoredAt?: number;
   /** Whether a rollback was reported; until a record is applied that was not known. */
   readonly rollback?: true;
 }

@@ -117,6 +117,26 @@ export async function publishProfile(
   return profile;
 }
 
+/**
+ * Publishes the own profile again if the home relay has an older one or none, because it was put back to
+ * an earlier state (03 §7). Only the device that signed a profile may publish it unchanged, so it is
+ * signed again.
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function syncOwnProfile(core: AccountCore, signal: AbortSignal): Promise<void> {
+  const known = await knownProfile(core, core.account);
+  if (known === undefined) return;
+  const home = await core.home();
+  const answer = await home
+    .call(method, { account: core.account }, { signal })
+    .catch((error: unknown) => {
+      if (!isRefusal(error, 'not_found')) throw error;
+    });
+  if (answer !== undefined && answer.profile.updated_at >= known.updated_at) return;
+  await publishProfile(core, known, signal);
+}
+
 function signOrInvalidInput(core: AccountCore, facts: ProfileFields): AccountProfile {
   try {
     return signProfile(core.network, core.device, facts);

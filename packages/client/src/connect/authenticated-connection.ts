@@ -44,6 +44,7 @@ export class AuthenticatedConnection {
   readonly #origin: string;
   readonly #stop = new AbortController();
   readonly #abandoned = new AbortController();
+  #restoredAt: number | undefined;
   #session: Session | undefined;
   #renewal: Promise<void> | undefined;
 
@@ -128,6 +129,11 @@ export class AuthenticatedConnection {
     });
   }
 
+  /** When the relay says it was put back to an earlier state, Unix seconds (02 §11.2). */
+  get restoredAt(): number | undefined {
+    return this.#restoredAt;
+  }
+
   /** Ends all requests that have no answer yet: the connection is dead. */
   abandon(): void {
     const options = { outcomeUnknown: true };
@@ -145,6 +151,7 @@ export class AuthenticatedConnection {
       confirmRelay(this.wire, relay, bounded),
     );
     relayClock.observe(info.server_time);
+    this.#restoredAt = info.restored_at;
     await this.#authenticate(signal);
     if (this.wire instanceof WebSocketWire) {
       this.wire.ended.then(() => this.#stop.abort());

@@ -71,6 +71,33 @@ export async function* readTimeline(
   }
 }
 
+/**
+ * Has everything read again that a relay has, if the relay says that it was restored since it was last
+ * asked (02 §11.2). Call it before {@link readTimeline}.
+ *
+ * @param restoredAt as the relay said, Unix seconds; 0 if it never was
+ * @param publishAgain publishes what the relay may have lost; if it fails, the next call does it again
+ */
+export async function noticeRestore(
+  core: AccountCore,
+  relayId: string,
+  {
+    restoredAt = 0,
+    publishAgain,
+  }: { readonly restoredAt: number | undefined; readonly publishAgain: () => Promise<void> },
+): Promise<readonly AccountEvent[]> {
+  const known = await core.store.read((tx) => timelineRecord(tx, relayId));
+  if (known.restoredAt !== undefined && known.restoredAt >= restoredAt) return [];
+  // A relay that was restored before this device knew of such marks is found out by its records.
+  const isNew = known.restoredAt !== undefined;
+  if (isNew) await publishAgain();
+  const events = isNew ? await startOver(core, relayId, known) : [];
+  await core.store.write(async (tx) => {
+    await timelines.put(tx, relayId, { ...(await timelineRecord(tx, relayId)), restoredAt });
+  });
+  return events;
+}
+
 async function storeGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
   return await core.store.write(async (tx) => {
     const known = await timelineRecord(tx, relayId);
@@ -94,7 +121,9 @@ async function startOver(
     const known = await timelineRecord(tx, relayId);
     // Another process of this device may have read further, or started over.
     if (!isSamePlace(known, from)) return [];
-    await timelines.put(tx, relayId, { position: -1, gap: true, rollback: true });
+    const { restoredAt } = known;
+    const beginning = { position: -1, gap: true, rollback: true } as const;
+    await timelines.put(tx, relayId, { ...beginning, ...(restoredAt && { restoredAt }) });
     // Their heads may be as high again, so that the host refuses no position.
     await rewindGroupsOf(tx, relayId);
     await rewindChannelsOf(tx, relayId);

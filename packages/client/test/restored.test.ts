@@ -1,0 +1,102 @@
+/** A relay that was backed up and restored with `posthouse`: nothing that comes later is lost. */
+import { cpSync, globSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { backUp, restore } from '../../relay/src/backup/index.ts';
+import { relayMigrations, restoredStatements } from '../../relay/src/modules.ts';
+import { type Account, type AccountEvent, MemoryStore, type Store } from '../src/index.ts';
+import { anotherDevice, club, groupTexts } from './groups/support.ts';
+import { LyingRelay } from './support/lying-relay.ts';
+import { befriend, type RelayWithClients, texts } from './support/relay-with-clients.ts';
+
+// A proxy: its address stays when the relay starts again.
+let relay: LyingRelay;
+let world: RelayWithClients;
+beforeAll(async () => {
+  relay = await LyingRelay.start();
+  ({ world } = relay);
+});
+afterAll(() => relay[Symbol.asyncDispose]());
+
+const path = (name: string) => join(world.folder, name);
+const config = () => ({
+  data: path('relay'),
+  storage: { engine: 'sqlite', url: '', connections: 2 } as const,
+});
+
+async function backUpTo(name: string): Promise<void> {
+  const now = Math.floor(Date.now() / 1_000);
+  const options = { to: path(name), withKeys: true, migrations: relayMigrations, now };
+  await backUp({ config: config(), ...options });
+}
+
+/** Restores a backup to another folder, and starts the relay on that with the same port and names. */
+async function restoreFrom(name: string): Promise<void> {
+  await world.stopRelay();
+  const to = path(`${name}-restored`);
+  const migrations = { migrations: relayMigrations, statements: restoredStatements };
+  const now = Math.floor(Date.now() / 1_000);
+  await restore({ from: path(name), to, ...migrations, expected: {}, now });
+  for (const file of globSync(join(path('relay'), '{relay.sqlite*,generation}'))) rmSync(file);
+  cpSync(to, path('relay'), { recursive: true });
+  await world.startRelay();
+}
+
+const rollbacks = (events: readonly AccountEvent[]) =>
+  events.filter((event) => event.kind === 'timeline-gap' && event.cause === 'rollback').length;
+
+async function postTexts(account: Account, channelId: string): Promise<string[]> {
+  const posts = await account.channels.listPosts(channelId);
+  return posts.map((post) => post.body?.text ?? '');
+}
+
+test('04 §17.1, 05 §5, 06 §5: after a restore a reader has all that is sent later, once, and is told once', async () => {
+  const store: Store = new MemoryStore();
+  const ann = await world.person({ prefer: 'http' });
+  const bob = await world.person({ store, prefer: 'http' });
+  await befriend(ann, bob);
+  const groupId = await club(ann, [bob]);
+  const { id: channelId, link } = await ann.channels.create({ name: 'News' });
+  await bob.channels.follow(link);
+  await bob.profiles.publish({ nickname: 'Bob', public_discovery: true });
+  await bob.sync();
+  await backUpTo('backup');
+
+  const send = async (...lines: string[]) => {
+    for (const text of lines) {
+      await ann.messages.send(bob.id, { text });
+      await ann.groups.send(groupId, { text });
+      await ann.channels.post(channelId, { text });
+    }
+  };
+  await bob.profiles.publish({ nickname: 'Robert', public_discovery: true });
+  await send('1', '2', '3');
+  await bob.sync();
+  await restoreFrom('backup');
+
+  await ann.sync();
+  await send('a', 'b', 'c', 'd');
+  const events = await bob.sync();
+  expect(rollbacks(events)).toBe(1);
+  expect(events.filter(({ kind }) => kind === 'message')).toHaveLength(4);
+  const all = ['1', '2', '3', 'a', 'b', 'c', 'd'];
+  expect(await texts(bob)).toEqual(all);
+  expect(await groupTexts(bob, groupId)).toEqual(all);
+  expect(await postTexts(bob, channelId)).toEqual(all);
+  // It says so once, also to a program that starts again.
+  const again = await (await world.client({ store, prefer: 'http' })).account();
+  expect(await again.sync()).toEqual([]);
+  // What only the account can publish is there again.
+  expect((await ann.profiles.resolve(bob.id))?.nickname).toBe('Robert');
+});
+
+test('03 §4: a device that was removed after the backup is out as soon as another one connects', async () => {
+  const ann = await world.person({ prefer: 'http' });
+  const phone = await anotherDevice(world, ann, { prefer: 'http' });
+  await backUpTo('two-devices');
+  await ann.devices.remove(phone.deviceId);
+  await expect(phone.sync()).rejects.toThrow();
+  await restoreFrom('two-devices');
+  await ann.sync();
+  await expect(phone.sync()).rejects.toThrow();
+});
