@@ -71,6 +71,7 @@ const long = {
     'packages/client/test/groups/crash.test.ts',
     'packages/client/test/messages/outages.test.ts',
     'packages/client/test/network/interrupted-move.test.ts',
+    'packages/client/test/own-devices/killed.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/move/{crashes,rows}.test.ts',

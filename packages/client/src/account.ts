@@ -27,6 +27,7 @@ import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
 import { noticeRestore, readTimeline, timelinePosition } from './messages/read-timeline.ts';
 import { sendAllWaiting, startAllWaiting } from './messages/send-queue.ts';
+import { syncOwnDevices } from './own-devices/sync-own-devices.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
@@ -268,8 +269,8 @@ export class Account {
     if (withHome) {
       try {
         yield* scope.isTimed
-          ? withTimeLimit(core, signal, (visit) => this.#readHome(visit, sendAllWaiting))
-          : this.#readHome(noTimeLimit(signal), startAllWaiting);
+          ? withTimeLimit(core, signal, (visit) => this.#readHome(visit, { inBackground: false }))
+          : this.#readHome(noTimeLimit(signal), { inBackground: true });
       } catch (cause) {
         signal.throwIfAborted();
         if (scope.host !== undefined || !mayRecover(cause)) throw cause;
@@ -287,10 +288,10 @@ export class Account {
     else startTasks(core);
   }
 
-  /** Reads device state and timeline from the home relay, and sends what waits. */
+  /** Reads device state and timeline from the home relay, sends what waits, shares what changed. */
   async *#readHome(
     visit: TimeLimit,
-    send: typeof sendAllWaiting,
+    { inBackground }: { readonly inBackground: boolean },
   ): AsyncGenerator<readonly AccountEvent[]> {
     const core = this.#core;
     const home = await core.home();
@@ -302,8 +303,9 @@ export class Account {
     const publishAgain = () => syncOwnProfile(core, signal);
     yield await noticeRestore(core, home.relayId, { restoredAt, publishAgain });
     yield* readTimeline(core, home.relayId, visit);
-    await send(core, signal);
+    await (inBackground ? startAllWaiting(core) : sendAllWaiting(core, signal));
     await flushOutbox(core, home.relayId, signal);
+    await syncOwnDevices(core, signal, { inBackground });
   }
 
   /** Reads former relays; one that does not answer is skipped. */

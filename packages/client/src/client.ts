@@ -49,6 +49,8 @@ import { type Clock, systemClock, unixSeconds, webRandom } from './environment.t
 import { ClientError } from './errors.ts';
 import { EventHub } from './events/event-hub.ts';
 import { WakeSignal } from './follow/wake-signal.ts';
+import { given } from './given.ts';
+import { allParts } from './parts.ts';
 import type { Store } from './store/index.ts';
 import { watched } from './store/watched.ts';
 import { defaultReading, type ReadingLimits } from './sync/budget.ts';
@@ -141,6 +143,10 @@ export class Client implements AsyncDisposable {
       closed: closing.signal,
       reading: { ...defaultReading, ...options.reading },
       retry,
+      later: async () => {
+        Object.assign(given, allParts);
+        return await import('./later.ts');
+      },
       connect: (relayId, identity, transportWanted = prefer) =>
         new RelayConnection(parts, {
           relayId,

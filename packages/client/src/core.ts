@@ -35,6 +35,8 @@ export interface Core {
   /** Aborts when the client is closed. */
   readonly closed: AbortSignal;
   readonly retry: RetryPolicy;
+  /** Loads what is needed seldom. No transaction awaits it. */
+  readonly later: () => Promise<typeof import('./later.ts')>;
   /** Wakes connections and waits before a retry. */
   readonly waker: Waker;
   /** Makes a separate connection; the caller closes it. */

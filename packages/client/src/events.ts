@@ -1,6 +1,7 @@
 /** Events that `sync` returns and `follow` yields, for a program that shows them to a person. */
 import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { ChannelPostEntry } from './channels/timeline/channel-entry.ts';
+import type { ConversationKey } from './conversations/conversation-rows.ts';
 import type { PlainError } from './errors.ts';
 import type { GroupBlock } from './groups/group-rows.ts';
 import type { GroupChange, GroupMessage } from './groups/timeline/group-entry.ts';
@@ -158,6 +159,8 @@ export type AccountEvent =
       readonly status: 'active' | 'deleted';
     }
   | MessageStatusEvent
+  /** Another device of this account marked messages as read; fewer are unread here now. */
+  | { readonly kind: 'conversation-read'; readonly conversation: ConversationKey }
   /** A record of the timeline was refused; `message.reason` names the rule. */
   | { readonly kind: 'message-refused'; readonly message: Message }
   /** A known message ID was received with other content: the second one was refused (04 §18.2). */

@@ -34,6 +34,7 @@ export {
   checkObject,
   checkSchema,
   checkText,
+  MessageId,
   RelayId,
   type Static,
   type TSchema,

@@ -4,24 +4,28 @@
  * a failure at any point the move is run again and goes on.
  */
 import type { AccountSigner } from '@posthouse/protocol';
-import { accountIdentity } from '../connect/session.ts';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError } from '../errors.ts';
-import { ownKey } from './account-rows.ts';
-import { noteHomeChange } from './former-relay-rows.ts';
-import { homeRelay } from './home-relay.ts';
+import { given } from '../given.ts';
 import { MovedRoute, movedElsewhere } from './move-route.ts';
-import {
-  type MoveRecord,
-  type MoveStep,
+import type { MoveRecord, MoveStep } from './move-rows.ts';
+import { stageForMove } from './move-state.ts';
+
+const {
+  accountIdentity,
+  ClientError,
+  homeRelay,
+  isClientError,
+  knownProfile,
   mayHaveLeft,
-  moveSteps,
   moves,
+  moveSteps,
+  noteHomeChange,
+  ownKey,
+  publishProfile,
+  resolveProfile,
   storeMove,
   unfinishedMove,
-} from './move-rows.ts';
-import { stageForMove } from './move-state.ts';
-import { knownProfile, publishProfile, resolveProfile } from './profiles.ts';
+} = given;
 
 /** The step of a move that begins. */
 export interface MoveProgress {
@@ -86,7 +90,7 @@ export async function beginMove(
   });
 }
 
-function otherMove(begun: MoveRecord | undefined): ClientError {
+function otherMove(begun: MoveRecord | undefined): InstanceType<typeof ClientError> {
   return new ClientError(
     'move_conflict',
     `a move to ${begun?.to ?? 'another relay'} is not finished: finish it, cancel it or replace it`,

@@ -2,13 +2,24 @@
 import type { AccountRoute, AccountSigner } from '@posthouse/protocol';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError, isRefusal } from '../errors.ts';
+import { given } from '../given.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { routes } from './account-rows.ts';
-import { adoptState, knownState } from './device-states.ts';
-import { refreshHome, resolveRouteAt } from './home-relay.ts';
-import { type MoveRecord, storeMove } from './move-rows.ts';
-import { draftFor, makeRouteDraft, publishRoute } from './publish-route.ts';
+import type { MoveRecord } from './move-rows.ts';
+
+const {
+  adoptState,
+  ClientError,
+  draftFor,
+  isClientError,
+  isRefusal,
+  knownState,
+  makeRouteDraft,
+  publishRoute,
+  refreshHome,
+  resolveRouteAt,
+  routes,
+  storeMove,
+} = given;
 
 /** What became of a move's route: in force, given way to a higher one, or not known yet. */
 type Outcome =
@@ -169,7 +180,7 @@ export class MovedRoute {
 }
 
 /** The error of a move that another device of the account overtook. */
-export function movedElsewhere(relayId: string): ClientError {
+export function movedElsewhere(relayId: string): InstanceType<typeof ClientError> {
   return new ClientError(
     'move_conflict',
     `another device moved the account to ${relayId}: move again if it shall leave that relay`,

@@ -2,11 +2,21 @@
 import type { AccountDeviceState, AccountSigner } from '@posthouse/protocol';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
-import { ClientError, isClientError, isRefusal, RelayMisbehaviour } from '../errors.ts';
-import { timelines } from './account-rows.ts';
-import { knownState, resolveOwnState } from './device-states.ts';
-import { type MoveRecord, storeMove } from './move-rows.ts';
-import { nextState, stageState } from './publish-devices.ts';
+import { given } from '../given.ts';
+import type { MoveRecord } from './move-rows.ts';
+
+const {
+  ClientError,
+  isClientError,
+  isRefusal,
+  knownState,
+  nextState,
+  RelayMisbehaviour,
+  resolveOwnState,
+  stageState,
+  storeMove,
+  timelines,
+} = given;
 
 /** Seconds that the rest of a move may take: the state must be kept for longer. */
 const restOfMove = 60;
@@ -98,7 +108,7 @@ async function latestState(
   }
 }
 
-function tooShort(): RelayMisbehaviour {
+function tooShort(): InstanceType<typeof RelayMisbehaviour> {
   return new RelayMisbehaviour('invalid_staged_until', 'ends before the move: try another relay', {
     method: 'device.state.publish',
   });

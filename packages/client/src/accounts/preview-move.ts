@@ -1,15 +1,22 @@
 /** What a move to another home relay would do (03 §12), and what stands against it. */
-import { checkRelayInfo, type RelayInfo } from '@posthouse/protocol';
-import { callWithoutSession } from '../connect/unauthenticated-call.ts';
-import { contactRows } from '../contacts/contact-rows.ts';
+import type { RelayInfo } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { unixSeconds } from '../environment.ts';
-import { checkRelayAnswer, isClientError } from '../errors.ts';
-import { outbox } from '../messages/outbox.ts';
-import { knownState } from './device-states.ts';
-import { homeRelay } from './home-relay.ts';
-import { mayHaveLeft, unfinishedMove } from './move-rows.ts';
-import { knownProfile } from './profiles.ts';
+import { given } from '../given.ts';
+
+const {
+  callWithoutSession,
+  checkRelayAnswer,
+  checkRelayInfo,
+  contactRows,
+  homeRelay,
+  isClientError,
+  knownProfile,
+  knownState,
+  mayHaveLeft,
+  outbox,
+  unfinishedMove,
+  unixSeconds,
+} = given;
 
 /** A relay as it describes itself. */
 export interface RelayPreview {

@@ -51,7 +51,8 @@ export class Conversations {
   }
 
   /**
-   * Marks messages as read, on this device only. Nothing else marks messages as read: neither a
+   * Marks messages as read, here at once and on the account's other devices within about a minute of
+   * synchronizing (decision 0039). Nothing else marks messages as read: neither a
    * message that the account sends, here or on another device, nor reading a list.
    *
    * @param options.through `order` of a message or `sequence` of a group message or post: everything

@@ -1,7 +1,7 @@
 import { homeRelay } from '../accounts/home-relay.ts';
-import { beginMove, cancelMove, type MoveProgress, runMove } from '../accounts/move-home.ts';
+import type { MoveProgress } from '../accounts/move-home.ts';
 import { type MoveStep, unfinishedMove } from '../accounts/move-rows.ts';
-import { type MovePreview, previewMove } from '../accounts/preview-move.ts';
+import type { MovePreview } from '../accounts/preview-move.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './options.ts';
@@ -67,8 +67,9 @@ export class Home {
    * @example
    * for (const problem of (await account.home.preview(relayId)).problems) console.log(problem);
    */
-  preview(relayId: string, options: Abortable = {}): Promise<MovePreview> {
-    return previewMove(this.#core, relayId, signalOf(options));
+  async preview(relayId: string, options: Abortable = {}): Promise<MovePreview> {
+    const { previewMove } = await this.#core.later();
+    return await previewMove(this.#core, relayId, signalOf(options));
   }
 
   /**
@@ -101,6 +102,7 @@ export class Home {
     }
     this.#isRunning = true;
     try {
+      const { beginMove, runMove } = await core.later();
       const signer = await core.accountKey(options.accountKey);
       await beginMove(core, relayId, { replace, signal });
       const { progress = () => {}, inviteCode } = options;
@@ -135,6 +137,7 @@ export class Home {
     if (this.#isRunning) {
       throw new ClientError('move_conflict', 'the move is running: abort it first');
     }
+    const { cancelMove } = await this.#core.later();
     await cancelMove(this.#core);
   }
 }

@@ -44,6 +44,8 @@ export interface ChannelRow {
   readonly leftAt?: number;
   /** Whether a rollback was reported; until an event is applied that was not known. */
   readonly rollback?: true;
+  /** Unix milliseconds at which a person followed or unfollowed it last, on any own device. */
+  readonly changedAt?: number;
   /** The highest head named by a hint, until a read that began later is complete (06 §9.2). */
   readonly hinted_head?: number;
 }

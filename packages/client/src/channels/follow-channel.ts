@@ -4,6 +4,7 @@ import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import { recordEvents } from '../events/event-log.ts';
 import { decodeLink, encodeLink } from '../link-text.ts';
+import { noteFollowChange } from '../own-devices/change-rows.ts';
 import {
   adoptDescriptor,
   type ChannelRow,
@@ -56,13 +57,15 @@ export type FollowFrom = 'latest' | 'creation';
  * Follows a channel, after its host returned a descriptor that verifies. A descriptor verified
  * earlier stays, so that a rollback is detected.
  *
+ * @param options.changedAt Unix milliseconds at which another own device followed it
  * @throws ClientError `verification_failed`; RelayRefused `not_found`, RelayMisbehaviour
  */
 export async function followChannel(
   core: AccountCore,
   channel: ChannelRef,
-  { from, signal }: { readonly from: FollowFrom; readonly signal: AbortSignal },
+  options: { readonly from: FollowFrom; readonly changedAt?: number; readonly signal: AbortSignal },
 ): Promise<void> {
+  const { from, changedAt, signal } = options;
   const descriptor = await currentDescriptor(core, channel, signal);
   const { channel_id } = channel;
   const before = await core.store.read((tx) => channelRow(tx, channel_id));
@@ -74,18 +77,29 @@ export async function followChannel(
     if (known !== undefined && known.standing !== 'left') return;
     const span = from === 'creation' ? { span: { first: 0, position: -1 } } : {};
     const fresh = { ...channel, descriptor: known?.descriptor ?? descriptor };
-    const row: ChannelRow = { ...fresh, standing: 'followed', ...span };
+    const at = changedAt ?? core.clock.milliseconds();
+    const row: ChannelRow = { ...fresh, standing: 'followed', changedAt: at, ...span };
     await putChannel(tx, row);
     await putDescriptors(tx, [row.descriptor]);
     await adoptDescriptor(tx, row, descriptor);
     await recordEvents(tx, [{ kind: 'channel-followed', channelId: channel_id }]);
+    if (changedAt === undefined) await noteFollowChange(tx, channel_id);
   });
   // A running `follow` of the account subscribes the channel now.
   core.wakeSignal.wake();
 }
 
-/** Stops reading a channel and removes its timeline. @throws ClientError `unknown_channel` */
-export async function unfollowChannel(core: AccountCore, channelId: string): Promise<void> {
+/**
+ * Stops reading a channel and removes its timeline.
+ *
+ * @param options.changedAt Unix milliseconds at which another own device unfollowed it
+ * @throws ClientError `unknown_channel`
+ */
+export async function unfollowChannel(
+  core: AccountCore,
+  channelId: string,
+  { changedAt }: { readonly changedAt?: number } = {},
+): Promise<void> {
   await core.store.write(async (tx) => {
     const row = await requireChannel(tx, channelId);
     if (row.standing === 'creating') {
@@ -95,7 +109,9 @@ export async function unfollowChannel(core: AccountCore, channelId: string): Pro
       );
     }
     const { span: _read, closed_at: _end, hinted_head: _hint, ...rest } = row;
-    await putChannel(tx, { ...rest, standing: 'left' });
+    const at = changedAt ?? core.clock.milliseconds();
+    await putChannel(tx, { ...rest, standing: 'left', changedAt: at });
+    if (changedAt === undefined) await noteFollowChange(tx, channelId);
   });
   await clearTimeline(core, channelId);
 }

@@ -45,6 +45,11 @@ export interface ConversationRow {
    */
   readonly since?: number;
   readonly isHidden?: true;
+  /**
+   * The newest mark of another own device: a sequence; in a conversation with a person Unix seconds
+   * of the marked message, with its key.
+   */
+  readonly readElsewhere?: { readonly through: number; readonly message?: string };
 }
 
 /** Keys of messages (sender and message ID), by kind, ID and position. */
@@ -110,7 +115,8 @@ export async function showMessage(
   await shown.put(tx, key, `${from}/${message.message_id}`);
   const row = await conversationRow(tx, message);
   // A message that is shown again is as read as it was.
-  const isUnread = !isOld && !isPlaced && from !== account && !isBeforeJoining(message, row);
+  const isRead = isOld || isPlaced || from === account || isReadElsewhere(message, row);
+  const isUnread = !isRead && !isBeforeJoining(message, row);
   if (isUnread) await unread.put(tx, key, true);
   const at = Math.min(clock.milliseconds(), isOld ? time * 1000 : atOf(time));
   await changeConversation(tx, message, (row) => ({
@@ -127,6 +133,15 @@ function isBeforeJoining({ kind, position, time }: PlacedMessage, row?: Conversa
   if (since > 0) return time < Math.floor(since / 1000);
   // Older pages of a channel are read on request; groups have none.
   return kind === 'channel' && Number.parseInt(position, 10) <= readThrough;
+}
+
+/** Whether another own device marked a message as read before it arrived here. */
+function isReadElsewhere(message: PlacedMessage, row?: ConversationRow): boolean {
+  const { through, message: marked } = row?.readElsewhere ?? {};
+  if (through === undefined) return false;
+  const { kind, position, from, message_id, time } = message;
+  if (kind !== 'person') return Number.parseInt(position, 10) <= through;
+  return time < through || marked === `${from}/${message_id}`;
 }
 
 /**

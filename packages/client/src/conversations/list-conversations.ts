@@ -30,7 +30,7 @@ interface ConversationFacts {
    * to show.
    */
   readonly title?: string;
-  /** Number of messages of others that were not marked as read on this device. */
+  /** Number of messages of others that were not marked as read, here or on another own device. */
   readonly unread: number;
   /** Position through which `markRead` marked everything as read: an `order` or a `sequence`. */
   readonly readThrough?: number;

@@ -1,5 +1,6 @@
-/** Marks messages as read, on this device only. */
+/** Marks messages as read, and has the other own devices told (decision 0039). */
 import type { AccountCore } from '../core.ts';
+import { noteReadChange } from '../own-devices/change-rows.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { positionKey } from '../store/row-keys.ts';
 import { buildConversations } from './build-conversations.ts';
@@ -43,7 +44,8 @@ async function markBatch(
   key: ConversationKey,
   { through, readThrough }: { readonly through: number; readonly readThrough: number },
 ): Promise<boolean> {
-  if ((await conversationRow(tx, key)) === undefined) return false;
+  const known = await conversationRow(tx, key);
+  if (known === undefined) return false;
   const prefix = messagePrefix(key);
   // `~` sorts after every ID that may follow the position.
   const before = `${prefix}${positionKey(through)}/~`;
@@ -54,5 +56,6 @@ async function markBatch(
     unread: row.unread - found.length,
     readThrough: Math.max(row.readThrough ?? 0, readThrough),
   }));
+  if (found.length > 0 || readThrough > (known.readThrough ?? 0)) await noteReadChange(tx, key);
   return found.length === batchSize;
 }

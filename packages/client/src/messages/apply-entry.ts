@@ -23,6 +23,8 @@ import {
   applyStateRequest,
   applyStateSync,
 } from '../groups/keys/own-device-sync.ts';
+import type { applyOwnDeviceObject } from '../own-devices/apply-object.ts';
+import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
 import { toMessage } from './message.ts';
@@ -52,6 +54,13 @@ export type ApplyResult =
     }
   | { readonly complete: false; readonly needs: 'own-state' };
 
+export interface ApplyOptions {
+  /** Whether the own device state was read in this synchronization. */
+  readonly ownStateIsFresh: boolean;
+  /** Applies objects of {@link isOwnDeviceType}; loaded before the transaction if it is needed. */
+  readonly applyOwnDeviceObject?: typeof applyOwnDeviceObject | undefined;
+}
+
 /** Refused because box or payload did not authenticate; another relay may have a valid copy. */
 const notDecryptable = 'not_decryptable';
 
@@ -64,14 +73,12 @@ interface Decision {
 /**
  * Applies a record once, from any relay: a record with the same logical key and content is a
  * duplicate, one with other content is refused (04 §18.2).
- *
- * @param options.ownStateIsFresh whether the own device state was read in this synchronization
  */
 export async function applyEntry(
   core: AccountCore,
   tx: StoreWriter,
   opened: OpenedEntry,
-  options: { readonly ownStateIsFresh: boolean },
+  options: ApplyOptions,
 ): Promise<ApplyResult> {
   const { envelope, accepted_at: acceptedAt } = opened.entry;
   const { from, message_id: messageId } = envelope;
@@ -106,6 +113,8 @@ export async function applyEntry(
 
 function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {
   if (parsed === undefined || parsed.kind === 'invalid') return {};
+  // What it brought has rows of its own.
+  if (isOwnDeviceType(parsed.content.$type)) return { content: { $type: parsed.content.$type } };
   return { content: parsed.content };
 }
 
@@ -120,8 +129,9 @@ async function eventsOf(
     await holdMessage(tx, row);
     return [];
   }
-  if (outcome === 'refused') return [{ kind: 'message-refused', message: toMessage(row) }];
   const type = row.content?.$type;
+  if (isOwnDeviceType(type)) return [...events];
+  if (outcome === 'refused') return [{ kind: 'message-refused', message: toMessage(row) }];
   const shown = outcome === 'stored' || type === core.network.type('message.direct');
   return [
     ...(shown ? [{ kind: 'message', message: toMessage(row) } as const] : []),
@@ -153,7 +163,7 @@ async function decideOutcome(
   core: AccountCore,
   tx: StoreWriter,
   opened: OpenedEntry,
-  { ownStateIsFresh }: { readonly ownStateIsFresh: boolean },
+  options: ApplyOptions,
 ): Promise<Decision | 'own-state'> {
   const { parsed, direction, entry } = opened;
   const { envelope } = entry;
@@ -161,10 +171,13 @@ async function decideOutcome(
   if (parsed.kind === 'invalid') return { outcome: 'refused', reason: parsed.reason.message };
   const name = parsed.kind === 'known' ? parsed.name : undefined;
   const admission = admitContent({ direction, name });
-  if (admission.admit === 'refuse') return { outcome: 'refused', reason: 'not_permitted' };
-  if (admission.requires === 'current-device') {
+  const isOwnDevices = parsed.kind === 'unknown' && isOwnDeviceType(parsed.type);
+  if (admission.admit === 'refuse' || (isOwnDevices && direction !== 'self')) {
+    return { outcome: 'refused', reason: 'not_permitted' };
+  }
+  if (isOwnDevices || admission.requires === 'current-device') {
     if (!(await isCurrentDevice(core, tx, envelope.from_device_id))) {
-      if (!ownStateIsFresh) return 'own-state';
+      if (!options.ownStateIsFresh) return 'own-state';
       return { outcome: 'refused', reason: 'sender_not_current' };
     }
   }
@@ -172,8 +185,12 @@ async function decideOutcome(
     const contact = await contactRow(tx, envelope.from);
     if (!(await mayWriteToUs(core, tx, contact))) return await withoutRelationship(core, tx, name);
   }
-  if (parsed.kind === 'unknown') return { outcome: 'stored' };
+  if (parsed.kind === 'unknown' && !isOwnDevices) return { outcome: 'stored' };
   try {
+    if (parsed.kind === 'unknown') {
+      const events = await options.applyOwnDeviceObject?.(core, tx, parsed.content);
+      return events === undefined ? { outcome: 'stored' } : { outcome: 'applied', events };
+    }
     return { outcome: 'applied', events: await applyContent(core, tx, { opened, parsed }) };
   } catch (error) {
     if (!(error instanceof ProtocolError)) throw error;

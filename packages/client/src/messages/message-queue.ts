@@ -19,6 +19,8 @@ export interface QueueRow {
   readonly authorization?: Authorization;
   /** For a self-delivery: whether this device gets a key box too. */
   readonly includeThisDevice?: boolean;
+  /** For a self-delivery: IDs of the only devices that get key boxes. */
+  readonly devices?: readonly string[];
 }
 export const messageQueue = new Collection<QueueRow>('message-queue');
 

@@ -10,6 +10,7 @@ import {
   shownMessages,
 } from '../conversations/conversation-rows.ts';
 import { type ListOptions, rangeOf } from '../conversations/list-options.ts';
+import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf, positionKey } from '../store/row-keys.ts';
@@ -78,7 +79,7 @@ function messageKey({ from, message_id }: { from: string; message_id: string }):
 
 /** Whether a person sees the message: not refused, held, or an object of another kind. */
 function isShown({ outcome, content, status }: MessageRow): boolean {
-  if (outcome === 'stored') return true;
+  if (outcome === 'stored') return !isOwnDeviceType(content?.$type);
   if (status === 'cancelled') return false;
   return outcome === 'applied' && String(content?.$type).endsWith('.message.direct');
 }

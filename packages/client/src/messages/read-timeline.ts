@@ -7,9 +7,10 @@ import { RelayMisbehaviour } from '../errors.ts';
 import { recordEvents, recordPassing } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
 import { rewindGroupsOf } from '../groups/timeline/rewind-group.ts';
+import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { TimeLimit } from '../sync/budget.ts';
-import { applyEntry } from './apply-entry.ts';
+import { type ApplyOptions, applyEntry } from './apply-entry.ts';
 import type { OpenedEntry } from './open-page.ts';
 import { requestPage } from './timeline-page.ts';
 
@@ -161,8 +162,14 @@ async function* applyPage(
 ): AsyncGenerator<readonly AccountEvent[]> {
   let { opened, known } = page;
   let ownStateIsFresh = false;
+  // A transaction awaits nothing but its store.
+  const hasOwn = opened.some(
+    ({ parsed }) => parsed?.kind === 'unknown' && isOwnDeviceType(parsed.type),
+  );
+  const applyOwnDeviceObject = hasOwn ? (await core.later()).applyOwnDeviceObject : undefined;
   while (opened.length > 0) {
-    const work = { relayId, opened, from: known, ownStateIsFresh };
+    const options = { ownStateIsFresh, applyOwnDeviceObject };
+    const work = { relayId, opened, from: known, options };
     const done = await core.store.write((tx) => applyUntilBlocked(core, tx, work));
     yield done.events;
     opened = opened.slice(done.applied);
@@ -183,15 +190,15 @@ async function applyUntilBlocked(
     readonly opened: readonly OpenedEntry[];
     /** The record before the first of `opened`. */
     readonly from: TimelineRecord;
-    readonly ownStateIsFresh: boolean;
+    readonly options: ApplyOptions;
   },
 ): Promise<{ applied: number; record: TimelineRecord; events: AccountEvent[] }> {
-  const { relayId, opened, from, ownStateIsFresh } = work;
+  const { relayId, opened, from, options } = work;
   const known = await timelineRecord(tx, relayId);
   const events: AccountEvent[] = [];
   let [record, applied, hasNew] = [from, 0, false];
   for (const each of opened) {
-    const result = await applyEntry(core, tx, each, { ownStateIsFresh });
+    const result = await applyEntry(core, tx, each, options);
     if (!result.complete) break;
     events.push(...result.events);
     applied += 1;

@@ -1,5 +1,10 @@
 /** The devices for which a message is sealed (04 §5, §12). */
-import type { Authorization, ContactGrant, DeviceCertificate } from '@posthouse/protocol';
+import {
+  type Authorization,
+  type ContactGrant,
+  type DeviceCertificate,
+  deriveDeviceId,
+} from '@posthouse/protocol';
 import {
   knownState,
   requireCurrentDevices,
@@ -22,10 +27,12 @@ export async function recipientsOf(
     readonly to: string;
     readonly authorization?: Authorization | undefined;
     readonly includeThisDevice?: boolean | undefined;
+    /** For the own account: IDs of the only devices that get it. */
+    readonly devices?: readonly string[] | undefined;
   },
   { refresh, signal }: { readonly refresh: boolean; readonly signal: AbortSignal },
 ): Promise<DeviceCertificate[]> {
-  const { to, authorization, includeThisDevice = true } = message;
+  const { to, authorization, includeThisDevice = true, devices: only } = message;
   // A copy goes to the own devices; their state was read at the latest when this one was set up.
   const usable = to === core.account ? usableFor : Number.POSITIVE_INFINITY;
   const own = readOwnState(core, { refresh, usableFor: usable, signal });
@@ -34,7 +41,9 @@ export async function recipientsOf(
     const devices = await ownDevices(core);
     if (includeThisDevice) return devices;
     const others = devices.filter(
-      (item) => item.signing_public_key !== core.device.signingPublicKey,
+      (item) =>
+        item.signing_public_key !== core.device.signingPublicKey &&
+        (only === undefined || only.includes(deriveDeviceId(core.network, item))),
     );
     if (others.length === 0) {
       throw new ClientError(

@@ -76,7 +76,7 @@ async function seal(
 ): Promise<{ readonly params: SendRequest; readonly content: JsonObject }> {
   const { row, replaced, signal } = message;
   const { to } = row;
-  const { includeThisDevice } = value;
+  const { includeThisDevice, devices } = value;
   const { authorization, content } = await core.store.read(async (tx) => {
     let given: Authorization | undefined = value.authorization;
     if (value.purpose.kind === 'direct' && to !== core.account) given = await requireGrant(tx, to);
@@ -91,7 +91,7 @@ async function seal(
   const recipients = await atCurrentHome(core, signal, () =>
     recipientsOf(
       core,
-      { to, authorization, includeThisDevice },
+      { to, authorization, includeThisDevice, devices },
       { refresh: replaced !== undefined, signal },
     ),
   );

@@ -24,6 +24,8 @@ export interface OutgoingMessage {
   readonly purpose: Purpose;
   /** For a self-delivery: whether this device gets a key box too. */
   readonly includeThisDevice?: boolean;
+  /** For a self-delivery: IDs of the only devices that get key boxes. */
+  readonly devices?: readonly string[];
 }
 
 /** Stores a message at the end of its conversation. */
@@ -32,12 +34,14 @@ export async function storeMessage(
   tx: StoreWriter,
   message: OutgoingMessage,
 ): Promise<{ readonly row: MessageRow; readonly queued: QueuedMessage }> {
-  const { messageId: message_id, to, content, purpose, authorization, includeThisDevice } = message;
+  const { messageId: message_id, to, content, purpose, authorization } = message;
+  const { includeThisDevice, devices } = message;
   const queued = await queueMessage(tx, to, {
     message_id,
     purpose,
     ...(authorization !== undefined && { authorization }),
     ...(includeThisDevice !== undefined && { includeThisDevice }),
+    ...(devices !== undefined && { devices }),
   });
   const row = await addMessage(core, tx, {
     message_id,

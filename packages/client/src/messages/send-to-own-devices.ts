@@ -4,6 +4,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
+import type { StoreWriter } from '../store/index.ts';
 import { dropTasks, type PendingTask, removeTask } from '../sync/tasks.ts';
 import { sendMessage } from './send-message.ts';
 
@@ -21,16 +22,38 @@ export async function sendToOwnDevices(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const { name, content, tasks, signal } = message;
+  const { name, content, ...rest } = message;
+  const typed = content && { ...content, $type: core.network.type(name) };
+  await sendObjectToOwnDevices(core, { ...rest, content: typed });
+}
+
+/** Sends a complete object, with its `$type`, as {@link sendToOwnDevices} does. */
+export async function sendObjectToOwnDevices(
+  core: AccountCore,
+  message: {
+    readonly content: JsonObject | undefined;
+    /** IDs of the only devices that get it. */
+    readonly devices?: readonly string[];
+    readonly tasks: readonly PendingTask[];
+    /** Tasks that are enqueued if the message is refused in the end; `tasks` by default. */
+    readonly again?: readonly PendingTask[];
+    /** Runs in the transaction that stores the message. */
+    readonly inTransaction?: (tx: StoreWriter) => Promise<void>;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { content, devices, tasks, again = tasks, inTransaction, signal } = message;
   if (content === undefined || !(await hasOtherDevices(core))) return await dropTasks(core, tasks);
   await sendMessage(core, {
     to: core.account,
-    content: { ...content, $type: core.network.type(name) },
-    purpose: { kind: 'duty', duties: tasks },
+    content,
+    purpose: { kind: 'duty', duties: again },
     includeThisDevice: false,
+    ...(devices !== undefined && { devices }),
     signal,
     inTransaction: async (tx) => {
       for (const task of tasks) await removeTask(tx, task);
+      await inTransaction?.(tx);
     },
   });
 }

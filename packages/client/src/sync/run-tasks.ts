@@ -46,8 +46,10 @@ async function runEach(core: AccountCore, signal: AbortSignal): Promise<void> {
 }
 
 async function runTask(core: AccountCore, task: PendingTask, signal: AbortSignal): Promise<void> {
-  if (isGroupTask(task)) await runGroupTask(core, task, signal);
-  else await runContactTask(core, task, signal);
+  if (isGroupTask(task)) return await runGroupTask(core, task, signal);
+  if (task.kind !== 'send-account-state') return await runContactTask(core, task, signal);
+  const { sendAccountState } = await core.later();
+  await sendAccountState(core, task, signal);
 }
 
 async function attempt(

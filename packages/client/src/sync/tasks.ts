@@ -26,14 +26,17 @@ export type PendingTask =
   | { readonly kind: 'send-group'; readonly group: string }
   | { readonly kind: 'send-groups' }
   /** Send the application secrets of a group to the account's other devices. */
-  | { readonly kind: 'send-group-history'; readonly group: string };
+  | { readonly kind: 'send-group-history'; readonly group: string }
+  /** Send followed channels and read marks to one own device, or to all (decision 0039). */
+  | { readonly kind: 'send-account-state'; readonly device?: string };
 
 /** The collection keeps the name it has in existing stores. */
 export const pendingTasks = new Collection<PendingTask>('duties');
 
 function taskKey(task: PendingTask): string {
   if ('account' in task) return `${task.kind}/${task.account}`;
-  return 'group' in task ? `${task.kind}/${task.group}` : task.kind;
+  if ('group' in task) return `${task.kind}/${task.group}`;
+  return 'device' in task ? `${task.kind}/${task.device}` : task.kind;
 }
 
 export async function enqueueTask(tx: StoreWriter, task: PendingTask): Promise<void> {

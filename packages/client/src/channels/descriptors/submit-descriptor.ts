@@ -2,6 +2,7 @@
 import type { AccountCore } from '../../core.ts';
 import { isRefusal } from '../../errors.ts';
 import { recordEvents } from '../../events/event-log.ts';
+import { noteFollowChange } from '../../own-devices/change-rows.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { endedBy } from '../../sync/write-outcomes.ts';
 import {
@@ -114,7 +115,9 @@ async function settleAccepted(
     if (row.standing !== 'creating') return;
     await putDescriptors(tx, [descriptor]);
     const span = { first: 0, position: -1 };
-    await putChannel(tx, { ...row, standing: 'followed', descriptor, span });
+    const changedAt = core.clock.milliseconds();
+    await putChannel(tx, { ...row, standing: 'followed', descriptor, span, changedAt });
+    await noteFollowChange(tx, row.channel_id);
     await recordEvents(tx, [{ kind: 'channel-followed', channelId: row.channel_id }]);
   });
   if (write === 'create') core.wakeSignal.wake();

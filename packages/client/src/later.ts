@@ -1,0 +1,5 @@
+/** What an app needs seldom, loaded when it is called: a page starts without it. */
+export { beginMove, cancelMove, runMove } from './accounts/move-home.ts';
+export { previewMove } from './accounts/preview-move.ts';
+export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
+export { noteNewDevices, sendAccountState, shareChanges } from './own-devices/share-state.ts';

@@ -1,0 +1,208 @@
+/** Sends followed channels and read marks to the account's other devices (decision 0039). */
+import type { JsonObject } from '@posthouse/protocol/json';
+import type { ConversationKey } from '../conversations/conversation-rows.ts';
+import type { AccountCore } from '../core.ts';
+import { given } from '../given.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { PendingTask } from '../sync/tasks.ts';
+import { batchSize, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
+import { adoptSharedChannels } from './adopt-channels.ts';
+
+const {
+  accountStateType,
+  changeRows,
+  channelRow,
+  channelRows,
+  conversationRow,
+  conversationsByTime,
+  currentDevices,
+  dropTasks,
+  enqueueTask,
+  isClientError,
+  isRefusal,
+  isTemporary,
+  knownState,
+  messagePrefix,
+  messageRow,
+  ownKey,
+  ownRecords,
+  positionKey,
+  seenDevices,
+  sendObjectToOwnDevices,
+  sentChanges,
+  shownMessages,
+  unixSeconds,
+} = given;
+
+/** Milliseconds between messages with changes. */
+const interval = 60_000;
+/** Read marks that a new device is sent, those of the newest conversations. */
+const markLimit = 2_000;
+/** Messages among which one of the other account is looked for. */
+const ownMessagesLimit = 200;
+
+/**
+ * Enqueues the account's state for each device that was not seen before, or whose certificate had
+ * ended in the meantime: it is sent once to each.
+ */
+export async function noteNewDevices(core: AccountCore): Promise<void> {
+  const { account, clock, device, network, store } = core;
+  await store.write(async (tx) => {
+    const state = await knownState(tx, account);
+    const seen = await seenDevices.get(tx, 'own');
+    if (state === undefined || seen?.revision === state.revision) return;
+    const now = unixSeconds(clock);
+    // What a device that just joined knows, it learns from the others.
+    const isNew = seen === undefined && (await isWaiting(tx, now));
+    const ends: Record<string, number> = {};
+    for (const [deviceId, { expires_at }] of currentDevices(network, state, now)) {
+      if (deviceId === device.deviceId) continue;
+      ends[deviceId] = expires_at;
+      const before = seen?.ends[deviceId];
+      if (isNew || (before !== undefined && before > now)) continue;
+      await enqueueTask(tx, { kind: 'send-account-state', device: deviceId });
+    }
+    await seenDevices.put(tx, 'own', { revision: state.revision, ends });
+  });
+}
+
+/** Whether this device joined lately, and waits for what the others know. */
+async function isWaiting(tx: StoreReader, now: number): Promise<boolean> {
+  return ((await ownRecords.get(tx, ownKey))?.awaitsContactsUntil ?? 0) > now;
+}
+
+/** Sends everything that is shared to one device, or to all. */
+export async function sendAccountState(
+  core: AccountCore,
+  task: Extract<PendingTask, { readonly kind: 'send-account-state' }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const contents = await core.store.read(wholeState);
+  if (contents.length === 0) return await dropTasks(core, [task]);
+  const devices = task.device === undefined ? {} : { devices: [task.device] };
+  for (const [index, content] of contents.entries()) {
+    const tasks = index === contents.length - 1 ? [task] : [];
+    await sendObjectToOwnDevices(core, { content, ...devices, tasks, signal });
+  }
+}
+
+/** Sends what changed, at most once a minute, then adopts what other devices changed. */
+export async function shareChanges(core: AccountCore, signal: AbortSignal): Promise<void> {
+  await sendChanges(core, signal);
+  await adoptSharedChannels(core, signal);
+}
+
+async function sendChanges(core: AccountCore, signal: AbortSignal): Promise<void> {
+  const { clock, store } = core;
+  const now = clock.milliseconds();
+  const { changes, content } = await store.read(async (tx) => {
+    const sentAt = (await sentChanges.get(tx, 'own')) ?? 0;
+    const isEarly = now >= sentAt && now - sentAt < interval;
+    const found = isEarly ? [] : await changeRows.list(tx, { limit: batchSize });
+    return {
+      changes: found,
+      content: await changedState(
+        tx,
+        found.map(({ key }) => key),
+      ),
+    };
+  });
+  if (changes.length === 0) return;
+  const markSent = async (tx: StoreWriter) => {
+    await sentChanges.put(tx, 'own', now);
+    for (const { key, value } of changes) {
+      // Changed again since: it is sent next time.
+      if ((await changeRows.get(tx, key)) === value) await changeRows.delete(tx, key);
+    }
+  };
+  if (content === undefined) return await store.write(markSent);
+  try {
+    await sendObjectToOwnDevices(core, {
+      content,
+      tasks: [],
+      // If it is refused in the end, the whole state is sent.
+      again: [{ kind: 'send-account-state' }],
+      inTransaction: markSent,
+      signal,
+    });
+  } catch (error) {
+    if (isRefusal(error) && isTemporary(error)) return;
+    if (!isRefusal(error) && !isClientError(error, 'no_recipient_device')) throw error;
+    await store.write(markSent);
+  }
+}
+
+/** Returns the state of what changed; `undefined` if there is nothing to say about it. */
+async function changedState(
+  tx: StoreReader,
+  keys: readonly string[],
+): Promise<JsonObject | undefined> {
+  const channels: SharedChannel[] = [];
+  const read: ReadMark[] = [];
+  for (const key of keys) {
+    const [what, kind = '', id = ''] = key.split('/');
+    if (what === 'follow') channels.push(...(await sharedChannel(tx, kind)));
+    else read.push(...(await readMark(tx, { kind: kind as ConversationKey['kind'], id })));
+  }
+  return contentOf(channels, read);
+}
+
+async function sharedChannel(tx: StoreReader, channelId: string): Promise<SharedChannel[]> {
+  const row = await channelRow(tx, channelId);
+  if (row === undefined || row.standing === 'creating') return [];
+  const { channel_id, relay_id, standing, changedAt = 0 } = row;
+  return [{ channel_id, relay_id, followed: standing === 'followed', changed_at: changedAt }];
+}
+
+/** Returns the contents of the messages that tell a new device everything. */
+async function wholeState(tx: StoreReader): Promise<JsonObject[]> {
+  const channels: SharedChannel[] = [];
+  for (const { channel_id, standing } of await channelRows(tx)) {
+    if (channels.length >= channelLimit) break;
+    if (standing === 'followed') channels.push(...(await sharedChannel(tx, channel_id)));
+  }
+  const read: ReadMark[] = [];
+  for (const { key } of await conversationsByTime.list(tx, { reverse: true, limit: markLimit })) {
+    const [, kind, id] = key.split('/') as [string, ConversationKey['kind'], string];
+    read.push(...(await readMark(tx, { kind, id })));
+  }
+  const contents: JsonObject[] = [];
+  for (let from = 0; from < Math.max(channels.length, read.length); from += batchSize) {
+    const until = from + batchSize;
+    const content = contentOf(channels.slice(from, until), read.slice(from, until));
+    if (content !== undefined) contents.push(content);
+  }
+  return contents;
+}
+
+function contentOf(
+  channels: readonly SharedChannel[],
+  read: readonly ReadMark[],
+): JsonObject | undefined {
+  if (channels.length + read.length === 0) return undefined;
+  return {
+    $type: accountStateType,
+    ...(channels.length > 0 && { channels: [...channels] }),
+    ...(read.length > 0 && { read: [...read] }),
+  };
+}
+
+/** Returns the mark of a conversation, if it has one. */
+async function readMark(tx: StoreReader, key: ConversationKey): Promise<ReadMark[]> {
+  const { kind, id } = key;
+  const through = (await conversationRow(tx, key))?.readThrough;
+  if (through === undefined) return [];
+  if (kind !== 'person') return [{ kind, id, through }];
+  const prefix = messagePrefix(key);
+  // `~` sorts after every ID that may follow the position.
+  const before = `${prefix}${positionKey(through)}/~`;
+  const range = { prefix, before, limit: ownMessagesLimit, reverse: true };
+  for (const { value } of await shownMessages.list(tx, range)) {
+    const [from = '', message_id = ''] = value.split('/');
+    if (from !== id) continue;
+    const row = await messageRow(tx, { from, message_id });
+    const accepted_at = row?.accepted_at;
+    return accepted_at === undefined ? [] : [{ kind, id, from, message_id, accepted_at }];
+  }
+  return [];
+}
