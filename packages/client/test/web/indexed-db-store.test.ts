@@ -9,6 +9,7 @@ import { ownVectorTexts } from '../../../protocol/test/vectors/files.ts';
 import { relayWithClients } from '../support/relay-with-clients.ts';
 import { type AppServer, bundleForPage, serveApp } from './support/app-server.ts';
 import { type ChromiumBrowser, pageOf } from './support/chromium.ts';
+import type { Page } from './support/engine.ts';
 import { engineNames, isMissing, openBrowser } from './support/engines.ts';
 
 const program = `
@@ -55,7 +56,7 @@ afterAll(() => app[Symbol.asyncDispose]());
 
 describe.each(engineNames)('IndexedDbStore in %s', (name) => {
   test.skipIf(isMissing(name))(
-    'decides on keys and signatures as Node does (01 §5), and keeps the contract of stores',
+    'decides on keys and signatures as Node does (01 §5), keeps the contract of stores, and writes whole',
     async () => {
       await using browser = await openBrowser(name);
       await browser.page.open(app.url);
@@ -66,6 +67,7 @@ describe.each(engineNames)('IndexedDbStore in %s', (name) => {
       const often = Object.keys(computed).filter((algorithm) => (computed[algorithm] ?? 0) > 20);
       expect(often.toSorted()).toEqual(onPlatform[name]);
       expect(await browser.page.run('complaints')).toEqual([]);
+      await expectWholeWrites(browser.page);
       const status = await browser.page.run('storageStatus()');
       const numbers =
         name === 'WebKit' ? {} : { usage: expect.any(Number), quota: expect.any(Number) };
@@ -73,6 +75,27 @@ describe.each(engineNames)('IndexedDbStore in %s', (name) => {
     },
   );
 });
+
+const openStore = (name: string) =>
+  `IndexedDbStore.open('${name}').then((opened) => { globalThis.store = opened })`;
+
+/** A write that does not end, of a hundred rows; resolves when they are put. */
+const endlessWrite = `new Promise((halfWay) => store.write(async (tx) => {
+  for (let row = 0; row < 100; row += 1) await tx.put('rows', String(row), 'text');
+  for (;;) { await tx.get('rows', '99'); halfWay() }
+}).catch(() => undefined))`;
+
+/** Leaves a page in the middle of a write: it has written nothing of it, and all before it. */
+async function expectWholeWrites(page: Page): Promise<void> {
+  await page.run(openStore('left'));
+  await page.run("store.write((tx) => tx.put('before', 'k', 'v'))");
+  await page.run(endlessWrite);
+  await page.open(app.url);
+  await page.run(openStore('left'));
+  const rows = (collection: string) => page.run(`store.read((tx) => tx.list('${collection}'))`);
+  expect(await rows('before')).toEqual([['k', 'v']]);
+  expect(await rows('rows')).toEqual([]);
+}
 
 describe.skipIf(isMissing('Chromium'))('IndexedDbStore, driven from outside', () => {
   let browser: ChromiumBrowser;
@@ -85,20 +108,15 @@ describe.skipIf(isMissing('Chromium'))('IndexedDbStore, driven from outside', ()
     const tab = await browser.tab.context().newPage();
     const page = pageOf(tab);
     await page.open(app.url);
-    await page.run("IndexedDbStore.open('killed').then((opened) => { globalThis.store = opened })");
+    await page.run(openStore('killed'));
     await page.run("store.write((tx) => tx.put('before', 'k', 'v'))");
-    await page.run(`new Promise((halfWay) => store.write(async (tx) => {
-      for (let row = 0; row < 100; row += 1) await tx.put('rows', String(row), 'text');
-      for (;;) { await tx.get('rows', '99'); halfWay() }
-    }))`);
+    await page.run(endlessWrite);
     const devTools = await tab.context().newCDPSession(tab);
     const crashed = new Promise((resolve) => tab.once('crash', resolve));
     devTools.send('Page.crash').catch(() => undefined);
     await crashed;
     await browser.page.open(app.url);
-    await browser.page.run(
-      "IndexedDbStore.open('killed').then((opened) => { globalThis.store = opened })",
-    );
+    await browser.page.run(openStore('killed'));
     const rows = (collection: string) =>
       browser.page.run(`store.read((tx) => tx.list('${collection}'))`);
     expect(await rows('before')).toEqual([['k', 'v']]);
@@ -121,7 +139,7 @@ describe.skipIf(isMissing('Chromium'))('IndexedDbStore, driven from outside', ()
     // Before the first write, because the engine remembers for some seconds how much is left.
     await limit(1_000_000);
     await page.open(app.url);
-    await page.run("IndexedDbStore.open('full').then((opened) => { globalThis.store = opened })");
+    await page.run(openStore('full'));
     await page.run("store.write((tx) => tx.put('a', 'k', 'kept'))");
     const large = `store.write(async (tx) => {
       await tx.put('a', 'k', 'changed');

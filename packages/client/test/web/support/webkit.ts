@@ -1,6 +1,6 @@
 /** WebKit, over WebDriver: JSON over HTTP, to the driver that comes with the library. */
 import { spawn } from 'node:child_process';
-import { vi } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { temporaryFolder } from '../../../../relay/test/support/folder.ts';
 import { patience } from '../../../../relay/test/support/patience.ts';
 import { asOutcome, type Browser, lineOf, outcomeOf } from './engine.ts';
@@ -39,7 +39,16 @@ export async function openWebKit(executable: string, port: number): Promise<Brow
     if (!response.ok) throw new Error(`${path}: ${value.error}: ${value.message}`);
     return value;
   };
-  await vi.waitFor(() => call('GET', '/status'), patience);
+  // Not Vitest's: benches drive browsers too.
+  for (let waited = 0; ; waited += 100) {
+    const isReady = await call('GET', '/status').then(
+      () => true,
+      () => false,
+    );
+    if (isReady) break;
+    if (waited > patience.timeout) throw new Error(`${executable} does not answer`);
+    await sleep(100);
+  }
   const { sessionId } = await call('POST', '/session', {
     capabilities: {
       alwaysMatch: { acceptInsecureCerts: true, timeouts: { script: scriptTimeout } },
