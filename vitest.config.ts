@@ -52,7 +52,7 @@ const commonSql = [
  */
 const slow = [
   'packages/relay/test/{backup,cluster,commands,federation/dht-simulation,move,postgres,simulation}/**',
-  'packages/**/{crash,hostile,interrupted-move,model,*-model,races,fan-out}.test.ts',
+  'packages/**/{crash,hostile,interrupted-move,killed-leaders,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
   'packages/{client/test/{attachments,content}/browser.test.ts,client/test/web/**,protocol/test/browser/**}',
@@ -68,6 +68,7 @@ const slow = [
  */
 const long = {
   once: [
+    'packages/client/test/events/killed-leaders.test.ts',
     'packages/client/test/groups/crash.test.ts',
     'packages/client/test/messages/outages.test.ts',
     'packages/client/test/network/interrupted-move.test.ts',
@@ -94,7 +95,7 @@ const long = {
 
 /** What both run: `npm test` makes some of the runs, `npm run test:long` the others (`test/support/chance.ts`). */
 const shared = {
-  once: [],
+  once: ['packages/client/test/messages/crash.test.ts'],
   sqlite: [
     'packages/conformance/test/kit.test.ts',
     'packages/relay/test/{channels,groups}/{model,races}.test.ts',
