@@ -95,6 +95,8 @@ describe('setup', () => {
       const { out, error } = await ann.run([...args, '--json']);
       expect(out + error + printed.out + printed.error).not.toContain(key);
     }
+    // The verb must be named.
+    expect(await ann.run(['key'])).toMatchObject({ exit: 2, out: '' });
   });
 });
 
@@ -186,12 +188,12 @@ describe('contacts and messages', () => {
     const { invite } = await ann.json('invite');
     await bob.json('accept', invite, '--as', 'ann', '--note', 'bob');
     const { out: pending } = await ann.run(['contacts']);
-    expect(pending).toBe(`pending  ${bob.account}    "bob"\n`);
+    expect(pending).toBe(`asks  ${bob.account}    "bob"\n`);
     await ann.json('accept', bob.account);
     await world.stopRelay();
     const { out, error, exit } = await bob.run(['contacts']);
     await world.startRelay();
-    expect({ out, exit }).toEqual({ out: `awaiting  ${ann.account}  ann\n`, exit: 0 });
+    expect({ out, exit }).toEqual({ out: `waiting  ${ann.account}  ann\n`, exit: 0 });
     expect(error).toContain('cannot be reached');
   });
 
@@ -267,7 +269,7 @@ describe('names, unread messages and requests', () => {
     expect(await bob.json('inbox')).toMatchObject({
       requests: [{ account: ann.account, note: 'hi' }],
     });
-    expect((await bob.run(['contacts'])).out).toBe(`pending  ${ann.account}  "Ann"  "hi"\n`);
+    expect((await bob.run(['contacts'])).out).toBe(`asks  ${ann.account}  "Ann"  "hi"\n`);
     expect((await bob.run(['accept', ann.account])).out).toBe(
       `"Ann" (${ann.account}) is a contact\n`,
     );
@@ -394,7 +396,7 @@ describe('failures', () => {
       ['sync', '--registry-agree', '3'],
       'Allowed choices',
     ],
-    ['an unknown verb of a command', ['group', 'gallop'], 'too many arguments'],
+    ['an unknown verb of a command', ['group', 'gallop'], "unknown command 'gallop'"],
     ['no command', [], "unknown option '--json'"],
     ['a wrong number', ['inbox', '--limit', 'many'], '--limit'],
   ])('with --json, %s is one JSON object', async (_, args, message) => {
@@ -407,9 +409,22 @@ describe('failures', () => {
     });
   });
 
+  test.each([
+    ['send', "missing required argument 'to'; see: courier send --help"],
+    ['send me', 'the text is empty: give a text, or a file with --file'],
+    ['inbox --fast', "unknown option '--fast'; see: courier inbox --help"],
+    ['group gallop', "unknown command 'gallop'; see: courier group --help"],
+    ['serve', "required option '--stdio' not specified; see: courier serve --help"],
+  ])('%s: what is wrong, and where to look', async (line, message) => {
+    const person = newPerson();
+    if (line === 'send me') await person.json('setup', ...person.network);
+    const ran = await person.run(line.split(' '));
+    expect(ran).toEqual({ exit: 2, out: '', error: `courier: ${message}\n` });
+  });
+
   test('after --, --json is text', async () => {
     const { error } = await newPerson().run(['gallop', '--', '--json']);
-    expect(error).toContain("error: unknown command 'gallop'");
+    expect(error).toContain("courier: unknown command 'gallop'");
   });
 
   test.each([

@@ -4,6 +4,7 @@ import { extname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { type ContentReference, parseMediaType } from '@posthouse/protocol';
 import { NodeTransport } from '../connect/node-transport.ts';
+import { ClientError, isClientError } from '../errors.ts';
 import type { AccountSession } from './client-session.ts';
 import { UsageError } from './exit.ts';
 import { failureOf } from './failure.ts';
@@ -36,9 +37,19 @@ export async function sealFiles(
       throw new UsageError(`--file: ${error.message}`);
     });
     const contentType = typesByEnding[extname(path).toLowerCase()] ?? unknownType;
-    sealed.push(await account.attachments.seal(content, { contentType, signal }));
+    const sealing = account.attachments.seal(content, { contentType, signal });
+    sealed.push(await sealing.catch(withoutBlobs));
   }
   return sealed;
+}
+
+/** Says what a person can do; the SDK's own message is for apps with other hosts. */
+function withoutBlobs(error: unknown): never {
+  if (!isClientError(error, 'no_relay')) throw error;
+  throw new ClientError(
+    'no_relay',
+    'the home relay stores no files: ask its operator to turn that on, or send the text alone',
+  );
 }
 
 /**

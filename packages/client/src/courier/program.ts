@@ -146,15 +146,27 @@ async function courier(
     writeOut: (text) => environment.write(text),
     // With --json, the failure is written as JSON instead.
     writeErr: (text) => asksForJson(args ?? []) || environment.writeError(text),
+    // Written with the command that it is about, when it is caught.
+    outputError: () => {},
   });
   return root;
 }
 
 /** Makes commander write to the given streams and throw instead of exiting. */
-function configure(command: Command, output: OutputConfiguration): void {
-  command.exitOverride().configureOutput(output);
-  for (const child of command.commands) configure(child, output);
+function configure(command: Command, output: OutputConfiguration, path = 'courier'): void {
+  const fail = (error: CommanderError) => {
+    failedAt.set(error, { command, path });
+    throw error;
+  };
+  command.exitOverride(fail).configureOutput(output);
+  for (const child of command.commands) configure(child, output, `${path} ${child.name()}`);
 }
+
+/** The command that arguments were wrong for. */
+const failedAt = new WeakMap<
+  CommanderError,
+  { readonly command: Command; readonly path: string }
+>();
 
 /** Whether the options contain `--json`; after `--` there are no options. */
 function asksForJson(args: readonly string[]): boolean {
@@ -163,8 +175,21 @@ function asksForJson(args: readonly string[]): boolean {
 }
 
 /** Formats what commander reports about wrong arguments as one sentence. */
-function usageMessage({ message }: CommanderError): string {
-  return message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+function usageMessage(error: CommanderError): string {
+  const { command } = failedAt.get(error) ?? {};
+  // A word that is no verb is given to the verb that runs without one.
+  const isVerb = command?.parent?.parent && command.registeredArguments.length === 0;
+  if (isVerb && error.code === 'commander.excessArguments') {
+    return `unknown command '${command.args[0]}'`;
+  }
+  return error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+}
+
+/** Returns where the right arguments are listed. */
+function helpOf(error: CommanderError): string {
+  const path = failedAt.get(error)?.path ?? 'courier';
+  const isUnknownVerb = error.code === 'commander.excessArguments';
+  return `${isUnknownVerb ? path.replace(/(?<= \w+) \w+$/, '') : path} --help`;
 }
 
 /**
@@ -186,6 +211,9 @@ export async function runCourier(
       if (error.exitCode === 0) return exitCodes.ok.code;
       const failure = { code: 'usage', message: usageMessage(error) };
       if (isJson) environment.writeError(`${jsonLine({ error: failure })}\n`);
+      else if (error.code !== 'commander.help') {
+        environment.writeError(`courier: ${printable(failure.message)}; see: ${helpOf(error)}\n`);
+      }
       return exitCodes.usage.code;
     }
     if (environment.signal.aborted) return exitCodes.interrupted.code;

@@ -6,13 +6,13 @@ import { ClientError } from '../../errors.ts';
 import { SqliteStore } from '../../store/sqlite.ts';
 import { writeWallet } from '../account-key.ts';
 import { type CliEnvironment, settingsInForce } from '../client-session.ts';
-import { gapNote } from '../event-notes.ts';
 import { UsageError } from '../exit.ts';
 import { statusShape } from '../json-shapes.ts';
+import { noteEvent } from '../message-output.ts';
 import { accountOf } from '../names.ts';
 import { columns, localTime, oneLine } from '../output.ts';
 import { type GlobalOptions, networkOf } from '../settings.ts';
-import { onAccount, onAction, subcommand, withOptions, withVerbs } from './context.ts';
+import { onAccount, onAction, subcommand, withOptions } from './context.ts';
 
 export function whoamiCommand(base: Command, environment: CliEnvironment): Command {
   const command = withOptions(base);
@@ -60,19 +60,16 @@ export function syncCommand(base: Command, environment: CliEnvironment): Command
     '--all-relays',
     'also read the timelines that former home relays still hold',
   );
-  return onAccount<{ allRelays?: boolean }>(
-    command,
-    environment,
-    async ({ account, out, signal }, { options }) => {
-      const events = await account.sync({ signal, formerRelays: options.allRelays === true });
-      const messages = events.filter(({ kind }) => kind === 'message').length;
-      const requests = events.filter(({ kind }) => kind === 'contact-request').length;
-      out.result({ messages, requests, events: events.length }, () => [
-        `${messages} new messages, ${requests} new requests`,
-      ]);
-      for (const event of events) if (event.kind === 'timeline-gap') out.note(gapNote(event));
-    },
-  );
+  return onAccount<{ allRelays?: boolean }>(command, environment, async (session, { options }) => {
+    const { account, out, signal } = session;
+    const events = await account.sync({ signal, formerRelays: options.allRelays === true });
+    const messages = events.filter(({ kind }) => kind === 'message').length;
+    const requests = events.filter(({ kind }) => kind === 'contact-request').length;
+    out.result({ messages, requests, events: events.length }, () => [
+      `${messages} new messages, ${requests} new requests`,
+    ]);
+    for (const event of events) await noteEvent(session, event);
+  });
 }
 
 interface ProfileOptions extends GlobalOptions {
@@ -131,7 +128,8 @@ function withText<N extends string>(name: N, text: string | undefined): { [K in 
 
 /** Adds its verb to `courier key`. */
 export function keyCommand(base: Command, environment: CliEnvironment): Command {
-  return withVerbs(base, [keyExportCommand(environment)]);
+  // No verb is the default one: a secret is printed only if it is asked for.
+  return base.addCommand(keyExportCommand(environment));
 }
 
 interface ExportOptions extends GlobalOptions {

@@ -96,7 +96,7 @@ function listCommand(environment: CliEnvironment): Command {
     out.result({ contacts: contacts.map(contactShape) }, () =>
       columns(
         contacts.map((contact) => [
-          contactState(contact),
+          contact.status,
           contact.account,
           oneLine(contact.alias || profileName(name, contact.account)),
           // Quoted, so that a note cannot pass for a local name.

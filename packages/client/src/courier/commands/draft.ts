@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import { sealFiles } from '../attachment-files.ts';
 import type { AccountSession } from '../client-session.ts';
+import { UsageError } from '../exit.ts';
 import { several } from './context.ts';
 
 /** Options of commands that send text. */
@@ -38,6 +39,9 @@ export async function draftOf(
   const { file: paths = [] } = options;
   const isRead = words.length === 0 && paths.length === 0;
   const text = isRead ? await session.environment.readInput() : words.join(' ');
+  if (text === '' && paths.length === 0) {
+    throw new UsageError('the text is empty: give a text, or a file with --file');
+  }
   const attachments = await sealFiles(session, paths);
   return {
     ...((isRead || text !== '') && { text, contentType: contentTypeOf(options) }),
