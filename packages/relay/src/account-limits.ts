@@ -1,7 +1,19 @@
 import { limit, period } from './limit-kinds.ts';
 
-/** Limits of which accounts come to be at home here. */
+/** Limits of which accounts come to be at home here, and of what accounts store in a day. */
 export const accountLimits = {
+  accountDailyBytes: limit(
+    33_554_432,
+    'Bytes of calls with which one account stores something in a day (UTC), attachments apart (02 §18).',
+  ),
+  groupDailyBytes: limit(
+    268_435_456,
+    'Bytes of calls that store something in one group in a day; messages are refused above it.',
+  ),
+  channelDailyBytes: limit(
+    268_435_456,
+    'Bytes of calls that store something in one channel in a day; posts are refused above it.',
+  ),
   registrationInvites: limit(10_000, 'Invites stored at once (03 §4.3).'),
   registrationInviteNote: limit(256, "Bytes of the operator's remark about an invite."),
   claimsOfInvite: limit(

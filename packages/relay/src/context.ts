@@ -34,6 +34,7 @@ export interface RelayContext {
   readonly bus: Bus;
   readonly sessions: Sessions;
   readonly registration: Registration;
+  readonly dailyBytes: DailyBytes;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
   readonly disk: DiskRoom;
@@ -49,6 +50,30 @@ export type RegistrationMode = 'open' | 'invite' | 'approval' | 'list' | 'closed
 /** Who may come to be at home at this relay, as the operator configured it (03 §4.3). */
 interface Registration {
   readonly mode: RegistrationMode;
+}
+
+/** What a call may store, and for whom it counts. */
+export interface StoredBytes {
+  readonly account: string;
+  readonly group: string | undefined;
+  readonly channel: string | undefined;
+  /** Bytes of the request. */
+  readonly bytes: number;
+  /** False for what removes or ends something. */
+  readonly isRefused: boolean;
+  /** Whether it is refused by the day of its group or channel too. */
+  readonly isContent: boolean;
+}
+
+/** Limits what accounts store in a day, and what is stored in a group and a channel (02 §18). */
+export interface DailyBytes {
+  /** @throws ProtocolError `rate_limited` with the seconds until the next day (UTC) */
+  require(stored: StoredBytes): void;
+  /**
+   * Counts what a call stored.
+   * @returns a promise if a count has to be saved; it does not reject for an outage of storage
+   */
+  add(stored: StoredBytes): Promise<void> | undefined;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

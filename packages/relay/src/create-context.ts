@@ -33,6 +33,7 @@ import { SessionCache } from './sessions/session-cache.ts';
 import { DiskWatch } from './storage/disk-room.ts';
 import { openObservedStorage } from './storage/observed.ts';
 import type { StorageFaults } from './storage/types.ts';
+import { DailyByteCounts } from './usage/index.ts';
 
 export interface RelayOptions {
   /** Aborting it stops the relay, as disposing of it does. */
@@ -114,6 +115,7 @@ export async function createContext(
     bus,
     sessions,
     registration: { mode: config.registration },
+    dailyBytes: new DailyByteCounts({ clock, limits, storage }),
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
     disk,

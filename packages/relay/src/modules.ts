@@ -11,6 +11,7 @@ import { clockMigration } from './storage/clock-mark.ts';
 import { identityMigration } from './storage/identity.ts';
 import { moveMigration } from './storage/move/mark.ts';
 import type { Migration } from './storage/types.ts';
+import { usageMigrations } from './usage/index.ts';
 
 /** The modules that have tables. */
 export const storedModules: readonly StoredModule[] = [
@@ -30,6 +31,7 @@ export const relayMigrations: readonly Migration[] = [
   ...storedModules.flatMap((module) => module.migrations),
   ...federationMigrations,
   ...blobMigrations,
+  ...usageMigrations,
 ];
 
 /** What each module does when the database was put back to an earlier state (`posthouse restored`). */

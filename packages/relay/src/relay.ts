@@ -30,6 +30,7 @@ import { readRestoredAt } from './storage/restored.ts';
 import { spaceJob } from './storage/space-job.ts';
 import { upgradeDatabase } from './storage/upgrade.ts';
 import { tlsFiles } from './tls/configured-files.ts';
+import { dailyBytesJob } from './usage/index.ts';
 
 /**
  * A running relay.
@@ -209,7 +210,10 @@ async function startParts(
   const ownJobs = blobs === undefined ? [] : [blobRetentionJob(blobs.folder)];
   jobs.start(
     context,
-    [guard.job, spaceJob, countsJob, ...modules.jobs, ...federation.jobs, ...ownJobs],
+    [
+      ...[guard.job, spaceJob, countsJob, dailyBytesJob],
+      ...[...modules.jobs, ...federation.jobs, ...ownJobs],
+    ],
     guard,
   );
   operations?.setReady(true);

@@ -25,6 +25,7 @@ import { MeteredVerifier } from './metered-verifier.ts';
 import { checkLargeParams, checkParams } from './params.ts';
 import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
+import { storedBytes } from './stored-bytes.ts';
 import { type CarriedToken, TokenLookups } from './token-lookups.ts';
 
 /** A request as a transport decoded it. */
@@ -182,6 +183,9 @@ export class Dispatcher {
       checkParams(definition, params);
     }
     checkDiskRoom(this.#context, { method, definition, session });
+    const { dailyBytes } = this.#context;
+    const stored = storedBytes({ method, definition, session, params, bytes: request.bytes });
+    if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, owner, charge);
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, {
@@ -193,6 +197,8 @@ export class Dispatcher {
       connection: connectionOf(request),
     } satisfies AnyCall);
     if (notices.length > 0) this.#context.bus.publish(notices);
+    const saving = stored && dailyBytes.add(stored);
+    if (saving !== undefined) await saving;
     const answer = result === null ? null : new JsonText(encodeResult(result));
     charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
     if (session !== undefined && isRead(definition)) await this.#confirmLate(session, asOf);

@@ -98,7 +98,7 @@ export interface AppendBatch<Input, Output> {
 
 /**
  * What writes are serialized by: `account:<id>`, `group:<id>`, `channel:<id>`, `challenge:<hash>`,
- * `address:<client address>` (what is counted for it), `relay`, `relays` (what is known of others), `registration` (who may come), and the name of a job for work that only one process's job may claim.
+ * `address:<client address>` (what is counted for it), `relay`, `relays` (what is known of others), `registration` (who may come), `daily <owner>` (bytes of a day), and the name of a job for work that only one process's job may claim.
  */
 export type AggregateKey = string;
 
@@ -188,7 +188,8 @@ export interface DatabaseSpace {
 /**
  * A numbered, immutable step of the schema. Statements run in order, once. Numbers: auth from 100,
  * accounts from 200, messages from 300, groups from 400, channels from 500, federation from 600, blobs from
- * 700, registration from 800.
+ * 700, registration from 800, usage
+ * from 900.
  */
 export interface Migration {
   readonly id: number;

@@ -47,6 +47,7 @@ const allowances = {
     dhtSendBurst: 1e9,
     dhtNewAccounts: 1e9,
   },
+  ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
   ...{ dhtAskRate: 1e9, dhtAskBurst: 1e9, groupsOfAccount: 1e9, channelsOfAccount: 1e9 },
   ...{ unfinishedMessageTimeout: 2_147_483_647, requestTimeout: 1_000_000_000 },
 };

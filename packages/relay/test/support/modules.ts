@@ -24,6 +24,7 @@ import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { registration } from '../../src/registration/index.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
+import { DailyByteCounts } from '../../src/usage/index.ts';
 
 export const network = new Network({
   context: 'neo:860833102:0x1234567890abcdef1234567890abcdef12345678',
@@ -37,6 +38,7 @@ export const withoutRateLimits: RelayLimits = {
   ...defaultLimits,
   ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
   ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9 },
+  ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
   ...{ stagedStatesPerAddress: 1e9, accountsPerAddress: 1e9 },
   ...{ sessionsPerMinute: 1e9, sessionsOfDevice: 1e9, sessionsOfAccount: 1e9 },
 };
@@ -95,6 +97,7 @@ export function openModules(
     jobs: { wake: () => {} },
     // What keeps accounts out has tests of its own.
     registration: { mode: 'open' },
+    dailyBytes: new DailyByteCounts(parts),
     keySealer: new WorkerKeySealer(),
     ...parts,
     network,

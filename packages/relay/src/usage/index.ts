@@ -1,0 +1,3 @@
+export { DailyByteCounts } from './daily-bytes.ts';
+export { dailyBytesJob } from './jobs.ts';
+export { usageMigrations } from './migrations.ts';
