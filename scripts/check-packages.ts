@@ -8,9 +8,10 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { openApi } from '../packages/relay/src/about/api-documents.ts';
 import { installPackages } from './installed.ts';
 import { packAll } from './pack.ts';
 
@@ -79,11 +80,22 @@ function checkRefused(
   console.log(status, stdout, stderr);
 }
 
+/** Has another tool read the document of the API that a relay serves, and make types of it. */
+function checkOpenApi(place: string): void {
+  const addresses = { https: ['https://relay.example/svc/v1'], wss: [] };
+  const facts = { name: 'Posthouse', version: '0.1.0', sessionHeader: 'X-Svc-Session' };
+  const path = join(place, 'openapi.json');
+  writeFileSync(path, JSON.stringify(openApi({ ...facts, ...addresses })));
+  const types = join(place, 'openapi.ts');
+  check('openapi-typescript', [tool('.bin/openapi-typescript'), path, '--output', types]);
+}
+
 /** `npm install --global` of the tarballs, and the commands under each Node that may come along. */
 async function checkCommands(): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'posthouse-packed-'));
   try {
     const tarballs = packAll(join(place, 'packed')).map((name) => join(place, 'packed', name));
+    checkOpenApi(place);
     const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
     const prefix = join(place, 'prefix');
     check(

@@ -254,7 +254,7 @@ function hostedModules(
   );
   return combineModules([
     ...hosted,
-    aboutModule({ name: config.name, descriptor, modules, restoredAt }),
+    aboutModule({ name: config.name, about: config.about, descriptor, modules, restoredAt }),
   ]);
 }
 

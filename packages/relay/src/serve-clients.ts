@@ -1,6 +1,7 @@
 /** Serves clients: the transports, and what tells their connections of changes. */
 import type { Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { frontPages } from './about/index.ts';
 import type { Blobs } from './blobs/index.ts';
 import { listenAddress } from './config/addresses.ts';
 import type { RelayConfig } from './config/index.ts';
@@ -73,6 +74,7 @@ export async function serveClients(
   const http = createHttp({
     ...transport,
     ...{ tls, blobs, transfers: new Transfers(context) },
+    pages: frontPages(config, { ...context, relayId: context.identity.relayId, addresses }),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   const { app } = http;

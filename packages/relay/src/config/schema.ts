@@ -5,6 +5,8 @@ const text = (description: string, options: { default?: string; pattern?: string
   Type.String({ description, ...options });
 const texts = (description: string) =>
   Type.Array(Type.String(), { description, default: [] as string[] });
+/** A line of at most 500 characters. */
+const shortText = '^[^\\u0000-\\u001f\\u007f]{0,500}$';
 /** `host:port` or `[ipv6]:port`. */
 const hostAndPort = '(?:\\[[0-9a-fA-F:.]+\\]|[^\\[\\]:/\\s]+):(?:0|[1-9][0-9]{0,4})';
 
@@ -20,6 +22,24 @@ export const RelayConfig = Type.Object(
     }),
     data: text('Folder for the database, keys and certificates.', { default: 'posthouse-data' }),
     name: text('What users are shown; at most 256 bytes.', { default: 'Posthouse' }),
+    about: Type.Object({
+      operator: text('Who runs the relay, for its page and `relay.info`; empty: not said.', {
+        default: '',
+        pattern: shortText,
+      }),
+      contact: text('How to reach the operator: an address such as `mailto:...`, or words.', {
+        default: '',
+        pattern: shortText,
+      }),
+      terms: text('Terms of use: an `https` address, or words.', {
+        default: '',
+        pattern: shortText,
+      }),
+      policy: text('Privacy and moderation: an `https` address, or words.', {
+        default: '',
+        pattern: shortText,
+      }),
+    }),
     listen: text('Address to listen on, `host:port` or `[ipv6]:port`; port 0 takes any.', {
       default: '127.0.0.1:8443',
       pattern: `^${hostAndPort}$`,

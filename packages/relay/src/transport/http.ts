@@ -18,6 +18,7 @@ import {
   parseJsonInSteps,
 } from '@posthouse/protocol/json';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import type { FrontPages } from '../about/index.ts';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import { refusalPause } from '../dispatch/allowances.ts';
@@ -30,12 +31,15 @@ import type { ByteOwner } from './byte-ledger.ts';
 import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
+import { addPageRoutes } from './page-routes.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
 
 export interface HttpParts extends ServerParts, BlobParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
+  /** What is served besides methods. */
+  readonly pages?: FrontPages;
 }
 
 export interface Http {
@@ -119,6 +123,7 @@ export function createHttp(parts: HttpParts): Http {
     }
     addBlobRoutes(app, parts, base);
   }
+  if (parts.pages) addPageRoutes(app, parts.pages, (request) => chargeRefused(parts, request));
   return { app, terminate: () => parts.open.terminate() };
 }
 

@@ -8,13 +8,17 @@ export function relayInfo(options: {
   readonly modules: readonly Capability[];
   /** When the database was last put back to an earlier state, Unix seconds. */
   readonly restoredAt?: number | undefined;
+  /** Who runs the relay; what is empty is left out. */
+  readonly about?: Readonly<Record<string, string>>;
 }): Handler<'relay.info'> {
-  const { name, modules, restoredAt } = options;
+  const { name, modules, restoredAt, about = {} } = options;
+  const stated = Object.fromEntries(Object.entries(about).filter(([, text]) => text !== ''));
   return async ({ identity, clock, limits }) => ({
     result: {
       relay_id: identity.relayId,
       name,
       server_time: clock.now(),
+      ...stated,
       ...(restoredAt !== undefined && { restored_at: restoredAt }),
       limits: {
         message_retention: limits.messageRetention,
