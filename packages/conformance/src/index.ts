@@ -1,8 +1,10 @@
 export * from './assert.ts';
 export * from './check.ts';
 export { checks } from './checks/index.ts';
+export { isForDevelopment, noticeOf } from './consent.ts';
 export { grantedMessage } from './fixtures/direct-messages.ts';
 export * from './fixtures/test-context.ts';
+export { htmlReport, type ReportFacts } from './html-report.ts';
 export * from './report.ts';
 export * from './runner.ts';
 export { RelaySeats } from './seat/relay-seats.ts';

@@ -1,10 +1,12 @@
 #!/usr/bin/env node
 /** `posthouse-conformance`: runs the checks against any relay, by URL. */
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
 import { checks } from './checks/index.ts';
+import { isForDevelopment, noticeOf, requireConsent } from './consent.ts';
 import { TestContext } from './fixtures/test-context.ts';
+import { htmlReport } from './html-report.ts';
 import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
 import { restartBy } from './restart.ts';
 import { type Finding, runChecks, selectChecks } from './runner.ts';
@@ -25,6 +27,8 @@ interface Options {
   readonly restart?: string;
   readonly only?: string[];
   readonly json?: boolean;
+  readonly report?: string;
+  readonly yes?: boolean;
   readonly list?: boolean;
   readonly byMethod?: boolean;
 }
@@ -53,6 +57,8 @@ const command = new Command('posthouse-conformance')
   .option('--service <word>', 'service word', 'svc')
   .option('--only <prefix...>', 'only checks whose id starts with a prefix')
   .option('--json', 'one JSON object per line instead of text')
+  .option('--report <file>', 'also write the result to a file, as HTML')
+  .option('--yes', 'go on although accounts stay at the relay; not needed for development')
   .option('--list', 'list the checks and exit; needs no relay')
   .option('--by-method', 'with --list: number of checks and runs of each method')
   .addHelpText(
@@ -70,15 +76,25 @@ const command = new Command('posthouse-conformance')
     if (options.byMethod === true) throw new Error('--by-method needs --list');
     checkSeatOptions(options);
     const client = await targetOf(options);
+    const isInUse = !isForDevelopment(client);
+    if (isInUse) await consent(noticeOf(client, selected), options);
+    await probe(client);
     await using seats = await seatsOf(client, options);
     const { restart } = options;
     const target = {
       ...client,
+      cleansUp: isInUse,
       ...(seats && { seats }),
       ...(restart && { restart: () => restartBy(restart, client) }),
     };
     process.exitCode = (await report(target, options)) ? 0 : 1;
   });
+
+/** Says what a run leaves at the relay, and asks if `--yes` does not answer. */
+async function consent(notice: string, { yes }: Options): Promise<void> {
+  if (yes === true) console.error(notice);
+  else await requireConsent(notice, { input: process.stdin, output: process.stderr });
+}
 
 function secondsOf(text: string): number {
   const seconds = Number(text);
@@ -117,19 +133,22 @@ async function targetOf({ relay, registry, ca, service, invite }: Options): Prom
     throw new Error('--relay and --registry are missing: they name the relay to check');
   }
   const loaded = await loadTarget({ relay, registry, word: service, ...(ca && { ca }) });
-  const target = { ...loaded, ...(invite && { invite }) };
+  return { ...loaded, ...(invite && { invite }) };
+}
+
+/** @throws Error with the cause and a hint if the relay cannot be used */
+async function probe(target: Target): Promise<void> {
   try {
     // A relay that cannot be reached would fail in every check: report it once.
     await using _ = await TestContext.open(target, 'https');
   } catch (cause) {
     const text = textOf(cause);
     const hint = /certificate/.test(text) ? '; pass its certificate authority with --ca FILE' : '';
-    throw new Error(`${relay} cannot be used: ${text}${hint}`, { cause });
+    throw new Error(`${target.baseUrl} cannot be used: ${text}${hint}`, { cause });
   }
-  return target;
 }
 
-async function report(target: Target, { only, json }: Options): Promise<boolean> {
+async function report(target: Target, { only, json, report }: Options): Promise<boolean> {
   const begun = Date.now();
   const findings: Finding[] = [];
   const interrupted = new AbortController();
@@ -142,11 +161,41 @@ async function report(target: Target, { only, json }: Options): Promise<boolean>
     findings.push(finding);
     console.log(json === true ? JSON.stringify(finding) : findingLine(finding));
   }
+  const seconds = Math.round((Date.now() - begun) / 1_000);
+  if (report !== undefined) await writeReport(report, { target, findings, begun, seconds, only });
   if (json !== true) {
-    const seconds = Math.round((Date.now() - begun) / 1_000);
     for (const line of summaryLines(findings, seconds)) console.log(line);
   }
   return findings.every(({ outcome }) => outcome !== 'failed');
+}
+
+/** Writes the report as HTML, with what the relay says of itself. */
+async function writeReport(
+  path: string,
+  {
+    target,
+    findings,
+    begun,
+    ...facts
+  }: {
+    readonly target: Target;
+    readonly findings: readonly Finding[];
+    readonly begun: number;
+    readonly seconds: number;
+    readonly only: string[] | undefined;
+  },
+): Promise<void> {
+  await using context = await TestContext.open(target, 'https');
+  const answer = await (await context.anonymous()).call('relay.info');
+  const { name, software } = (answer.ok ? answer.result : {}) as Record<string, unknown>;
+  const text = htmlReport(findings, {
+    ...{ relay: target.baseUrl, relayId: target.entry.relay_id, network: target.network.context },
+    ...{ name: typeof name === 'string' ? name : target.baseUrl, version: manifest.version },
+    relayVersion: typeof software === 'string' ? software : undefined,
+    begun: new Date(begun),
+    ...facts,
+  });
+  await writeFile(path, text);
 }
 
 /** Formats an error; an AggregateError (several addresses that all refuse) has no text itself. */

@@ -19,6 +19,8 @@ export interface Target {
   readonly seats?: RelaySeats;
   /** Restarts the relay, and resolves when it answers; absent if the kit cannot. */
   readonly restart?: () => Promise<void>;
+  /** Whether each check closes the groups and channels that it made: the relay is in use. */
+  readonly cleansUp?: boolean;
   /** Replaces answers before a check reads them; tests use it to make checks fail. */
   readonly alter?: (method: string, answer: Answer) => Answer;
 }

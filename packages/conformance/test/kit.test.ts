@@ -10,7 +10,10 @@ import { methods } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { share } from '../../relay/test/support/chance.ts';
 import { engine } from '../../relay/test/support/engine.ts';
+import { TestChannel } from '../src/channels/test-channel.ts';
 import type { Check, CheckTransport } from '../src/check.ts';
+import { TestContext } from '../src/fixtures/test-context.ts';
+import { TestGroup } from '../src/groups/test-group.ts';
 import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
 import { startRelay, TestRelays, unlimited } from './relays.ts';
 
@@ -140,9 +143,29 @@ test('the command is another relay, and leaves the registry as it was', async ()
     ...['--listen', '127.0.0.1', '--certificate', `${certificate}.pem`],
     ...['--key', `${certificate}.key`, '--restart', 'exit'],
     ...['--only', 'peer.admission/listed', 'peer.dial/reaches', 'restart/received'],
+    ...['--report', join(folder, 'report.html')],
   ]);
+  const report = readFileSync(join(folder, 'report.html'), 'utf8');
+  expect(report).toContain('3 passed, 0 failed, 0 not applicable');
+  expect(report).toContain(target.baseUrl);
   expect(stdout).toMatch(/^3 passed, 0 failed in \d+ s$/m);
   expect(JSON.parse(readFileSync(registry, 'utf8'))).toEqual(before);
+});
+
+test('at a relay in use, the groups and channels of a check are closed at its end', async () => {
+  const { target, successes } = relays.defaults;
+  const closed = () => [successes('group.close'), successes('channel.close')];
+  for (const cleansUp of [false, true]) {
+    const [groups = 0, channels = 0] = closed();
+    const context = await TestContext.open({ ...target, cleansUp }, 'https');
+    const owner = await context.testAccount();
+    await TestGroup.create(context, owner);
+    const channel = await TestChannel.create(context, owner);
+    await channel.close();
+    await TestChannel.create(context, owner);
+    await context[Symbol.asyncDispose]();
+    expect(closed()).toEqual(cleansUp ? [groups + 1, channels + 2] : [groups, channels + 1]);
+  }
 });
 
 async function findings(target: Target, only: readonly string[]): Promise<Finding[]> {

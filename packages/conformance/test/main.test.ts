@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { checks } from '../src/index.ts';
+import { checks, isForDevelopment } from '../src/index.ts';
 
 const main = new URL('../src/main.ts', import.meta.url).pathname;
 const nowhere = 'https://127.0.0.1:1/svc/v1';
@@ -75,6 +75,35 @@ test('a relay that does not answer is one error, with exit status 2', () => {
   const { status, out, error } = run('--relay', nowhere, '--registry', registry);
   expect({ status, out }).toEqual({ status: 2, out: [] });
   expect(error).toMatch(/^https:\/\/127\.0\.0\.1:1\/svc\/v1 cannot be used: connect ECONNREFUSED/);
+});
+
+test('a relay in use is asked for with --yes: the run first says what stays there', () => {
+  const relay = 'https://relay.example/svc/v1';
+  const file = join(folder, 'in-use.json');
+  const entry = { relay_id: `0x${'1'.repeat(40)}`, endpoint: relay };
+  const context = `neo:1:0x${'1'.repeat(40)}`;
+  writeFileSync(file, JSON.stringify({ context, relays: [entry] }));
+  const args = ['--relay', relay, '--registry', file, '--only', 'relay.info/'];
+  const refused = run(...args);
+  expect(refused).toMatchObject({ status: 2, out: [] });
+  expect(refused.error).toMatch(
+    /^The \d+ runs of checks make accounts at https:\/\/relay\.example.*they stay.*\nNothing was done: add --yes to go on\.$/,
+  );
+  const agreed = run(...args, '--yes');
+  expect(agreed.error).toMatch(
+    /^The \d+ runs.*\nhttps:\/\/relay\.example\/svc\/v1 cannot be used: /,
+  );
+});
+
+test.each([
+  [`neo:0:0x${'0'.repeat(40)}`, 'https://relay.example/svc/v1', true],
+  [`neo:1:0x${'1'.repeat(40)}`, 'https://127.0.0.1:8443/svc/v1', true],
+  [`neo:1:0x${'1'.repeat(40)}`, 'https://[::1]/svc/v1', true],
+  [`neo:1:0x${'1'.repeat(40)}`, 'https://localhost:1/svc/v1', true],
+  [`neo:1:0x${'0'.repeat(40)}`, 'https://192.0.2.1/svc/v1', false],
+  [`neo:0:0x${'1'.repeat(40)}`, 'https://localhost.example/svc/v1', false],
+])('a relay of %s at %s is for development: %s', (context, baseUrl, expected) => {
+  expect(isForDevelopment({ network: { context }, baseUrl })).toBe(expected);
 });
 
 test('for an unknown relay the error lists the relays of the registry', () => {

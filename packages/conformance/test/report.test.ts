@@ -4,6 +4,7 @@ import {
   checkLines,
   type Finding,
   findingLine,
+  htmlReport,
   methodLines,
   summaryLines,
 } from '../src/index.ts';
@@ -63,4 +64,37 @@ test('a summary names failures and counts checks that do not apply by reason', (
     '1 passed, 1 failed, 2 not applicable in 7 s',
   ]);
   expect(summaryLines([finding({})], 0)).toEqual(['', '1 passed, 0 failed in 0 s']);
+});
+
+test('the HTML report has each check with its clause, failed ones first, and the relay, versions and date', () => {
+  const text = htmlReport(
+    [
+      finding({}),
+      finding({ outcome: 'failed', title: 'a <b>', reason: 'expected: "x" & <script>' }),
+    ],
+    {
+      relay: 'https://relay.example/svc/v1',
+      relayId: `0x${'1'.repeat(40)}`,
+      name: 'Relay <of> the club',
+      relayVersion: 'posthouse 1.2.3',
+      network: 'neo:1:0x2',
+      version: '0.1.0',
+      begun: new Date(1_780_000_000_000),
+      seconds: 12,
+      only: undefined,
+    },
+  );
+  for (const fact of [
+    'https://relay.example/svc/v1',
+    'Relay &lt;of&gt; the club',
+    'posthouse 1.2.3',
+    'posthouse-conformance 0.1.0, all checks',
+    '2026-05-28T20:26:40.000Z, 12 s',
+    '1 passed, 1 failed, 0 not applicable',
+    '<td>05 §13.4</td><td>a &lt;b&gt;<div class="reason">expected: &quot;x&quot; &amp; &lt;script&gt;</div>',
+  ]) {
+    expect(text).toContain(fact);
+  }
+  expect(text.indexOf('class="failed"')).toBeLessThan(text.indexOf('class="passed"'));
+  expect(text).not.toMatch(/<script|<b>|https?:\/\/(?!relay\.example)/);
 });

@@ -25,6 +25,7 @@ export class TestChannel extends ChannelObjects {
   ): Promise<TestChannel> {
     const channel = TestChannel.draft(context, owner, overrides);
     await context.expectOk(owner.caller, 'channel.create', channel.createParams);
+    context.atEnd(() => channel.close());
     return channel;
   }
 

@@ -29,6 +29,7 @@ export class TestGroup extends GroupObjects {
   ): Promise<TestGroup> {
     const group = TestGroup.draft(context, owner, overrides);
     await context.expectOk(owner.caller, 'group.create', group.createParams);
+    context.atEnd(() => group.close());
     return group;
   }
 
