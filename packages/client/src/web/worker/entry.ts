@@ -6,4 +6,7 @@ import '../../dispose-symbols.ts';
 import type { WorkerPort } from './messages.ts';
 import { serveClient } from './serve-client.ts';
 
-serveClient(globalThis as unknown as WorkerPort);
+const worker = globalThis as unknown as Partial<WorkerPort>;
+
+// Programs that load every module of a package have no page to serve.
+if (worker.addEventListener !== undefined) serveClient(worker as WorkerPort);
