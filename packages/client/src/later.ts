@@ -1,5 +1,11 @@
 /** What an app needs seldom, loaded when it is called: a page starts without it. */
 export { beginMove, cancelMove, runMove } from './accounts/move-home.ts';
 export { previewMove } from './accounts/preview-move.ts';
+export {
+  closeChannel,
+  createChannel,
+  updateChannel,
+} from './channels/descriptors/change-channel.ts';
+export { rotateSecret } from './groups/keys/rotate-secret.ts';
 export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
 export { noteNewDevices, sendAccountState, shareChanges } from './own-devices/share-state.ts';

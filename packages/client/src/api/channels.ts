@@ -11,13 +11,7 @@ import {
   type FollowState,
   requireChannel,
 } from '../channels/channel-rows.ts';
-import {
-  type ChannelFacts,
-  closeChannel,
-  createChannel,
-  type NewChannelFacts,
-  updateChannel,
-} from '../channels/descriptors/change-channel.ts';
+import type { ChannelFacts, NewChannelFacts } from '../channels/descriptors/change-channel.ts';
 import {
   type ChannelAddress,
   channelLink,
@@ -122,6 +116,7 @@ export class Channels {
    * const { id, link } = await account.channels.create({ name: 'News', moderators: [bob] });
    */
   async create(facts: NewChannelFacts, options: Abortable = {}): Promise<Channel> {
+    const { createChannel } = await this.#core.later();
     const id = await createChannel(this.#core, facts, signalOf(options));
     await readChannelBuffered(this.#core, id, signalOf(options));
     return await this.get(id);
@@ -135,6 +130,7 @@ export class Channels {
    * await account.channels.update(channelId, { description: null, moderators: [bob] });
    */
   async update(channelId: string, facts: ChannelFacts, options: Abortable = {}): Promise<Channel> {
+    const { updateChannel } = await this.#core.later();
     await updateChannel(this.#core, { channelId, facts }, signalOf(options));
     return await this.get(channelId);
   }
@@ -147,6 +143,7 @@ export class Channels {
    * await account.channels.close(channelId);
    */
   async close(channelId: string, options: Abortable = {}): Promise<Channel> {
+    const { closeChannel } = await this.#core.later();
     await closeChannel(this.#core, channelId, signalOf(options));
     return await this.get(channelId);
   }

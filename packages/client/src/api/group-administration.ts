@@ -3,7 +3,7 @@ import type { GroupInvitePolicy } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../core.ts';
 import { removeSettledRecovery, requestRecovery } from '../groups/keys/recover-key.ts';
-import { type RotationOptions, rotateSecret } from '../groups/keys/rotate-secret.ts';
+import type { RotationOptions } from '../groups/keys/rotate-secret.ts';
 import {
   createInvite,
   type InviteTerms,
@@ -300,6 +300,7 @@ export class GroupAdministration {
    * await account.groups.rotate(groupId);
    */
   async rotate(groupId: string, options: RotationOptions & Abortable = {}): Promise<void> {
+    const { rotateSecret } = await this.#core.later();
     await rotateSecret(this.#core, { ...options, groupId }, signalOf(options));
   }
 

@@ -2,24 +2,32 @@
  * Creating, changing and closing channels: descriptors, one revision after another (06 §8.2 to
  * §8.5).
  */
-import {
-  type ChannelDescriptor,
+import type { ChannelDescriptor } from '@posthouse/protocol';
+import type { RelayConnection } from '../../connect/relay-connection.ts';
+import type { AccountCore } from '../../core.ts';
+import { given } from '../../given.ts';
+import type { StoreReader } from '../../store/index.ts';
+import type { ChannelRow } from '../channel-rows.ts';
+import type { DescriptorWrite } from '../outbox.ts';
+
+const {
+  checkInput,
+  ClientError,
   closedDescriptor,
+  currentDescriptor,
   encodeBase64url,
+  enqueueWrite,
+  isPending,
+  isRefusal,
+  outgoingToChannel,
+  putChannel,
+  requireChannel,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
-} from '@posthouse/protocol';
-import type { RelayConnection } from '../../connect/relay-connection.ts';
-import type { AccountCore } from '../../core.ts';
-import { ClientError, checkInput, isRefusal } from '../../errors.ts';
-import type { StoreReader } from '../../store/index.ts';
-import { whileKept } from '../../sync/outbox.ts';
-import { type ChannelRow, putChannel, requireChannel } from '../channel-rows.ts';
-import { type DescriptorWrite, enqueueWrite, isPending } from '../outbox.ts';
-import { outgoingToChannel } from '../send-waiting.ts';
-import { currentDescriptor } from '../timeline/read-channel.ts';
-import { submitDescriptor } from './submit-descriptor.ts';
+  submitDescriptor,
+  whileKept,
+} = given;
 
 export interface NewChannelFacts {
   readonly name: string;

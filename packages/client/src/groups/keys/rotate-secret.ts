@@ -3,22 +3,29 @@
  * one signed commit activates them. Everything is stored before it is sent, so that an interrupted
  * rotation can be resumed at any point (05 §13.26, §13.27, §17.5).
  */
-import {
+import type { GroupProjection } from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
+import { given } from '../../given.ts';
+import type { StoreWriter } from '../../store/index.ts';
+import type { RotationCandidate } from './key-candidates.ts';
+
+const {
+  accountsAtOnce,
+  callHost,
+  ClientError,
   clientSecretCommitment,
   createGroupSecret,
   encodeBase64url,
-  type GroupProjection,
-} from '@posthouse/protocol';
-import type { AccountCore } from '../../core.ts';
-import { ClientError, isRefusal } from '../../errors.ts';
-import type { StoreWriter } from '../../store/index.ts';
-import { callHost } from '../../sync/host-calls.ts';
-import { accountsAtOnce } from '../membership/requests.ts';
-import { refreshGroup, requireGroup } from '../timeline/read-group.ts';
-import { writeChainEvent } from '../timeline/write-chain-event.ts';
-import { type RotationCandidate, rotationCandidates } from './key-candidates.ts';
-import { newMemberKey, putMemberKey, secretBytes } from './key-rows.ts';
-import { sealBoxes } from './secret-boxes.ts';
+  isRefusal,
+  newMemberKey,
+  putMemberKey,
+  refreshGroup,
+  requireGroup,
+  rotationCandidates,
+  sealBoxes,
+  secretBytes,
+  writeChainEvent,
+} = given;
 
 export interface RotationOptions {
   /** Whether to replace the owner's member key as well. */
