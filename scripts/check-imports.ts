@@ -52,8 +52,6 @@ export function findUpwardImports(file: string, text: string): string[] {
   if (file === 'context.ts') return [];
   return [...text.matchAll(importPattern)].flatMap(([, path = '']) => {
     const imported = normalize(join(dirname(file), path));
-    // The package's version: data, not code.
-    if (imported === '../package.json') return [];
     const target = roomOf(imported);
     const below = floorOf(target);
     const goesDown = target === own || (below !== undefined && below < floor);

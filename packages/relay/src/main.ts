@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The operator's command `posthouse`: one file in `commands/` for each verb. */
 import { Command } from 'commander';
-import manifest from '../package.json' with { type: 'json' };
+import manifest from '#package.json' with { type: 'json' };
 
 /** A verb: its name, what it is for, and the file that completes it. */
 type Verb = readonly [

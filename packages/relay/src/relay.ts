@@ -1,6 +1,6 @@
 /** The composition root: creates and connects all parts of a relay. */
 import type { Network } from '@posthouse/protocol';
-import manifest from '../package.json' with { type: 'json' };
+import manifest from '#package.json' with { type: 'json' };
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { remindOfRights } from './accounts/index.ts';

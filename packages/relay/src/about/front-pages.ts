@@ -1,6 +1,6 @@
 /** The page for people and the documents for programs, each made once. */
 import type { Network } from '@posthouse/protocol';
-import manifest from '../../package.json' with { type: 'json' };
+import manifest from '#package.json' with { type: 'json' };
 import type { RelayConfig } from '../config/index.ts';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import { openApi, openRpc } from './api-documents.ts';
