@@ -80,11 +80,11 @@ export function certificateReloadFailed({ log, metrics }: Observed, error: unkno
 /** Records the certificate in force; one that replaced another has a log line. */
 export function certificateReloaded(
   { log, metrics }: Observed,
-  { daysLeft, isFirst }: { readonly daysLeft: number; readonly isFirst: boolean },
+  { secondsLeft, isFirst }: { readonly secondsLeft: number; readonly isFirst: boolean },
 ): void {
-  metrics.set('certificate_days_left', daysLeft);
+  metrics.set('certificate_left_seconds', secondsLeft);
   metrics.set('certificate_unusable', 0);
-  if (!isFirst) log.info({ daysLeft }, 'certificates reloaded');
+  if (!isFirst) log.info({ secondsLeft }, 'certificates reloaded');
 }
 
 /** Records a configuration that was taken over without a restart. */

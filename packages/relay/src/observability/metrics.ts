@@ -8,7 +8,7 @@ const catalogue = {
   process_uptime_seconds: ['gauge', 'Seconds since the process started.'],
   event_loop_delay_seconds: [
     'gauge',
-    'Delay of the event loop since the last reading of the metrics, by quantile.',
+    'Delay of the event loop since the last reading of the metrics, by percentile.',
   ],
   accounts: ['gauge', 'Accounts at home at this relay; counted every ten minutes.'],
   groups: ['gauge', 'Groups of this relay that are not closed; counted every ten minutes.'],
@@ -63,7 +63,7 @@ const catalogue = {
   storage_lock_lost: ['counter', 'Times another process took the lock on the database.'],
   crypto_worker_stopped: ['counter', 'Times the worker thread for cryptography ended early.'],
   blobs_not_stored: ['counter', 'Attachments that the disk did not store or delete.'],
-  certificate_days_left: ['gauge', 'Days until the TLS certificate in force expires.'],
+  certificate_left_seconds: ['gauge', 'Seconds until the TLS certificate in force expires.'],
   certificate_unusable: ['gauge', '1 while the TLS certificate files cannot be used.'],
   configuration_reloads: ['counter', 'Configurations read again after SIGHUP, by outcome.'],
   certificate_reloads_failed: ['counter', 'Times new TLS certificates could not be read.'],

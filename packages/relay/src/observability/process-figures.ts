@@ -23,9 +23,9 @@ export class ProcessFigures implements Disposable {
     metrics.set('process_cpu_seconds', (user + system) / 1e6);
     metrics.set('process_uptime_seconds', Math.floor(process.uptime()));
     const delayOf = (percentile: number) => this.#delay.percentile(percentile) / nanoseconds;
-    metrics.set('event_loop_delay_seconds', delayOf(50), { quantile: '0.5' });
-    metrics.set('event_loop_delay_seconds', delayOf(99), { quantile: '0.99' });
-    metrics.set('event_loop_delay_seconds', this.#delay.max / nanoseconds, { quantile: '1' });
+    metrics.set('event_loop_delay_seconds', delayOf(50), { percentile: '50' });
+    metrics.set('event_loop_delay_seconds', delayOf(99), { percentile: '99' });
+    metrics.set('event_loop_delay_seconds', this.#delay.max / nanoseconds, { percentile: '100' });
     this.#delay.reset();
   }
 

@@ -28,7 +28,7 @@ export interface Health {
   readonly registry: 'ok' | 'lost';
   /**
    * `unusable`: the files cannot be used, and the certificate before stays in force; `expiring`: it
-   * has less than {@link soon} days; `none`: a proxy has it.
+   * has less than {@link soon} seconds; `none`: a proxy has it.
    */
   readonly certificate: 'ok' | 'expiring' | 'unusable' | 'none';
   /** Other relays: with a connection, and failing. Neither changes `status`. */
@@ -41,8 +41,8 @@ export interface Build {
   readonly schema: number;
 }
 
-/** Days before its end at which a certificate should have been renewed long ago. */
-const soon = 7;
+/** Seconds before its end at which a certificate should have been renewed long ago. */
+const soon = 7 * 86_400;
 
 /** Limits of a request; a health check needs less. */
 const maxHeaderBytes = 8_192;
@@ -146,9 +146,9 @@ export class Operations implements AsyncDisposable {
   #certificate(): Health['certificate'] {
     const { metrics } = this.#context;
     if (metrics.value('certificate_unusable') === 1) return 'unusable';
-    const days = metrics.current('certificate_days_left');
-    if (days === undefined) return 'none';
-    return days < soon ? 'expiring' : 'ok';
+    const seconds = metrics.current('certificate_left_seconds');
+    if (seconds === undefined) return 'none';
+    return seconds < soon ? 'expiring' : 'ok';
   }
 
   #peers(): Health['peers'] {

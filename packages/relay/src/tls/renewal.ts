@@ -43,7 +43,7 @@ export class CertificateRenewal implements Disposable {
   async start(source: CertificateSource, files: TlsFiles): Promise<void> {
     this.#source = source;
     this.#note(await versionOf(source));
-    certificateReloaded(this.#parts.context, { daysLeft: daysLeft(files), isFirst: true });
+    certificateReloaded(this.#parts.context, { secondsLeft: secondsLeft(files), isFirst: true });
     this.#schedule();
   }
 
@@ -92,7 +92,7 @@ export class CertificateRenewal implements Disposable {
 
   #use(files: TlsFiles): void {
     this.#parts.use(files);
-    certificateReloaded(this.#parts.context, { daysLeft: daysLeft(files), isFirst: false });
+    certificateReloaded(this.#parts.context, { secondsLeft: secondsLeft(files), isFirst: false });
   }
 }
 
@@ -109,7 +109,7 @@ async function versionOf({ paths }: CertificateSource): Promise<string> {
   return (await Promise.all(versions)).join('\n');
 }
 
-/** Whole days until a certificate expires, in real time; negative afterwards. */
-function daysLeft({ cert }: TlsFiles): number {
-  return Math.floor((new X509Certificate(cert).validToDate.getTime() - Date.now()) / 86_400_000);
+/** Whole seconds until a certificate expires, in real time; negative afterwards. */
+function secondsLeft({ cert }: TlsFiles): number {
+  return Math.floor((new X509Certificate(cert).validToDate.getTime() - Date.now()) / 1_000);
 }
