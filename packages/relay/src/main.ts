@@ -28,6 +28,7 @@ const verbs: readonly Verb[] = [
     "copy the relay's database to a file, while the relay runs",
     () => import('./commands/backup.ts'),
   ],
+  ['verify', 'read all of a backup, and verify it', () => import('./commands/verify.ts')],
   ['restore', 'make a data folder from a backup', () => import('./commands/restore.ts')],
   [
     'restored',
