@@ -175,7 +175,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 export default defineConfig(({ mode }) => ({
   test: {
     env: { TEST_SEED: testSeed },
-    setupFiles: fileURLToPath(new URL('scripts/property-reports.ts', import.meta.url)),
+    setupFiles: fileURLToPath(new URL('scripts/property-tests.ts', import.meta.url)),
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // Of what must come: only a failure waits for as long, and a busy machine is no failure.

@@ -275,7 +275,8 @@ describe('04 §12.1: a request whose schema and nulls were checked before', () =
           );
           if (typeof parent !== 'object' || parent === null) continue;
           if (change === undefined) delete (parent as Record<string, unknown>)[last];
-          else (parent as Record<string, unknown>)[last] = change;
+          // A copy: the next change may be inside it, and would make it contain itself.
+          else (parent as Record<string, unknown>)[last] = structuredClone(change);
         }
         const checked = value as unknown as SendRequest;
         const expected = refusalOf(() => plain(checked));
