@@ -1,12 +1,14 @@
 /** The configuration file that `posthouse init` writes: every setting with what it means. */
+import { needsRestart } from './live.ts';
 import { expected, type Setting, settings } from './settings.ts';
 
 const introduction = `// Configuration of a Posthouse relay: JSON with comments.
 //
 // Each setting has its meaning, its default, what it accepts, and the variable of the environment
 // that overrides it. Lines with // have no effect: to change a setting, remove the // before it.
-// The relay reads this file when it starts: restart it after a change. \`posthouse config explain\`
-// shows all values, with where each comes from.
+// The relay reads this file when it starts and at SIGHUP (\`systemctl reload posthouse\`). A setting
+// that says "needs a restart" is taken over only by a restart. \`posthouse config explain\` shows all
+// values, with where each comes from.
 `;
 
 /** Columns of a comment, with its indentation. */
@@ -57,7 +59,8 @@ function linesOf(
   const space = ' '.repeat(indent);
   const byDefault =
     setting.default === undefined ? 'No default' : `Default: ${JSON.stringify(setting.default)}`;
-  const facts = `${byDefault}; ${expected(setting)}. ${variable}`;
+  const restart = needsRestart(path) ? '; needs a restart' : '';
+  const facts = `${byDefault}; ${expected(setting)}${restart}. ${variable}`;
   const comments = [...wrapped(meaning, indent), ...wrapped(facts, indent)];
   const isSet = Object.hasOwn(values, path);
   const value = JSON.stringify(isSet ? values[path] : (setting.default ?? ''));

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { ConfigError, commentedConfig, loadConfig } from '../../src/config/index.ts';
+import { ConfigError, commentedConfig, loadConfig, needsRestart } from '../../src/config/index.ts';
 import { plainJson } from '../../src/config/plain-json.ts';
 import { settings } from '../../src/config/settings.ts';
 import { temporaryFolder } from '../support/folder.ts';
@@ -42,6 +42,14 @@ test('the file names every setting once, with its meaning, default and variable'
     expect([path, comments.includes(meaning)]).toEqual([path, true]);
   }
   expect(text.split('\n').filter((line) => line.length > 100 && !line.includes('": '))).toEqual([]);
+});
+
+test('the file says of each setting whether SIGHUP is enough', () => {
+  const comments = commentedConfig({ network }).replace(/\n *\/\/ (?!")/g, ' ');
+  for (const { path, variable } of settings) {
+    const says = comments.includes(`; needs a restart. ${variable}\n`);
+    expect([path, says]).toEqual([path, needsRestart(path)]);
+  }
 });
 
 test.each([
