@@ -8,11 +8,11 @@ export const accountLimits = {
   ),
   groupDailyBytes: limit(
     268_435_456,
-    'Bytes of calls that store something in one group in a day; messages are refused above it.',
+    'Bytes of messages sent to one group in a day (UTC); more are refused.',
   ),
   channelDailyBytes: limit(
     268_435_456,
-    'Bytes of calls that store something in one channel in a day; posts are refused above it.',
+    'Bytes of posts and edits in one channel in a day (UTC); more are refused.',
   ),
   registrationInvites: limit(10_000, 'Invites stored at once (03 §4.3).'),
   registrationInviteNote: limit(256, "Bytes of the operator's remark about an invite."),

@@ -55,14 +55,14 @@ interface Registration {
 /** What a call may store, and for whom it counts. */
 export interface StoredBytes {
   readonly account: string;
+  /** ID of the group, for a message to one. */
   readonly group: string | undefined;
+  /** ID of the channel, for a post or an edit in one. */
   readonly channel: string | undefined;
   /** Bytes of the request. */
   readonly bytes: number;
-  /** False for what removes or ends something. */
-  readonly isRefused: boolean;
-  /** Whether it is refused by the day of its group or channel too. */
-  readonly isContent: boolean;
+  /** False for what removes or ends something: it is never refused. */
+  readonly isLimited: boolean;
 }
 
 /** Limits what accounts store in a day, and what is stored in a group and a channel (02 §18). */
@@ -71,9 +71,11 @@ export interface DailyBytes {
   require(stored: StoredBytes): void;
   /**
    * Counts what a call stored.
-   * @returns a promise if a count has to be saved; it does not reject for an outage of storage
+   *
+   * @param isNew false for a repeat, which stored nothing: it counts for its account only
+   * @returns a promise if a count has to be saved; it never rejects, since the call was made
    */
-  add(stored: StoredBytes): Promise<void> | undefined;
+  add(stored: StoredBytes, isNew: boolean): Promise<void> | undefined;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

@@ -115,7 +115,7 @@ export async function createContext(
     bus,
     sessions,
     registration: { mode: config.registration },
-    dailyBytes: new DailyByteCounts({ clock, limits, storage }),
+    dailyBytes: new DailyByteCounts({ clock, limits, storage, log }),
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
     disk,

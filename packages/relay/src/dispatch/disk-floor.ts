@@ -1,8 +1,8 @@
 /** Which calls are refused while the database's disk has too little room. */
-import type { MethodDefinition, MethodName } from '@posthouse/protocol';
+import type { MethodName } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import type { Session } from '../sessions/session.ts';
 import { unavailable } from '../storage/unavailable.ts';
+import { type CheckedCall, isRead, removes } from './writes.ts';
 
 /** Signing in writes a challenge and a session: people read what they have. */
 const signIn: readonly MethodName[] = [
@@ -13,23 +13,12 @@ const signIn: readonly MethodName[] = [
 
 /**
  * Checks that the disk has room for a call that writes. Reads, signing in, and what removes or ends
- * something (HTTP `DELETE`) go on, and so does a device that publishes the device state of its
- * account, which is how a lost device is removed.
+ * something go on.
  *
  * @throws ProtocolError `temporarily_unavailable`
  */
-export function checkDiskRoom(
-  context: Pick<RelayContext, 'disk'>,
-  call: {
-    readonly method: MethodName;
-    readonly definition: MethodDefinition;
-    readonly session: Session | undefined;
-  },
-): void {
-  const { method, definition, session } = call;
-  const isWrite = definition.http.some((verb) => ['POST', 'PUT', 'PATCH'].includes(verb));
-  if (!isWrite || definition.http.includes('GET') || signIn.includes(method)) return;
-  if (method === 'device.state.publish' && session?.mode === 'device') return;
+export function checkDiskRoom(context: Pick<RelayContext, 'disk'>, call: CheckedCall): void {
+  if (isRead(call.definition) || signIn.includes(call.method) || removes(call)) return;
   checkRoomForWrite(context);
 }
 

@@ -27,6 +27,7 @@ import { countItems, priceOf, type Work } from './prices.ts';
 import { refusalOf } from './refusal.ts';
 import { storedBytes } from './stored-bytes.ts';
 import { type CarriedToken, TokenLookups } from './token-lookups.ts';
+import { isRead } from './writes.ts';
 
 /** A request as a transport decoded it. */
 export interface DecodedRequest {
@@ -197,7 +198,8 @@ export class Dispatcher {
       connection: connectionOf(request),
     } satisfies AnyCall);
     if (notices.length > 0) this.#context.bus.publish(notices);
-    const saving = stored && dailyBytes.add(stored);
+    // A repeat of a message or post is answered as the first one was, and announces nothing.
+    const saving = stored && dailyBytes.add(stored, notices.length > 0);
     if (saving !== undefined) await saving;
     const answer = result === null ? null : new JsonText(encodeResult(result));
     charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
@@ -316,11 +318,6 @@ export class Dispatcher {
     connection.end(session);
     throw noSession();
   }
-}
-
-/** Whether a method writes nothing: it has a `GET`, or subscribes a connection. */
-function isRead({ http }: MethodDefinition): boolean {
-  return http.length === 0 || http.includes('GET');
 }
 
 /** Returns the session that a request carries, whether its method asks for one or not. */

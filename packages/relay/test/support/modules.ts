@@ -93,11 +93,12 @@ export function openModules(
   readonly relayDispatcher: RelayDispatcher;
 } {
   const { storage, clock, bus } = parts;
+  const log = pino({ level: 'silent' });
   const context: RelayContext = {
     jobs: { wake: () => {} },
     // What keeps accounts out has tests of its own.
     registration: { mode: 'open' },
-    dailyBytes: new DailyByteCounts(parts),
+    dailyBytes: new DailyByteCounts({ ...parts, log }),
     keySealer: new WorkerKeySealer(),
     ...parts,
     network,
@@ -116,7 +117,7 @@ export function openModules(
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),
     metrics: new Metrics(),
-    log: pino({ level: 'silent' }),
+    log,
   };
   const { handlers, relayHandlers } = combineModules(modules);
   return {

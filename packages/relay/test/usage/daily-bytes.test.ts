@@ -1,6 +1,6 @@
 /** 02 §18: what accounts, groups and channels store in a day. */
-import { beforeEach, describe, expect, test } from 'vitest';
-import type { StoredBytes } from '../../src/context.ts';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
+import type { RelayContext, StoredBytes } from '../../src/context.ts';
 import { DailyByteCounts, dailyBytesJob } from '../../src/usage/index.ts';
 import { TestChannel } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
@@ -70,9 +70,38 @@ describe('02 §18: a group', () => {
     await group.send(ben, 1);
     await expect(group.send(ann, 1)).rejects.toMatchObject(full());
     await send(ann);
+    await relay.restart({ groupDailyBytes: 1e15, accountDailyBytes: 1 });
+    await send(ann);
+    // What removes is refused for no reason of room.
+    vi.spyOn(relay.context.disk, 'isLow').mockReturnValue(true);
+    await expect(send(ben)).rejects.toMatchObject({ code: 'temporarily_unavailable' });
     await group.ban([ben]);
+    await relay.restart({ groupDailyBytes: 1 });
     relay.clock.advance(tomorrow());
     await group.send(ann, 2);
+  });
+
+  test('a stranger who names it in a call of another kind uses nothing of its day up', async () => {
+    const { groupId } = group;
+    const session = ben.session();
+    const named = { ...ben.message(ben), group_id: groupId, channel_id: 'c' };
+    expect(await relay.codeOf('message.send', named, { session })).toBe('ok');
+    await relay.restart({ groupDailyBytes: 1, accountDailyBytes: 1e15 });
+    const long = { ...ben.message(ben), group_id: 'x'.repeat(mebibyte + 1) };
+    expect(await relay.codeOf('message.send', long, { session })).toBe('ok');
+    const owners = (await relay.rows('daily_bytes')).map(({ owner }) => owner);
+    expect(owners).toEqual([`account ${ben.account}`]);
+    await group.send(ben, 1);
+  });
+
+  test('repeats of one message count for it once, and for their account each time', async () => {
+    const message = group.message(ben, 1);
+    const { length } = JSON.stringify(message);
+    await relay.restart({ groupDailyBytes: 2 * length, accountDailyBytes: 4 * length });
+    const repeat = () => relay.codeOf('group.message.send', message, { session: ben.session() });
+    for (let sent = 1; sent <= 4; sent += 1) expect(await repeat()).toBe('ok');
+    expect(await repeat()).toBe('rate_limited');
+    await group.send(ann, 1);
   });
 
   test('a stranger uses nothing of its day up', async () => {
@@ -99,32 +128,93 @@ test('02 §18: a channel takes no more posts today; it is managed, and posts are
 describe('02 §18: counts', () => {
   const owner: StoredBytes = {
     ...{ account: 'a', group: undefined, channel: undefined },
-    ...{ bytes: mebibyte / 2, isRefused: true, isContent: false },
+    ...{ bytes: mebibyte / 2, isLimited: true },
   };
-  const counts = () =>
-    new DailyByteCounts({
-      ...relay.context,
-      limits: { ...relay.context.limits, accountDailyBytes: 2 * mebibyte },
-    });
+  const counts = (owners?: number, parts: Partial<RelayContext> = {}) =>
+    new DailyByteCounts(
+      {
+        ...relay.context,
+        limits: { ...relay.context.limits, accountDailyBytes: 2 * mebibyte },
+        ...parts,
+      },
+      owners,
+    );
+  const of = (account: string, bytes: number): StoredBytes => ({ ...owner, account, bytes });
+  const tooMany = 'the account stored too many bytes today';
 
   test('are stored after each MiB, and hold after a restart and in other processes', async () => {
     const first = counts();
-    expect(first.add(owner)).toBe(undefined);
+    expect(first.add(owner, true)).toBe(undefined);
     expect(await relay.rows('daily_bytes')).toEqual([]);
-    await first.add(owner);
+    await first.add(owner, true);
     const day = Math.floor(relay.clock.now() / secondsOfDay);
     expect(await relay.rows('daily_bytes')).toEqual([{ owner: 'account a', day, bytes: mebibyte }]);
     const second = counts();
     second.require(owner);
-    await second.add(owner);
-    await second.add(owner);
+    await second.add(owner, true);
+    await second.add(owner, true);
     expect(() => second.require(owner)).toThrow('the account stored too many bytes today');
-    expect(() => second.require({ ...owner, isRefused: false })).not.toThrow();
+    expect(() => second.require({ ...owner, isLimited: false })).not.toThrow();
     // The first process learns of it when it saves again.
     first.require(owner);
-    await first.add(owner);
-    await first.add(owner);
+    await first.add(owner, true);
+    await first.add(owner, true);
     expect(() => first.require(owner)).toThrow('the account stored too many bytes today');
+  });
+
+  test('of an account that stored a MiB stay for the day, however many others store', async () => {
+    const few = counts(2);
+    await few.add(of('a', mebibyte), true);
+    await few.add(of('a', mebibyte - 1), true);
+    for (const other of ['b', 'c', 'd']) await few.add(of(other, 1), true);
+    await few.add(of('a', 1), true);
+    expect(() => few.require(owner)).toThrow(tooMany);
+    relay.clock.advance(tomorrow());
+    few.require(owner);
+  });
+
+  test('of an account that is forgotten are stored first, if they are worth it', async () => {
+    const few = counts(2);
+    for (const [account, bytes] of [
+      ['a', 70_000],
+      ['b', 10],
+      ['c', 10],
+      ['d', 10],
+    ] as const) {
+      await few.add(of(account, bytes), true);
+    }
+    expect(await relay.rows('daily_bytes')).toMatchObject([{ owner: 'account a', bytes: 70_000 }]);
+    // They count again as soon as the account is looked up in storage.
+    await few.add(of('a', 2 * mebibyte - 70_000), true);
+    expect(() => few.require(owner)).toThrow(tooMany);
+  });
+
+  test('that cannot be stored fail no call, go on in memory, and are stored later', async () => {
+    let isBroken = true;
+    const lines: object[] = [];
+    const { storage, log } = relay.context;
+    const broken = counts(2, {
+      storage: {
+        ...storage,
+        write: (async (...args: Parameters<typeof storage.write>) => {
+          if (isBroken && args[0] === 'daily account a') throw new Error('no connection');
+          return await storage.write(...args);
+        }) as typeof storage.write,
+      },
+      log: Object.assign(Object.create(log), { warn: (line: object) => lines.push(line) }),
+    });
+    await broken.add(of('a', mebibyte), true);
+    await broken.add({ ...of('a', mebibyte), group: 'g' }, true);
+    expect(() => broken.require(owner)).toThrow(tooMany);
+    expect(lines).toHaveLength(1);
+    // The call's other owners are stored all the same.
+    expect(await relay.rows('daily_bytes')).toMatchObject([{ owner: 'group g', bytes: mebibyte }]);
+    isBroken = false;
+    await broken.add(of('a', 1), true);
+    expect(await relay.rows('daily_bytes')).toMatchObject([
+      { owner: 'account a', bytes: 2 * mebibyte + 1 },
+      { owner: 'group g' },
+    ]);
   });
 
   test('of earlier days are removed, however many there are', async () => {
