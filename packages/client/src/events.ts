@@ -137,6 +137,21 @@ export interface MessageStatusEvent {
   readonly error?: { readonly code: string; readonly message: string };
 }
 
+/** How far the hand-over of this device's messages to another own device is. */
+export interface HandOverEvent {
+  readonly kind: 'hand-over';
+  /** The device that gets the messages. */
+  readonly deviceId: string;
+  readonly sent: number;
+  /** Messages that are left out because they do not fit into one of the account's own. */
+  readonly skipped: number;
+  /** Messages there are at most. */
+  readonly total: number;
+  readonly isComplete: boolean;
+  /** Why it was given up. */
+  readonly error?: PlainError;
+}
+
 /**
  * An event of the account: its messages, contacts, groups, channels and connection.
  *
@@ -161,6 +176,21 @@ export type AccountEvent =
   | MessageStatusEvent
   /** Another device of this account marked messages as read; fewer are unread here now. */
   | { readonly kind: 'conversation-read'; readonly conversation: ConversationKey }
+  | HandOverEvent
+  /**
+   * Another own device handed messages over. They are at their places in the lists, read, and marked
+   * with `handedOverBy`; `sent` and `total` count the messages of the whole hand-over.
+   */
+  | {
+      readonly kind: 'history';
+      /** The device that has the messages. */
+      readonly deviceId: string;
+      /** Messages that were not here. */
+      readonly added: number;
+      readonly sent: number;
+      readonly total: number;
+      readonly isComplete: boolean;
+    }
   /** A record of the timeline was refused; `message.reason` names the rule. */
   | { readonly kind: 'message-refused'; readonly message: Message }
   /** A known message ID was received with other content: the second one was refused (04 §18.2). */

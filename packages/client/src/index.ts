@@ -80,6 +80,7 @@ export type {
   AccountEvent,
   ChannelAccountEvent,
   GroupAccountEvent,
+  HandOverEvent,
   MessageStatusEvent,
 } from './events.ts';
 export type { GroupBlock, GroupMembership } from './groups/group-rows.ts';
@@ -97,6 +98,7 @@ export type {
 export type { GroupMessageStatus, SentToGroup } from './groups/timeline/post-group-message.ts';
 export type { Message, MessageKey } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
+export type { HandOverOptions } from './own-devices/hand-over.ts';
 export {
   MemoryStore,
   type Store,

@@ -8,4 +8,5 @@ export {
 } from './channels/descriptors/change-channel.ts';
 export { rotateSecret } from './groups/keys/rotate-secret.ts';
 export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
+export { continueHandOvers, handOver } from './own-devices/hand-over.ts';
 export { noteNewDevices, sendAccountState, shareChanges } from './own-devices/share-state.ts';

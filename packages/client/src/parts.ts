@@ -6,22 +6,33 @@ import {
   AccountId,
   ChannelId,
   Counter,
+  checkAccountId,
+  checkDepth,
   checkRelayInfo,
   checkSchema,
   clientSecretCommitment,
   closedDescriptor,
   createGroupSecret,
   currentDevices,
+  DeviceId,
   encodeBase64url,
   GroupId,
+  limits,
   MessageId,
+  ProtocolError,
+  parseContent,
   RelayId,
+  readGroupContent,
+  sealMessage,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
   Type,
   UnixSeconds,
+  utf8,
+  utf8Length,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { ownKey, ownRecords, routes, timelines } from './accounts/account-rows.ts';
 import { adoptState, knownState, resolveOwnState } from './accounts/device-states.ts';
 import { noteHomeChange } from './accounts/former-relay-rows.ts';
@@ -36,10 +47,11 @@ import { followChannel, unfollowChannel } from './channels/follow-channel.ts';
 import { enqueueWrite, isPending } from './channels/outbox.ts';
 import { outgoingToChannel } from './channels/send-waiting.ts';
 import { currentDescriptor } from './channels/timeline/read-channel.ts';
-import { backoff, isTemporary } from './connect/backoff.ts';
+import { backoff, isTemporary, retryHintOf } from './connect/backoff.ts';
 import { accountIdentity } from './connect/session.ts';
 import { callWithoutSession } from './connect/unauthenticated-call.ts';
 import { contactRows } from './contacts/contact-rows.ts';
+import { buildConversations } from './conversations/build-conversations.ts';
 import {
   changeConversation,
   conversationRow,
@@ -58,36 +70,62 @@ import {
   RelayMisbehaviour,
   RelayUnreachable,
 } from './errors.ts';
+import { recordEvents, recordPassing } from './events/event-log.ts';
+import { groupRow, groupRows } from './groups/group-rows.ts';
 import { rotationCandidates } from './groups/keys/key-candidates.ts';
 import { newMemberKey, putMemberKey, secretBytes } from './groups/keys/key-rows.ts';
 import { sealBoxes } from './groups/keys/secret-boxes.ts';
 import { accountsAtOnce } from './groups/membership/requests.ts';
+import {
+  groupEntry,
+  groupMessage,
+  hasMessageId,
+  putGroupEntry,
+  removeUndecrypted,
+} from './groups/timeline/group-entries.ts';
+import { isGroupMessage } from './groups/timeline/group-entry.ts';
 import { refreshGroup, requireGroup } from './groups/timeline/read-group.ts';
 import { writeChainEvent } from './groups/timeline/write-chain-event.ts';
-import { messageRow } from './messages/message-rows.ts';
+import {
+  addEarlierMessage,
+  messageArrivals,
+  messageRow,
+  removeMessage,
+} from './messages/message-rows.ts';
 import { outbox } from './messages/outbox.ts';
+import { recipientsOf } from './messages/recipients.ts';
 import { sendObjectToOwnDevices } from './messages/send-to-own-devices.ts';
+import { checkedStatus } from './messages/submit.ts';
 import { changeRows, seenDevices, sentChanges, sharedChannels } from './own-devices/change-rows.ts';
-import { accountStateType } from './own-devices/object-types.ts';
+import { handedOver, handOvers } from './own-devices/hand-over-rows.ts';
+import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
 import { positionKey } from './store/row-keys.ts';
 import { callHost } from './sync/host-calls.ts';
 import { whileKept } from './sync/outbox.ts';
 import { dropTasks, enqueueTask } from './sync/tasks.ts';
 
-export const allParts = {
+/** In the order in which `taken.ts` names them: names would be in the bundle twice. */
+export const allParts = [
+  Type,
   AccountId,
   accountIdentity,
   accountsAtOnce,
   accountStateType,
+  addEarlierMessage,
   adoptState,
   backoff,
+  buildConversations,
   callHost,
   callWithoutSession,
+  canonicalJson,
   changeConversation,
   changeRows,
   ChannelId,
   channelRow,
   channelRows,
+  checkAccountId,
+  checkDepth,
+  checkedStatus,
   checkInput,
   checkRelayAnswer,
   checkRelayInfo,
@@ -102,22 +140,35 @@ export const allParts = {
   createGroupSecret,
   currentDescriptor,
   currentDevices,
+  DeviceId,
   draftFor,
   dropTasks,
   encodeBase64url,
   enqueueTask,
   enqueueWrite,
   followChannel,
+  groupEntry,
   GroupId,
+  groupMessage,
+  groupRow,
+  groupRows,
+  handedOver,
+  handOvers,
+  hasMessageId,
+  historyType,
   homeRelay,
   isClientError,
+  isGroupMessage,
+  isOwnDeviceType,
   isPending,
   isRefusal,
   isTemporary,
   knownProfile,
   knownState,
+  limits,
   makeRouteDraft,
   mayHaveLeft,
+  messageArrivals,
   MessageId,
   messagePrefix,
   messageRow,
@@ -130,24 +181,35 @@ export const allParts = {
   outgoingToChannel,
   ownKey,
   ownRecords,
+  parseContent,
   positionKey,
+  ProtocolError,
   publishProfile,
   publishRoute,
   putChannel,
+  putGroupEntry,
   putMemberKey,
+  readGroupContent,
+  recipientsOf,
+  recordEvents,
+  recordPassing,
   refreshGroup,
   refreshHome,
   RelayId,
   RelayMisbehaviour,
   RelayUnreachable,
+  removeMessage,
+  removeUndecrypted,
   requireChannel,
   requireGroup,
   resolveOwnState,
   resolveProfile,
   resolveRouteAt,
+  retryHintOf,
   rotationCandidates,
   routes,
   sealBoxes,
+  sealMessage,
   secretBytes,
   seenDevices,
   sendObjectToOwnDevices,
@@ -161,15 +223,16 @@ export const allParts = {
   storeMove,
   submitDescriptor,
   timelines,
-  Type,
   unfinishedMove,
   unfollowChannel,
   UnixSeconds,
   unixSeconds,
   unreadMessages,
+  utf8,
+  utf8Length,
   whileKept,
   writeChainEvent,
-};
+] as const;
 
-/** The parts by name. */
+/** The parts in their order. */
 export type Parts = typeof allParts;

@@ -348,7 +348,13 @@ describe('devices', () => {
       expect((await device.json('inbox')).messages).toMatchObject([{ text: 'to both of you' }]);
     }
     expect((await laptop.run(['key', 'export'])).exit).toBe(8);
-    expect((await ann.json('devices')).devices).toHaveLength(2);
+    expect((await ann.run(['devices'])).error).toContain(`courier devices hand-over ${device}`);
+    const handed = await ann.json('devices', 'hand-over', device, '--with', 'bob', '--days', '1');
+    expect(handed).toEqual({ device, sent: 1, skipped: 0, total: 1 });
+    expect((await laptop.run(['sync'])).exit).toBe(0);
+    expect((await laptop.json('inbox')).messages).toHaveLength(1);
+    const { devices } = await ann.json('devices');
+    expect(devices).toMatchObject([{}, { device, history: 'handed-over' }]);
     await ann.json('devices', 'remove', device);
     expect((await ann.json('devices')).devices).toHaveLength(1);
     expect((await laptop.run(['inbox'])).exit).toBe(5);

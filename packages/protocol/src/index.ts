@@ -34,6 +34,7 @@ export {
   checkObject,
   checkSchema,
   checkText,
+  DeviceId,
   MessageId,
   RelayId,
   type Static,

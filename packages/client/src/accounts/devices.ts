@@ -17,6 +17,7 @@ import { nextUpdatedAt } from '../contacts/relationship-rules.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
+import { historyStates } from '../own-devices/hand-over-rows.ts';
 import { runTasks } from '../sync/run-tasks.ts';
 import { enqueueTask, pendingTasks } from '../sync/tasks.ts';
 import { ownCertificates, ownKey } from './account-rows.ts';
@@ -41,6 +42,8 @@ export interface DeviceInfo {
   /** Unix seconds. */
   readonly notBefore: number;
   readonly expiresAt: number;
+  /** Whether this device handed its messages to it, or is doing so. */
+  readonly history?: 'handing-over' | 'handed-over';
 }
 
 interface SigningCall {
@@ -53,13 +56,18 @@ export async function listDevices(core: AccountCore, signal: AbortSignal): Promi
   const { network, account, device, clock } = core;
   const state = await resolveOwnState(core, await core.home(), { account, signal });
   const now = unixSeconds(clock);
-  return [...devicesOf(network, state)].map(([deviceId, certificate]) => ({
-    deviceId,
-    isThisDevice: deviceId === device.deviceId,
-    isValidNow: isCertificateCurrent(certificate, now),
-    notBefore: certificate.not_before,
-    expiresAt: certificate.expires_at,
-  }));
+  const histories = await core.store.read(historyStates);
+  return [...devicesOf(network, state)].map(([deviceId, certificate]) => {
+    const history = histories.get(deviceId);
+    return {
+      deviceId,
+      isThisDevice: deviceId === device.deviceId,
+      isValidNow: isCertificateCurrent(certificate, now),
+      notBefore: certificate.not_before,
+      expiresAt: certificate.expires_at,
+      ...(history !== undefined && { history }),
+    };
+  });
 }
 
 /**

@@ -5,27 +5,25 @@
  */
 import type { AccountSigner } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
-import { MovedRoute, movedElsewhere } from './move-route.ts';
-import type { MoveRecord, MoveStep } from './move-rows.ts';
-import { stageForMove } from './move-state.ts';
-
-const {
+import {
   accountIdentity,
   ClientError,
   homeRelay,
   isClientError,
   knownProfile,
   mayHaveLeft,
-  moves,
   moveSteps,
+  moves,
   noteHomeChange,
   ownKey,
   publishProfile,
   resolveProfile,
   storeMove,
   unfinishedMove,
-} = given;
+} from '../taken.ts';
+import { MovedRoute, movedElsewhere } from './move-route.ts';
+import type { MoveRecord, MoveStep } from './move-rows.ts';
+import { stageForMove } from './move-state.ts';
 
 /** The step of a move that begins. */
 export interface MoveProgress {

@@ -2,11 +2,8 @@
 import type { AccountRoute, AccountSigner } from '@posthouse/protocol';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
 import type { StoreWriter } from '../store/index.ts';
-import type { MoveRecord } from './move-rows.ts';
-
-const {
+import {
   adoptState,
   ClientError,
   draftFor,
@@ -19,7 +16,8 @@ const {
   resolveRouteAt,
   routes,
   storeMove,
-} = given;
+} from '../taken.ts';
+import type { MoveRecord } from './move-rows.ts';
 
 /** What became of a move's route: in force, given way to a higher one, or not known yet. */
 type Outcome =

@@ -2,10 +2,7 @@
 import type { AccountDeviceState, AccountSigner } from '@posthouse/protocol';
 import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
-import type { MoveRecord } from './move-rows.ts';
-
-const {
+import {
   ClientError,
   isClientError,
   isRefusal,
@@ -16,7 +13,8 @@ const {
   stageState,
   storeMove,
   timelines,
-} = given;
+} from '../taken.ts';
+import type { MoveRecord } from './move-rows.ts';
 
 /** Seconds that the rest of a move may take: the state must be kept for longer. */
 const restOfMove = 60;

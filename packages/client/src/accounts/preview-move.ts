@@ -1,9 +1,7 @@
 /** What a move to another home relay would do (03 §12), and what stands against it. */
 import type { RelayInfo } from '@posthouse/protocol';
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
-
-const {
+import {
   callWithoutSession,
   checkRelayAnswer,
   checkRelayInfo,
@@ -16,7 +14,7 @@ const {
   outbox,
   unfinishedMove,
   unixSeconds,
-} = given;
+} from '../taken.ts';
 
 /** A relay as it describes itself. */
 export interface RelayPreview {

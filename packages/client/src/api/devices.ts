@@ -7,6 +7,8 @@ import {
   renewThisDevice,
 } from '../accounts/devices.ts';
 import type { AccountCore } from '../core.ts';
+import type { HandOverEvent } from '../events.ts';
+import type { HandOverOptions } from '../own-devices/hand-over.ts';
 import { type Abortable, signalOf, type WithAccountKey } from './options.ts';
 
 /**
@@ -48,6 +50,40 @@ export class Devices {
   async approve(request: DeviceRequest, options: WithAccountKey = {}): Promise<DeviceApproval> {
     const signer = await this.#core.accountKey(options.accountKey);
     return await approveRequest(this.#core, request, { signer, signal: signalOf(options) });
+  }
+
+  /**
+   * Hands the messages that this device stores to another device of the account: those with people,
+   * and those of groups, newest first, in sealed messages that only that device can open. It goes on
+   * with `sync` and `follow` after a failure or a restart, with the event `hand-over`; calling it
+   * again goes on, too. On the other device messages appear at their places, read, with the event
+   * `history`. That device cannot verify their senders' signatures: it trusts this one
+   * (`Message.handedOverBy`). Messages of groups that it does not know yet are left out.
+   *
+   * @param options.conversations only these, with people or groups
+   * @param options.since only messages that a relay accepted at or after these Unix seconds
+   * @param options.progress called after each message with history
+   * @returns how much was handed over
+   * @throws ClientError `invalid_input`, `no_recipient_device`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; it goes on later
+   * @example
+   * for (const { deviceId, isThisDevice } of await account.devices.list()) {
+   *   if (!isThisDevice) await account.devices.handOver(deviceId);
+   * }
+   */
+  async handOver(
+    deviceId: string,
+    options: HandOverOptions & {
+      readonly progress?: (progress: HandOverEvent) => void;
+    } & Abortable = {},
+  ): Promise<HandOverEvent> {
+    const { handOver } = await this.#core.later();
+    const { progress } = options;
+    return await handOver(this.#core, deviceId, {
+      ...options,
+      progress,
+      signal: signalOf(options),
+    });
   }
 
   /**

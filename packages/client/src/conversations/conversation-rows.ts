@@ -101,13 +101,15 @@ export async function changeConversation(
  * accepted it before this device joined.
  *
  * @param options.isOld for a message that was stored before there were conversations: it is read
+ * @param options.isRead for a message of another own device
  */
 export async function showMessage(
   { account, clock }: ConversationOwner,
   tx: StoreWriter,
   message: PlacedMessage,
-  { isOld = false } = {},
+  options: { readonly isOld?: boolean; readonly isRead?: boolean } = {},
 ): Promise<void> {
+  const { isOld = false, isRead: isSeen = isOld } = options;
   const { position, from, time } = message;
   const key = messagePrefix(message) + position;
   const isPlaced = (await shown.get(tx, key)) !== undefined;
@@ -115,7 +117,7 @@ export async function showMessage(
   await shown.put(tx, key, `${from}/${message.message_id}`);
   const row = await conversationRow(tx, message);
   // A message that is shown again is as read as it was.
-  const isRead = isOld || isPlaced || from === account || isReadElsewhere(message, row);
+  const isRead = isSeen || isPlaced || from === account || isReadElsewhere(message, row);
   const isUnread = !isRead && !isBeforeJoining(message, row);
   if (isUnread) await unread.put(tx, key, true);
   const at = Math.min(clock.milliseconds(), isOld ? time * 1000 : atOf(time));

@@ -23,9 +23,23 @@ export function hostedNote(event: AccountEvent): string | undefined {
   if (event.kind === 'timeline-incomplete') note = `${event.relayId}: ${moreToRead}`;
   if (event.kind === 'message-status') note = lossNote(event);
   if (event.kind === 'events-missed') note = missedNote;
+  if (event.kind === 'history' || event.kind === 'hand-over') note = historyNote(event);
   if ('groupId' in event) note = groupNote(event);
   if ('channelId' in event) note = channelNote(event);
   return note === undefined ? undefined : printable(note);
+}
+
+/** Returns what a person is told about messages from one own device to another. */
+function historyNote(
+  event: AccountEvent & { readonly kind: 'history' | 'hand-over' },
+): string | undefined {
+  const { deviceId, sent, isComplete } = event;
+  if (event.kind === 'history') {
+    return isComplete ? `${deviceId} handed over its messages: ${sent}` : undefined;
+  }
+  const { error } = event;
+  if (error !== undefined) return `${deviceId}: messages not handed over: ${error.message}`;
+  return isComplete ? `${deviceId} was handed the messages of this device: ${sent}` : undefined;
 }
 
 /** Returns what a person is told about something written here that will not take effect. */

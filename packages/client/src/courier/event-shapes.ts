@@ -8,6 +8,7 @@ import { unreadShape } from './json-shapes.ts';
 const eventWords: Partial<Record<AccountEvent['kind'], string>> = {
   'contact-request': 'request',
   'contact-changed': 'contact',
+  'conversation-read': 'read',
   'message-refused': 'refused',
   'message-conflict': 'conflict',
   'group-incomplete': 'group-behind',
@@ -38,6 +39,11 @@ export function eventShape(
       }
       const { message } = event.error;
       return { event: 'disconnected', message };
+    }
+    case 'hand-over':
+    case 'history': {
+      const { kind, deviceId: device, isComplete: complete, ...counts } = event;
+      return { event: kind, device, complete, ...counts };
     }
     case 'timeline-gap':
       return { event: 'gap', relay: event.relayId, cause: event.cause };

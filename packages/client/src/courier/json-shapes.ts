@@ -64,6 +64,7 @@ export function deviceShape(device: DeviceInfo) {
     valid: device.isValidNow,
     not_before: device.notBefore,
     expires_at: device.expiresAt,
+    history: device.history,
   };
 }
 

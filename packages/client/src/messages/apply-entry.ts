@@ -83,13 +83,14 @@ export async function applyEntry(
   const { envelope, accepted_at: acceptedAt } = opened.entry;
   const { from, message_id: messageId } = envelope;
   const known = await messageRow(tx, { from, message_id: messageId });
-  if (known !== undefined && known.reason !== notDecryptable) {
+  if (known !== undefined && !mayBeReplaced(known, opened.digest)) {
     if (known.digest !== opened.digest) {
       const conflict: AccountEvent = { kind: 'message-conflict', from, messageId };
       return { complete: true, isNew: false, events: [conflict] };
     }
-    if (known.accepted_at === undefined) {
-      await updateMessage(tx, { ...known, accepted_at: acceptedAt });
+    const { handedOverBy, ...verified } = known;
+    if (known.accepted_at === undefined || handedOverBy !== undefined) {
+      await updateMessage(tx, { ...verified, accepted_at: acceptedAt });
     }
     return { complete: true, isNew: false, events: [] };
   }
@@ -109,6 +110,14 @@ export async function applyEntry(
     accepted_at: acceptedAt,
   });
   return { complete: true, isNew: true, events: await eventsOf(core, tx, row, verdict) };
+}
+
+/**
+ * Whether a record takes the place of a stored one: that one was not opened, or was handed over by
+ * another device and is not the one that the relay has.
+ */
+function mayBeReplaced({ reason, handedOverBy, digest }: MessageRow, arrived: string): boolean {
+  return reason === notDecryptable || (handedOverBy !== undefined && digest !== arrived);
 }
 
 function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {
@@ -188,7 +197,10 @@ async function decideOutcome(
   if (parsed.kind === 'unknown' && !isOwnDevices) return { outcome: 'stored' };
   try {
     if (parsed.kind === 'unknown') {
-      const events = await options.applyOwnDeviceObject?.(core, tx, parsed.content);
+      const events = await options.applyOwnDeviceObject?.(core, tx, {
+        content: parsed.content,
+        deviceId: envelope.from_device_id,
+      });
       return events === undefined ? { outcome: 'stored' } : { outcome: 'applied', events };
     }
     return { outcome: 'applied', events: await applyContent(core, tx, { opened, parsed }) };

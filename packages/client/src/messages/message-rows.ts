@@ -10,6 +10,7 @@ import {
   shownMessages,
 } from '../conversations/conversation-rows.ts';
 import { type ListOptions, rangeOf } from '../conversations/list-options.ts';
+import { unixSeconds } from '../environment.ts';
 import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -57,11 +58,16 @@ export interface MessageRow {
   /** For messages this device sent. */
   readonly status?: SendingStatus;
   readonly error?: Pick<RelayError, 'code' | 'message'>;
+  /** Own device that handed it over; until it is read from a relay, its signature is not verified. */
+  readonly handedOverBy?: string;
 }
 
 const messages = new Collection<MessageRow>('messages');
 /** Keys of the messages to show, by `order`. */
 const arrivals = new Collection<string>('arrivals');
+
+export { arrivals as messageArrivals };
+
 /** The highest `order`: key `last`. */
 const orders = new Collection<number>('message-order');
 /** Messages to show that are not sent yet, by recipient and `order`. */
@@ -96,13 +102,22 @@ export function messageRow(
   return messages.get(tx, messageKey(key));
 }
 
+/** Values of `order` for each second: messages of an earlier time find their places between others. */
+const ordersPerSecond = 1_000_000;
+
+/** Returns the first `order` of a message's second, at most that of the present. */
+function firstOrder({ clock }: ConversationOwner, row: Omit<MessageRow, 'order'>): number {
+  const { created_at, accepted_at: time = created_at } = row;
+  return Math.max(0, Math.min(time, unixSeconds(clock))) * ordersPerSecond;
+}
+
 /** Adds a message at the end of the order of arrival; a stored one moves there. */
 export async function addMessage(
   core: ConversationOwner,
   tx: StoreWriter,
   row: Omit<MessageRow, 'order'>,
 ): Promise<MessageRow> {
-  const order = (await lastOrder(tx)) + 1;
+  const order = Math.max((await lastOrder(tx)) + 1, firstOrder(core, row));
   await orders.put(tx, 'last', order);
   const placed: MessageRow = { ...row, order };
   await messages.put(tx, messageKey(row), placed);
@@ -112,6 +127,28 @@ export async function addMessage(
     await noteUnsent(tx, placed);
   }
   return placed;
+}
+
+/**
+ * Adds a message of an earlier time as read, at its place by time. Of messages of one second, each
+ * comes before those that were added earlier: they are handed over newest first. What an earlier
+ * version stored has no times in its order, and comes before.
+ */
+export async function addEarlierMessage(
+  core: ConversationOwner,
+  tx: StoreWriter,
+  row: Omit<MessageRow, 'order'>,
+): Promise<void> {
+  let order = firstOrder(core, row);
+  for (let taken = true; taken && order > 0; ) {
+    order -= 1;
+    taken = (await arrivals.get(tx, positionKey(order))) !== undefined;
+  }
+  const placed: MessageRow = { ...row, order };
+  await orders.put(tx, 'last', Math.max(order, await lastOrder(tx)));
+  await messages.put(tx, messageKey(row), placed);
+  await arrivals.put(tx, positionKey(order), messageKey(row));
+  await showMessage(core, tx, placedMessage(core, placed), { isRead: true });
 }
 
 /** Stores without conversations have no row of the last order, and an arrival of each message. */

@@ -34,6 +34,11 @@ export interface Message extends MessageContent {
   readonly order: number;
   /** Unix seconds at which the relay that holds the record accepted it. */
   readonly acceptedAt?: number;
+  /**
+   * ID of the own device that handed the message over. This device did not verify the sender's
+   * signature and trusts that device, until it reads the message from a relay itself.
+   */
+  readonly handedOverBy?: string;
   /** For messages this device sent. */
   readonly status?: SendingStatus;
   readonly error?: Pick<RelayError, 'code' | 'message'>;

@@ -1,8 +1,15 @@
 /** The object with followed channels and read marks (decision 0039). */
 import type { Static } from '@posthouse/protocol';
-import { given } from '../given.ts';
-
-const { AccountId, ChannelId, Counter, GroupId, MessageId, RelayId, Type, UnixSeconds } = given;
+import {
+  AccountId,
+  ChannelId,
+  Counter,
+  GroupId,
+  MessageId,
+  RelayId,
+  Type,
+  UnixSeconds,
+} from '../taken.ts';
 
 /** Channels, and read marks, in one object; an envelope has room for more. */
 export const batchSize = 500;

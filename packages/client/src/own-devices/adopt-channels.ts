@@ -3,11 +3,8 @@
  * them: descriptor and timeline are read from the host and verified as after a link (06 §4).
  */
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
 import type { StoreReader } from '../store/index.ts';
-import type { SharedChannelRow } from './change-rows.ts';
-
-const {
+import {
   backoff,
   channelRow,
   followChannel,
@@ -16,7 +13,8 @@ const {
   RelayUnreachable,
   sharedChannels,
   unfollowChannel,
-} = given;
+} from '../taken.ts';
+import type { SharedChannelRow } from './change-rows.ts';
 
 /** Hosts that are asked at the same time. */
 const concurrency = 4;

@@ -2,28 +2,32 @@
  * Applies objects of other own devices, in the transaction of their record (decision 0039). They
  * change no protocol state: nothing is trusted in them but where a channel is, and what a person read.
  */
+import type { checkSchema as CheckSchema } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { ConversationKey } from '../conversations/conversation-rows.ts';
 import type { AccountCore } from '../core.ts';
 import type { AccountEvent } from '../events.ts';
-import { given } from '../given.ts';
-import type { Parts } from '../parts.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { AccountState, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
-
-const {
+import {
   accountStateType,
   changeConversation,
   channelRow,
   channelRows,
+  checkSchema as check,
   conversationRow,
+  historyType,
   messagePrefix,
   messageRow,
   positionKey,
   sharedChannels,
   unreadMessages,
-} = given;
-const checkSchema: Parts['checkSchema'] = given.checkSchema;
+} from '../taken.ts';
+import { AccountState, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
+import { applyHistory } from './apply-history.ts';
+import { History } from './history-object.ts';
+
+/** Declared with its type, as every assertion must be. */
+const checkSchema: typeof CheckSchema = check;
 
 /**
  * Applies an object whose sender is a current device of the account.
@@ -34,8 +38,12 @@ const checkSchema: Parts['checkSchema'] = given.checkSchema;
 export async function applyOwnDeviceObject(
   core: AccountCore,
   tx: StoreWriter,
-  content: JsonObject,
+  { content, deviceId }: { readonly content: JsonObject; readonly deviceId: string },
 ): Promise<readonly AccountEvent[] | undefined> {
+  if (content.$type === historyType) {
+    checkSchema(History, content);
+    return await applyHistory(core, tx, { history: content, deviceId });
+  }
   if (content.$type !== accountStateType) return undefined;
   checkSchema(AccountState, content);
   const room = { left: await roomLeft(tx) };

@@ -2,6 +2,7 @@
 import type { ConversationKey } from '../conversations/conversation-rows.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
+import { handOvers } from './hand-over-rows.ts';
 
 /**
  * What changed since it was shared last, with the number of changes: `follow/<channel>` or
@@ -51,12 +52,14 @@ async function noteChange(tx: StoreWriter, key: string): Promise<void> {
   await changeRows.put(tx, key, ((await changeRows.get(tx, key)) ?? 0) + 1);
 }
 
-/** Whether something is to be shared or adopted. */
-export async function hasSharedWork(tx: StoreReader): Promise<boolean> {
-  for (const rows of [changeRows, sharedChannels]) {
-    if ((await rows.list(tx, { limit: 1 })).length > 0) return true;
-  }
-  return false;
+/** Returns what is left to be done: sending to other devices, or adopting what they sent. */
+export async function openWork(
+  tx: StoreReader,
+): Promise<{ readonly toSend: boolean; readonly toAdopt: boolean }> {
+  const [change] = await changeRows.list(tx, { limit: 1 });
+  const [handOver] = await handOvers.list(tx, { limit: 1 });
+  const [shared] = await sharedChannels.list(tx, { limit: 1 });
+  return { toSend: (change ?? handOver) !== undefined, toAdopt: shared !== undefined };
 }
 
 /** Removes one batch of changes, of an account without other devices. */

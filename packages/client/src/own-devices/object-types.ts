@@ -8,6 +8,9 @@ const prefix = 'posthouse.own-device.';
 /** Followed channels and read marks. */
 export const accountStateType = `${prefix}state.v1`;
 
+/** Stored messages, handed over by an older device. */
+export const historyType = `${prefix}history.v1`;
+
 /** Whether an object is one of these, of any version: it is never shown as a message. */
 export function isOwnDeviceType(type: unknown): boolean {
   return typeof type === 'string' && type.startsWith(prefix);

@@ -2,13 +2,9 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { ConversationKey } from '../conversations/conversation-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { given } from '../given.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { PendingTask } from '../sync/tasks.ts';
-import { batchSize, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
-import { adoptSharedChannels } from './adopt-channels.ts';
-
-const {
+import {
   accountStateType,
   changeRows,
   channelRow,
@@ -18,6 +14,7 @@ const {
   currentDevices,
   dropTasks,
   enqueueTask,
+  handedOver,
   isClientError,
   isRefusal,
   isTemporary,
@@ -32,7 +29,9 @@ const {
   sentChanges,
   shownMessages,
   unixSeconds,
-} = given;
+} from '../taken.ts';
+import { batchSize, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
+import { adoptSharedChannels } from './adopt-channels.ts';
 
 /** Milliseconds between messages with changes. */
 const interval = 60_000;
@@ -61,6 +60,9 @@ export async function noteNewDevices(core: AccountCore): Promise<void> {
       const before = seen?.ends[deviceId];
       if (isNew || (before !== undefined && before > now)) continue;
       await enqueueTask(tx, { kind: 'send-account-state', device: deviceId });
+    }
+    for (const { key } of await handedOver.list(tx)) {
+      if (!Object.hasOwn(ends, key)) await handedOver.delete(tx, key);
     }
     await seenDevices.put(tx, 'own', { revision: state.revision, ends });
   });

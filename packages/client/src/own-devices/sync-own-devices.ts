@@ -1,11 +1,15 @@
 /** Sharing with the account's other devices, when there is something to share (decision 0039). */
 import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
-import { dropChanges, hasSharedWork, seenDevices } from './change-rows.ts';
+import { dropChanges, openWork, seenDevices } from './change-rows.ts';
+import { handOvers } from './hand-over-rows.ts';
+
+/** Messages with history that one `sync` sends to a device. */
+const batchesPerSync = 8;
 
 /**
- * Notices new own devices, sends them and the others what changed, and adopts what they sent. Does
- * nothing for an account with one device.
+ * Notices new own devices, sends them and the others what changed, and adopts what they sent. An
+ * account with one device only adopts what is left.
  *
  * @param options.inBackground whether only new devices are noticed before it returns
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour of the home relay
@@ -15,23 +19,39 @@ export async function syncOwnDevices(
   signal: AbortSignal,
   { inBackground }: { readonly inBackground: boolean },
 ): Promise<void> {
-  const { hasOthers, hasChanged, hasWork } = await core.store.read(async (tx) => {
+  const { hasOthers, hasChanged, work } = await core.store.read(async (tx) => {
     const state = await knownState(tx, core.account);
     const seen = await seenDevices.get(tx, 'own');
     return {
       hasOthers: (state?.certificates.length ?? 0) > 1,
       hasChanged: state?.revision !== seen?.revision,
-      hasWork: await hasSharedWork(tx),
+      work: await openWork(tx),
     };
   });
-  if (!hasOthers) {
-    if (hasWork) await core.store.write(dropChanges);
+  if (!hasOthers && work.toSend) await core.store.write(dropChanges);
+  const hasNews = hasOthers && hasChanged;
+  const hasWork = work.toAdopt || (hasOthers && work.toSend);
+  if (!hasNews && !hasWork) return;
+  const { noteNewDevices, shareChanges } = await core.later();
+  if (hasNews) await noteNewDevices(core);
+  if (!hasWork) return;
+  if (inBackground) {
+    core.sender.start('own-devices', async (within) => {
+      await shareChanges(core, within);
+      await continueHistory(core, within, Number.POSITIVE_INFINITY);
+    });
     return;
   }
-  if (!hasChanged && !hasWork) return;
-  const { noteNewDevices, shareChanges } = await core.later();
-  if (hasChanged) await noteNewDevices(core);
-  if (!hasWork) return;
-  if (inBackground) core.sender.start('own-devices', (within) => shareChanges(core, within));
-  else await shareChanges(core, signal);
+  await shareChanges(core, signal);
+  await continueHistory(core, signal, batchesPerSync);
+}
+
+async function continueHistory(
+  core: AccountCore,
+  signal: AbortSignal,
+  batches: number,
+): Promise<void> {
+  if ((await core.store.read((tx) => handOvers.list(tx, { limit: 1 }))).length === 0) return;
+  const { continueHandOvers } = await core.later();
+  await continueHandOvers(core, signal, batches);
 }

@@ -254,11 +254,11 @@ test('a store of an earlier version with more messages than one step takes', asy
   expect(placed).not.toEqual([]);
   const listed = await again.messages.list({ with: ann.id });
   expect(counted.mostPlaced).toBeLessThanOrEqual(500);
-  expect(listed.map(({ order }) => order)).toEqual(
-    Array.from({ length: 1_201 }, (_, index) => index + 1).filter((order) => order % 3 !== 0),
+  expect(listed.map(({ createdAt }) => createdAt)).toEqual(
+    Array.from({ length: 1_201 }, (_, index) => index + 1).filter((at) => at % 3 !== 0),
   );
   const [row] = await again.messages.list({ limit: 1, newestFirst: true });
-  expect(row?.order).toBe(1_201);
+  expect(row?.createdAt).toBe(1_201);
 });
 
 /** A group's message as its host claims it. */

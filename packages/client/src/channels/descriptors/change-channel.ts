@@ -5,14 +5,10 @@
 import type { ChannelDescriptor } from '@posthouse/protocol';
 import type { RelayConnection } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
-import { given } from '../../given.ts';
 import type { StoreReader } from '../../store/index.ts';
-import type { ChannelRow } from '../channel-rows.ts';
-import type { DescriptorWrite } from '../outbox.ts';
-
-const {
-  checkInput,
+import {
   ClientError,
+  checkInput,
   closedDescriptor,
   currentDescriptor,
   encodeBase64url,
@@ -27,7 +23,9 @@ const {
   signChannelUpdate,
   submitDescriptor,
   whileKept,
-} = given;
+} from '../../taken.ts';
+import type { ChannelRow } from '../channel-rows.ts';
+import type { DescriptorWrite } from '../outbox.ts';
 
 export interface NewChannelFacts {
   readonly name: string;

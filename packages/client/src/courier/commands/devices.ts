@@ -1,10 +1,12 @@
 import { deriveDeviceId } from '@posthouse/protocol';
 import type { Command } from 'commander';
 import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/device-pairing.ts';
+import type { DeviceInfo } from '../../accounts/devices.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { deviceShape } from '../json-shapes.ts';
+import { accountOf } from '../names.ts';
 import { columns, localTime } from '../output.ts';
 import {
   contextOfRegistry,
@@ -17,7 +19,7 @@ import {
   writePrivate,
   writeSettings,
 } from '../settings.ts';
-import { onAccount, onAction, subcommand, withVerbs } from './context.ts';
+import { onAccount, onAction, several, subcommand, withVerbs } from './context.ts';
 
 const walletOptions = (command: Command) =>
   command
@@ -33,6 +35,7 @@ export function devicesCommand(base: Command, environment: CliEnvironment): Comm
     requestCommand,
     approveCommand,
     completeCommand,
+    handOverCommand,
     renewCommand,
     removeCommand,
   ];
@@ -52,11 +55,56 @@ function listCommand(environment: CliEnvironment): Command {
           device.deviceId,
           device.isValidNow ? 'valid' : 'not valid',
           `until ${localTime(device.expiresAt)}`,
-          device.isThisDevice ? 'this device' : '',
+          device.isThisDevice ? 'this device' : historyWords(device),
         ]),
       ),
     );
+    const fresh = devices.find((each) => !each.isThisDevice && each.isValidNow && !each.history);
+    if (fresh !== undefined) {
+      out.note('to hand the messages of this device to another one:');
+      out.note(`  courier devices hand-over ${fresh.deviceId}`);
+    }
   });
+}
+
+function historyWords({ history }: DeviceInfo): string {
+  if (history === 'handed-over') return 'has the messages of this device';
+  return history === undefined ? '' : 'is being handed messages';
+}
+
+interface HandOverFlags extends GlobalOptions {
+  readonly with?: readonly string[];
+  readonly days?: string;
+}
+
+function handOverCommand(environment: CliEnvironment): Command {
+  const command = subcommand(
+    'hand-over <device>',
+    'hand the messages that this device stores to another device',
+  )
+    .option('--with <contact>', 'only the conversation with a contact (repeatable)', several)
+    .option('--days <number>', 'only messages of so many days');
+  return onAccount<HandOverFlags>(
+    command,
+    environment,
+    async ({ account, out, signal }, { options, args }) => {
+      const [device = ''] = args;
+      const days = Number(options.days ?? '1');
+      if (!Number.isInteger(days) || days < 1) throw new UsageError('--days: give a whole number');
+      const since = Math.floor(Date.now() / 1_000) - days * 86_400;
+      const peers = await Promise.all((options.with ?? []).map((name) => accountOf(account, name)));
+      const conversations = peers.map((id) => ({ kind: 'person', id }) as const);
+      const { sent, skipped, total } = await account.devices.handOver(device, {
+        ...(options.days !== undefined && { since }),
+        ...(conversations.length > 0 && { conversations }),
+        progress: ({ sent, total }) => out.note(`${sent} of ${total}`),
+        signal,
+      });
+      out.result({ device, sent, skipped, total }, () => [
+        `handed ${sent} messages to ${device}; it stores them when it synchronizes`,
+      ]);
+    },
+  );
 }
 
 interface RequestOptions extends GlobalOptions {
@@ -144,6 +192,11 @@ function completeCommand(environment: CliEnvironment): Command {
       out.result({ account: account.id, device: account.deviceId }, () => [
         `${account.deviceId} is a device of ${account.id}`,
       ]);
+      out.note(
+        'Contacts, groups, followed channels and what was read come from the other devices,',
+      );
+      out.note('when they synchronize. Their messages come when you run there:');
+      out.note(`  courier devices hand-over ${account.deviceId}`);
     });
   });
 }

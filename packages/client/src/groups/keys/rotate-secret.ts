@@ -5,14 +5,11 @@
  */
 import type { GroupProjection } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { given } from '../../given.ts';
 import type { StoreWriter } from '../../store/index.ts';
-import type { RotationCandidate } from './key-candidates.ts';
-
-const {
+import {
   accountsAtOnce,
-  callHost,
   ClientError,
+  callHost,
   clientSecretCommitment,
   createGroupSecret,
   encodeBase64url,
@@ -25,7 +22,8 @@ const {
   sealBoxes,
   secretBytes,
   writeChainEvent,
-} = given;
+} from '../../taken.ts';
+import type { RotationCandidate } from './key-candidates.ts';
 
 export interface RotationOptions {
   /** Whether to replace the owner's member key as well. */

@@ -30,6 +30,7 @@ export async function putGroupEntry(
   core: ConversationOwner,
   tx: StoreWriter,
   entry: GroupEntryRow,
+  options: { readonly isRead?: boolean } = {},
 ): Promise<void> {
   const key = keyOf(entry.group_id, entry.sequence);
   const position = positionKey(entry.sequence);
@@ -44,7 +45,7 @@ export async function putGroupEntry(
   }
   if (entry.kind === 'message') await returnMessage(tx, entry);
   await timeline.put(tx, key, entry);
-  if (isGroupMessage(entry)) await showMessage(core, tx, placedMessage(entry, position));
+  if (isGroupMessage(entry)) await showMessage(core, tx, placedMessage(entry, position), options);
 }
 
 /** Moves a message back to its sequence if its host gave it to another event in the meantime. */
@@ -159,6 +160,14 @@ export async function claimMessageId(
   const entry = await groupEntry(tx, row.group_id, sequence);
   const isStored = entry?.kind === 'message' && entry.message_id === row.message_id;
   return isStored ? 'known' : 'first';
+}
+
+/** Whether a message of a sender was verified here, at whatever sequence. */
+export async function hasMessageId(
+  tx: StoreReader,
+  { group_id, from, message_id }: GroupMessageRow,
+): Promise<boolean> {
+  return (await messageIds.get(tx, keyOf(group_id, from, message_id))) !== undefined;
 }
 
 export async function addUndecrypted(tx: StoreWriter, row: GroupMessageRow): Promise<void> {

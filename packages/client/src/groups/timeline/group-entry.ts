@@ -20,6 +20,7 @@ export interface GroupMessageRow extends RowPosition {
   readonly outcome: GroupMessage['outcome'];
   readonly content?: JsonObject;
   readonly reason?: string;
+  readonly handedOverBy?: string;
   readonly envelope?: GroupMessageEnvelope;
 }
 
@@ -86,6 +87,8 @@ export interface GroupMessage extends EntryPosition, MessageContent {
   readonly content?: JsonObject;
   /** The broken rule, if it was rejected. */
   readonly reason?: string;
+  /** ID of the own device that handed it over: its signature was not verified here. */
+  readonly handedOverBy?: string;
   /** The protocol's object, while it cannot be decrypted. */
   readonly envelope?: GroupMessageEnvelope;
   /** Sequence of the message that this one answers. */
