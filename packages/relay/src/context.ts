@@ -172,6 +172,8 @@ export type Home =
 export interface RouteDirectory {
   /** Whether there is another relay that could know a route. */
   readonly hasRelays: boolean;
+  /** Whether every other relay was out of reach for so long that nothing waits for it (07 §B12). */
+  readonly areAllAway: boolean;
   /**
    * Finds the account's verified, unexpired final routes: none, one, or several that differ.
    *

@@ -105,7 +105,9 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
   const hold = { until: now + limits.ownRouteCheck, publishAt: undefined };
   if (usable.length > 0) await storeRoutes(context, account, { routes: usable, hold });
   const found = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
-  const home = only === undefined ? await confirmed(context, account, found) : found;
+  // Who answered nothing may know of a move.
+  const isAsked = nearest.length > 0 || routeDirectory.areAllAway;
+  const home = only === undefined && isAsked ? await confirmed(context, account, found) : found;
   return { home, hasFound: usable.length > 0, missed, claimed, nearest };
 }
 

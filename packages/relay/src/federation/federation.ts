@@ -86,6 +86,9 @@ export class Federation implements AsyncDisposable {
       get hasRelays() {
         return routes().hasRelays;
       },
+      get areAllAway() {
+        return routes().areAllAway;
+      },
       resolveRemote: (account, only, known) => routes().resolveRemote(account, only, known),
       replicate: (route, leaving, nearest) => routes().replicate(route, leaving, nearest),
     };

@@ -1,6 +1,7 @@
 /** An account that moves from one relay to another, seen by clients of all three. */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect, test } from 'vitest';
+import { accounts } from '../../src/accounts/index.ts';
 import type { Person } from '../fixtures/person.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 import { differences } from './received.ts';
@@ -151,4 +152,59 @@ test('03 §12: an account that comes back is at home where it began, with all me
   }
   expect(await differences(sent, new Map([[ben, [b, c]]]))).toEqual([]);
   await network.untilInTime(async () => (await serves(c, a, ben)) === 'route_stale');
+});
+
+/** Does to a relay's stored routes what `posthouse restored` does. */
+async function doubtRoutes(relay: ServedRelay, accountsOf: readonly Person[]): Promise<void> {
+  const aggregates = accountsOf.map(({ account }) => `account:${account}`);
+  await relay.server.context.storage.write(aggregates, async (tx) => {
+    for (const statement of accounts.restored) await tx.run(statement);
+  });
+}
+
+test('04 §17.1, 07 §B12: a restored relay serves no account before the network was asked where it is', async () => {
+  const { a, b, c } = network;
+  const ben = await network.register('ben', b);
+  const dan = await network.register('dan', b);
+  const { storage } = b.server.context;
+  const backup = await storage.read((tx) =>
+    tx.get<{ revision: number; route: string; content: string; held_until: number }>(
+      'SELECT revision, route, content, held_until FROM account_routes WHERE account = ?',
+      ben.account,
+    ),
+  );
+  if (backup === undefined) throw new Error('no route');
+  await ben.moveTo(c);
+  await storage.write(`account:${ben.account}`, (tx) =>
+    tx.run(
+      `UPDATE account_routes SET revision = ?, route = ?, content = ?, held_until = ?, relay_id = ?
+        WHERE account = ?`,
+      ...[backup.revision, backup.route, backup.content, backup.held_until],
+      ...[b.relayId, ben.account],
+    ),
+  );
+  await doubtRoutes(b, [ben, dan]);
+  // A relay that was restored has begun again, and remembers no lookup.
+  network.advance(31);
+  expect(await serves(b, a, ben)).toBe('route_stale');
+  expect(await homeAt(b, ben.account)).toBe(c.relayId);
+  // The other one is where it was.
+  expect(await serves(b, a, dan)).toBe('result');
+});
+
+test('04 §17.1, 07 §B12: a restored relay that reaches no other waits for one, for an hour', async () => {
+  const { b } = network;
+  const dan = await network.register('dan', b);
+  await doubtRoutes(b, [dan]);
+  network.cutAll();
+  const resolve = () => b.call('account.route.resolve', { account: dan.account });
+  const refused = { code: 'temporarily_unavailable' };
+  // A lookup uses what is left of a connection, the next one finds the relay out of reach.
+  for (const seconds of [0, 61, 3_538]) {
+    network.advance(seconds);
+    await expect(resolve()).rejects.toMatchObject(refused);
+  }
+  network.advance(92);
+  expect(await resolve()).toMatchObject({ relay_id: b.relayId });
+  await network.heal();
 });

@@ -281,6 +281,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         verifier: this.#verifier(),
         routeDirectory: {
           hasRelays: this.hasRelays,
+          areAllAway: !this.hasRelays,
           resolveRemote: async (account, only) => {
             const routes = await this.routes(account, only);
             const missed = this.missed(only).filter((relayId) => relayId === (only ?? relayId));

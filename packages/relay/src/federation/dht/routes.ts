@@ -95,6 +95,10 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     return this.#parts.relays().length > 0;
   }
 
+  get areAllAway(): boolean {
+    return this.#parts.relays().every((relayId) => this.#isAway(relayId));
+  }
+
   /** Whether each question goes to every active relay. */
   get asksAll(): boolean {
     return this.#parts.relays().length <= this.#context.limits.dhtBucket;

@@ -70,6 +70,7 @@ export function peersOf(
       get hasRelays() {
         return relays.length > 1;
       },
+      areAllAway: false,
       async resolveRemote(account, only) {
         const asked = others().filter(({ relayId }) => relayId === (only ?? relayId));
         const missed: string[] = [];
