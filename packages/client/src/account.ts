@@ -2,7 +2,6 @@ import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';
 import { keepCertificate } from './accounts/keep-certificate.ts';
-import { syncOwnProfile } from './accounts/profiles.ts';
 import { Attachments } from './api/attachments.ts';
 import { Channels } from './api/channels.ts';
 import { Contacts } from './api/contacts.ts';
@@ -300,8 +299,7 @@ export class Account {
     yield await keepCertificate(core, signal);
     await syncOwnState(core, home, signal);
     const { restoredAt } = await home.authenticated(signal);
-    const publishAgain = () => syncOwnProfile(core, signal);
-    yield await noticeRestore(core, home.relayId, { restoredAt, publishAgain });
+    yield await noticeRestore(core, home.relayId, restoredAt);
     yield* readTimeline(core, home.relayId, visit);
     await (inBackground ? startAllWaiting(core) : sendAllWaiting(core, signal));
     await flushOutbox(core, home.relayId, signal);

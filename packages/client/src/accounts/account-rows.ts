@@ -81,6 +81,8 @@ export interface TimelineRecord {
   readonly gap: boolean;
   /** When the relay was last restored, as it said; 0 if it never said so. Unix seconds. */
   readonly restoredAt?: number;
+  /** Unix seconds at which it was last read from the beginning because of `restoredAt`. */
+  readonly rereadAt?: number;
   /** Whether a rollback was reported; until a record is applied that was not known. */
   readonly rollback?: true;
 }

@@ -3,6 +3,7 @@ import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
 import { resolveOwnState } from '../accounts/device-states.ts';
 import { rewindChannelsOf } from '../channels/timeline/rewind-channel.ts';
 import type { AccountCore } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
 import { RelayMisbehaviour } from '../errors.ts';
 import { recordEvents, recordPassing } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
@@ -10,6 +11,7 @@ import { rewindGroupsOf } from '../groups/timeline/rewind-group.ts';
 import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { TimeLimit } from '../sync/budget.ts';
+import { enqueueTask } from '../sync/tasks.ts';
 import { type ApplyOptions, applyEntry } from './apply-entry.ts';
 import type { OpenedEntry } from './open-page.ts';
 import { requestPage } from './timeline-page.ts';
@@ -72,31 +74,39 @@ export async function* readTimeline(
   }
 }
 
+/** Seconds between two readings of everything because of what a relay says. */
+const rereadInterval = 3_600;
+/** Seconds by which a time may be ahead of the relay's clock. */
+const futureTolerance = 300;
+
 /**
- * Has everything read again that a relay has, if the relay says that it was restored since it was last
- * asked (02 §11.2). Call it before {@link readTimeline}.
+ * Has everything read again that a relay has, and what it may have lost published again, if the relay
+ * says that it was restored since it was last asked (02 §11.2). Call it before {@link readTimeline}.
+ * At most once an hour: a relay may say something else each time.
  *
  * @param restoredAt as the relay said, Unix seconds; 0 if it never was
- * @param publishAgain publishes what the relay may have lost; if it fails, the next call does it again
  */
 export async function noticeRestore(
   core: AccountCore,
   relayId: string,
-  {
-    restoredAt = 0,
-    publishAgain,
-  }: { readonly restoredAt: number | undefined; readonly publishAgain: () => Promise<void> },
+  restoredAt = 0,
 ): Promise<readonly AccountEvent[]> {
-  const known = await core.store.read((tx) => timelineRecord(tx, relayId));
-  if (known.restoredAt !== undefined && known.restoredAt >= restoredAt) return [];
-  // A relay that was restored before this device knew of such marks is found out by its records.
-  const isNew = known.restoredAt !== undefined;
-  if (isNew) await publishAgain();
-  const events = isNew ? await startOver(core, relayId, known) : [];
-  await core.store.write(async (tx) => {
-    await timelines.put(tx, relayId, { ...(await timelineRecord(tx, relayId)), restoredAt });
+  const now = unixSeconds(core.clock);
+  if (restoredAt > core.relay(relayId).relayClock.relayNow() + futureTolerance) return [];
+  return await core.store.write(async (tx) => {
+    const known = await timelineRecord(tx, relayId);
+    if (known.restoredAt === restoredAt) return [];
+    // A relay that was restored before this device knew of such marks is found out by its records.
+    if (known.restoredAt === undefined) {
+      await timelines.put(tx, relayId, { ...known, restoredAt });
+      return [];
+    }
+    const { rereadAt } = known;
+    const isRecent = rereadAt !== undefined && rereadAt <= now && now - rereadAt < rereadInterval;
+    if (isRecent) return [];
+    await enqueueTask(tx, { kind: 'publish-profile' });
+    return await beginAgain(tx, relayId, { ...known, restoredAt, rereadAt: now });
   });
-  return events;
 }
 
 async function storeGap(core: AccountCore, relayId: string): Promise<AccountEvent[]> {
@@ -122,15 +132,21 @@ async function startOver(
     const known = await timelineRecord(tx, relayId);
     // Another process of this device may have read further, or started over.
     if (!isSamePlace(known, from)) return [];
-    const { restoredAt } = known;
-    const beginning = { position: -1, gap: true, rollback: true } as const;
-    await timelines.put(tx, relayId, { ...beginning, ...(restoredAt && { restoredAt }) });
-    // Their heads may be as high again, so that the host refuses no position.
-    await rewindGroupsOf(tx, relayId);
-    await rewindChannelsOf(tx, relayId);
-    if (known.rollback) return [];
-    return await recordGap(tx, relayId, 'rollback');
+    return await beginAgain(tx, relayId, known);
   });
+}
+
+async function beginAgain(
+  tx: StoreWriter,
+  relayId: string,
+  { position: _position, lastRecord: _record, ...known }: TimelineRecord,
+): Promise<AccountEvent[]> {
+  await timelines.put(tx, relayId, { ...known, position: -1, gap: true, rollback: true });
+  // Their heads may be as high again, so that the host refuses no position.
+  await rewindGroupsOf(tx, relayId);
+  await rewindChannelsOf(tx, relayId);
+  if (known.rollback) return [];
+  return await recordGap(tx, relayId, 'rollback');
 }
 
 async function recordGap(
@@ -208,10 +224,15 @@ async function applyUntilBlocked(
   }
   // Another process of this device may have read further meanwhile, or started over.
   if (applied > 0 && isSamePlace(known, from)) {
-    const { rollback, gap } = known;
+    const { position, lastRecord } = record;
+    const { rollback, ...rest } = known;
     const isReported = rollback !== undefined && !hasNew;
-    const { rollback: _before, ...rest } = record;
-    await timelines.put(tx, relayId, { ...rest, gap, ...(isReported && { rollback }) });
+    await timelines.put(tx, relayId, {
+      ...rest,
+      position,
+      ...(lastRecord !== undefined && { lastRecord }),
+      ...(isReported && { rollback }),
+    });
   }
   await recordEvents(tx, events);
   return { applied, record, events };

@@ -1,6 +1,7 @@
 /**
  * Runs pending tasks: messages to contacts and to the own devices (03 §17, §18; 04 §7.4; 05 §16).
  */
+import { syncOwnProfile } from '../accounts/profiles.ts';
 import { leavesMessageOpen } from '../connect/backoff.ts';
 import { untilAborted } from '../connect/deadline.ts';
 import {
@@ -47,6 +48,10 @@ async function runEach(core: AccountCore, signal: AbortSignal): Promise<void> {
 
 async function runTask(core: AccountCore, task: PendingTask, signal: AbortSignal): Promise<void> {
   if (isGroupTask(task)) return await runGroupTask(core, task, signal);
+  if (task.kind === 'publish-profile') {
+    await syncOwnProfile(core, signal);
+    return await dropTasks(core, [task]);
+  }
   if (task.kind !== 'send-account-state') return await runContactTask(core, task, signal);
   const { sendAccountState } = await core.later();
   await sendAccountState(core, task, signal);
@@ -63,7 +68,8 @@ async function attempt(
     if (isRefusal(error) && leavesMessageOpen(error)) return;
     // A contact can sign one state for us and another for its relay, and so make an honest relay
     // look like a lying one. Nothing of the answer was used; the task is retried later.
-    if (isClientError(error, 'relay_misbehaviour') && tasks.some(isContactTask)) return;
+    const isOpen = tasks.some((task) => isContactTask(task) || task.kind === 'publish-profile');
+    if (isClientError(error, 'relay_misbehaviour') && isOpen) return;
     const isFinal = isRefusal(error) || isClientError(error, 'no_recipient_device');
     if (!isFinal) throw error;
     await dropTasks(core, tasks);

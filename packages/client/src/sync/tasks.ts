@@ -28,7 +28,9 @@ export type PendingTask =
   /** Send the application secrets of a group to the account's other devices. */
   | { readonly kind: 'send-group-history'; readonly group: string }
   /** Send followed channels and read marks to one own device, or to all (decision 0039). */
-  | { readonly kind: 'send-account-state'; readonly device?: string };
+  | { readonly kind: 'send-account-state'; readonly device?: string }
+  /** Publish the own profile again if the home relay lost it (03 §7, decision 0040). */
+  | { readonly kind: 'publish-profile' };
 
 /** The collection keeps the name it has in existing stores. */
 export const pendingTasks = new Collection<PendingTask>('duties');
