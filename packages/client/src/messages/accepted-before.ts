@@ -2,6 +2,7 @@
 import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
 import type { AccountCore } from '../core.ts';
 import { ReadBudget } from '../sync/budget.ts';
+import { restoredAtOf } from '../sync/reach-relay.ts';
 import { notSentYet } from '../sync/write-outcomes.ts';
 import { messageRow } from './message-rows.ts';
 import type { OutboxRow } from './outbox.ts';
@@ -10,21 +11,26 @@ import { requestPage } from './timeline-page.ts';
 /**
  * Whether a sent message was accepted, with its answer lost and its result forgotten. What the relay
  * accepts is in the account's timeline: a message that is not there, in a timeline without a gap, was
- * never accepted (04 §12.1, §15.2, §16.3). The position does not move.
+ * never accepted (04 §12.1, §15.2, §16.3). It is not known of a message that has no key box for this
+ * device, or if the relay was restored since. The position does not move.
  *
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; the message still waits
  */
 export async function acceptedBefore(
   core: AccountCore,
-  { params: { envelope }, relayId }: OutboxRow,
+  sent: OutboxRow,
   signal: AbortSignal,
 ): Promise<'yes' | 'no' | 'unknown'> {
+  const { params, relayId } = sent;
+  const { envelope } = params;
   const { row, record } = await core.store.read(async (tx) => ({
     row: await messageRow(tx, envelope),
     record: await timelines.get(tx, relayId),
   }));
   if (row?.accepted_at !== undefined) return 'yes';
-  if (record?.gap) return 'unknown';
+  const boxes = [...params.recipient_boxes, ...(params.sender_boxes ?? [])];
+  const isInTimeline = boxes.some(({ device_id }) => device_id === core.device.deviceId);
+  if (record?.gap || !isInTimeline) return 'unknown';
   let known: TimelineRecord = record ?? { position: -1, gap: false };
   const budget = new ReadBudget(core.reading);
   while (!budget.isSpent) {
@@ -36,9 +42,25 @@ export async function acceptedBefore(
     if (opened.some(({ entry }) => isIts(entry.envelope))) return 'yes';
     if (hasGap) return 'unknown';
     const last = opened.at(-1);
-    if (!hasMore || last === undefined) return 'no';
+    if (!hasMore || last === undefined) {
+      const isSame = await isSameStorage(core, { sent, readAt: record?.restoredAt }, signal);
+      return isSame ? 'no' : 'unknown';
+    }
     known = { position: last.entry.sequence, gap: false };
     budget.spendPage(opened.length);
   }
   throw notSentYet();
+}
+
+/**
+ * Whether a relay was not put back to an earlier state since a message was sealed, nor since the
+ * timeline was read (02 §11.2).
+ */
+async function isSameStorage(
+  core: AccountCore,
+  { sent, readAt }: { readonly sent: OutboxRow; readonly readAt: number | undefined },
+  signal: AbortSignal,
+): Promise<boolean> {
+  const restoredAt = await restoredAtOf(core.relay(sent.relayId), signal);
+  return readAt === restoredAt && (sent.restoredAt ?? readAt) === restoredAt;
 }

@@ -108,7 +108,8 @@ export async function askFormerRelay(
 async function atHome(core: AccountCore, row: OutboxRow): Promise<OutboxRow> {
   const relayId = await homeRelay(core, core.account);
   if (row.relayId === relayId) return row;
-  const moved = { ...row, relayId, accepted: false };
+  const { restoredAt: _ofFormer, ...rest } = row;
+  const moved = { ...rest, relayId, accepted: false };
   const { message_id } = row.params.envelope;
   await core.store.write(async (tx) => {
     if ((await outbox.get(tx, message_id)) !== undefined) await outbox.put(tx, message_id, moved);

@@ -20,6 +20,8 @@ export interface OutboxRow {
   readonly relayId: string;
   readonly purpose: Purpose;
   readonly accepted: boolean;
+  /** When the relay said, before this was sealed, that it was restored; Unix seconds, 0 for never. */
+  readonly restoredAt?: number;
   /** Key of its row in the queue, until it has an answer. */
   readonly place?: string;
   /** The ID before it was sealed for the second time; there is no third time (04 §15.1). */

@@ -13,7 +13,7 @@ import { leavesMessageOpen } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, RelayRefused } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { reachRelay } from '../sync/reach-relay.ts';
+import { reachRelay, restoredAtOf } from '../sync/reach-relay.ts';
 import {
   currentId,
   isQueued,
@@ -50,12 +50,14 @@ export async function sealQueued(
   const row = await core.store.read((tx) => messageRow(tx, { from: core.account, message_id }));
   if (row?.content === undefined) return await core.store.write((tx) => drop(tx, queued));
   try {
-    await reachRelay(core, await core.home(), signal);
+    const home = await core.home();
+    await reachRelay(core, home, signal);
+    const restoredAt = await restoredAtOf(home, signal);
     const { params, content } = await seal(core, queued, { row, replaced, signal });
     const { relayId } = await core.home();
     const sealed = { ...row, content };
     return await core.store.write((tx) =>
-      storeSealed(core, tx, { queued, replaced, params, sealed, relayId }),
+      storeSealed(core, tx, { queued, replaced, params, sealed, relayId, restoredAt }),
     );
   } catch (error) {
     if (isHopeless(error, row.to !== core.account)) {
@@ -124,9 +126,10 @@ async function storeSealed(
     readonly params: SendRequest;
     readonly sealed: MessageRow;
     readonly relayId: string;
+    readonly restoredAt: number;
   },
 ): Promise<OutboxRow | undefined> {
-  const { queued, replaced, params, sealed, relayId } = message;
+  const { queued, replaced, params, sealed, relayId, restoredAt } = message;
   const { key, value } = queued;
   // Cancelled, or sent by another program of this device.
   if (!(await isQueued(tx, queued))) return undefined;
@@ -140,6 +143,7 @@ async function storeSealed(
     relayId,
     purpose: value.purpose,
     accepted: false,
+    restoredAt,
     place: key,
     ...(replaced !== undefined && { first_id }),
   };

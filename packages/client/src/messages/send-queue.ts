@@ -4,6 +4,7 @@ import { leavesMessageOpen, leavesOpen } from '../connect/backoff.ts';
 import { untilAborted } from '../connect/deadline.ts';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
+import { restoredAtOf } from '../sync/reach-relay.ts';
 import type { SendWork } from '../sync/sender.ts';
 import { acceptedBefore } from './accepted-before.ts';
 import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
@@ -16,7 +17,7 @@ import {
 } from './message-queue.ts';
 import { type OutboxRow, outbox } from './outbox.ts';
 import { sealQueued } from './seal-queued.ts';
-import { isResealable, storeRejection, submit } from './submit.ts';
+import { isResealable, isUnsettled, storeRejection, submit } from './submit.ts';
 
 /** Conversations whose messages are sent at the same time. */
 const concurrency = 16;
@@ -52,23 +53,35 @@ export function sendWaiting(core: AccountCore, to: string): SendWork {
 async function deliver(core: AccountCore, head: QueuedMessage, signal: AbortSignal): Promise<void> {
   const { message_id } = head.value;
   const sealed = await core.store.read((tx) => outbox.get(tx, message_id));
-  const row = sealed ?? (await sealQueued(core, head, { signal }));
-  if (row === undefined) return;
-  try {
-    await submitAtHome(core, row, signal);
-  } catch (error) {
-    if (!isResealable(row, error)) throw error;
-    if (isRefusal(error, 'message_expired')) {
-      const accepted = await acceptedBefore(core, row, signal);
-      if (accepted !== 'no') {
+  let row = sealed ?? (await sealQueued(core, head, { signal }));
+  while (row !== undefined) {
+    try {
+      return await submitAtHome(core, row, signal);
+    } catch (error) {
+      if (!isUnsettled(row, error)) throw error;
+      const accepted = await mayBeAccepted(core, row, { error, signal });
+      if (accepted !== 'no' || !isResealable(row)) {
         await storeRejection(core, { ...row, accepted: accepted === 'yes' }, error);
         throw error;
       }
+      if (isRefusal(error, 'clock_skew')) (await core.home()).relayClock.adopt();
+      row = await sealQueued(core, head, { replaced: row, signal });
     }
-    if (isRefusal(error, 'clock_skew')) (await core.home()).relayClock.adopt();
-    const again = await sealQueued(core, head, { replaced: row, signal });
-    if (again !== undefined) await submitAtHome(core, again, signal);
   }
+}
+
+/** Whether a refused message may have been accepted before, with its answer lost. */
+async function mayBeAccepted(
+  core: AccountCore,
+  row: OutboxRow,
+  { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
+): Promise<'yes' | 'no' | 'unknown'> {
+  if (isRefusal(error, 'message_expired')) return await acceptedBefore(core, row, signal);
+  // A former relay was asked before the message was sent to this one.
+  if (row.relayId !== (await homeRelay(core, core.account))) return 'no';
+  // A relay compares with what it accepted first; one that was restored may have lost that.
+  const restoredAt = await restoredAtOf(core.relay(row.relayId), signal);
+  return (row.restoredAt ?? restoredAt) === restoredAt ? 'no' : 'unknown';
 }
 
 async function submitAtHome(core: AccountCore, row: OutboxRow, signal: AbortSignal): Promise<void> {

@@ -42,7 +42,8 @@ export async function submit(
     // A relay that the account left may have accepted the message before, with its answer lost: it
     // is asked for the outcome (03 §12.2).
     const isAnswer = isRefusal(error) && error.method === method;
-    if (isAnswer && !leavesMessageOpen(error) && !isWrongHome(error) && !isResealable(row, error)) {
+    const isOpen = leavesMessageOpen(error) || isWrongHome(error) || isUnsettled(row, error);
+    if (isAnswer && !isOpen) {
       await storeRejection(core, row, error);
     }
     throw error;
@@ -50,14 +51,19 @@ export async function submit(
 }
 
 /**
- * Whether a refused message may be sealed again, once: with fresh device states after
- * `device_unknown`, with the relay's clock after `clock_skew` (04 §15.1), and after `message_expired`
- * if it surely was not accepted before.
+ * Whether a refusal of a queued message does not settle it yet. It may be sealed again, once: with
+ * fresh device states after `device_unknown`, with the relay's clock after `clock_skew` (04 §15.1).
+ * After `message_expired` it may have been accepted before, also under its second ID.
  */
-export function isResealable({ place, first_id }: OutboxRow, error: unknown): boolean {
-  if (place === undefined || first_id !== undefined) return false;
-  const codes = ['device_unknown', 'clock_skew', 'message_expired'] as const;
-  return isRefusal(error, ...codes) && error.method === 'message.send';
+export function isUnsettled(row: OutboxRow, error: unknown): error is PlainRefusal {
+  if (row.place === undefined || !isRefusal(error) || error.method !== 'message.send') return false;
+  if (isRefusal(error, 'message_expired')) return true;
+  return isResealable(row) && isRefusal(error, 'device_unknown', 'clock_skew');
+}
+
+/** Whether a message was not sealed again yet. */
+export function isResealable({ first_id }: OutboxRow): boolean {
+  return first_id === undefined;
 }
 
 /** Writes a row's new state; a message with an answer has no place in the queue any more. */
@@ -139,7 +145,8 @@ export async function storeRejection(
   await core.store.write(async (tx) => {
     await putAnswered(tx, row, false);
     await undoPurpose(tx, row.purpose, {
-      retry: isRefusal(refusal, 'device_unknown', 'clock_skew'),
+      // A task's message may arrive twice.
+      retry: isRefusal(refusal, 'device_unknown', 'clock_skew', 'message_expired'),
     });
     const known = await messageRow(tx, envelope);
     if (known === undefined) return;

@@ -21,3 +21,14 @@ export async function reachRelay(
     }
   }
 }
+
+/**
+ * Returns when a relay says it was put back to an earlier state, Unix seconds; 0 if it never was. A
+ * restore ends all sessions, so that an open connection has the present value (02 §11.2).
+ */
+export async function restoredAtOf(
+  connection: RelayConnection,
+  signal: AbortSignal,
+): Promise<number> {
+  return (await connection.authenticated(signal)).restoredAt ?? 0;
+}
