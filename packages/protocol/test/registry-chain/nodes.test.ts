@@ -48,7 +48,7 @@ const reader = (options: Partial<ChainRegistryOptions> = {}) =>
   new ChainRegistry({
     network,
     nodes: [a.url, b.url],
-    post: parts.use(nodePost(300)).post,
+    post: parts.use(nodePost(1_000)).post,
     observer: {
       failed: (node, error) => void failures.push({ node, error }),
       differed: (id, nodes) => void differences.push({ id, nodes }),

@@ -112,10 +112,13 @@ describe('transactions that conflict', () => {
       await counters.add(tx, 'b');
     });
     const both = meeting(2);
+    // One statement each: the two works share no aggregate, so each must lock the row that it reads.
+    const add = (tx: Writer, name: string) =>
+      tx.run('UPDATE counters SET value = value + 1 WHERE name = ?', name);
     const lockBoth = (first: string, second: string) => async (tx: Writer) => {
-      await counters.add(tx, first);
+      await add(tx, first);
       await both();
-      await counters.add(tx, second);
+      await add(tx, second);
     };
     await Promise.all([
       storage.write('account:1', lockBoth('a', 'b')),
@@ -130,8 +133,11 @@ describe('transactions that conflict', () => {
   const raise = (code: string) =>
     `DO $$ BEGIN RAISE EXCEPTION 'made up' USING ERRCODE = '${code}'; END $$`;
 
+  /** Long enough for a slow machine to connect, and to work. */
+  const waits = { ...impatient, call: 1_000, connect: 5_000, lock: 5_000 };
+
   test.each(['40001', '40P01'])('a lasting %s: temporarily_unavailable', async (code) => {
-    await using patient = await open(url, { observer: told, timeouts: impatient });
+    await using patient = await open(url, { observer: told, timeouts: waits });
     let runs = 0;
     const write = patient.write('account:a', async (tx) => {
       runs += 1;
@@ -153,7 +159,7 @@ describe('transactions that conflict', () => {
   });
 
   test.each(['53100', '53200', '57014', '55P03'])('%s: no room or time now', async (code) => {
-    await using patient = await open(url, { observer: told, timeouts: impatient });
+    await using patient = await open(url, { observer: told, timeouts: waits });
     const write = patient.write('account:a', (tx) => tx.run(raise(code)));
     await expect(write).rejects.toMatchObject({
       code: 'temporarily_unavailable',
@@ -166,8 +172,6 @@ describe('transactions that conflict', () => {
   test.each(['08006', '57P01', '57P02', '57P03', '57P05'])(
     '%s: the server cannot do it',
     async (code) => {
-      // Long enough for a slow machine to connect again.
-      const waits = { ...impatient, call: 1_000, connect: 5_000, lock: 5_000 };
       await using patient = await open(url, { observer: told, timeouts: waits });
       const write = patient.write('account:a', (tx) => tx.run(raise(code)));
       await expect(write).rejects.toMatchObject({
