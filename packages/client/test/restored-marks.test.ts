@@ -2,11 +2,12 @@
 import { expect, test } from 'vitest';
 import type { Account, AccountEvent, MessageKey } from '../src/index.ts';
 import { enqueueTask, pendingTasks } from '../src/sync/tasks.ts';
+import { club, groupTexts } from './groups/support.ts';
 import { OfflineProgram, refusedOnce } from './support/offline-program.ts';
 import { befriend, relayWithClients, texts } from './support/relay-with-clients.ts';
-import { lostAnswer, type Rule } from './support/steered-transport.ts';
+import { lostAnswer, lostRequest, type Rule } from './support/steered-transport.ts';
 
-const world = relayWithClients();
+const world = relayWithClients({ host: { groups: true } });
 
 /** Ann's program and a contact; Ann's relay has been read, and says it was never restored. */
 async function setScene() {
@@ -163,3 +164,36 @@ test('04 §16.3: a task whose message is too old and not for this device is done
   expect((await ann.status()).outbox).toBe(0);
   expect(await tasks(program)).toEqual([]);
 });
+
+/** How a host loses a message that it accepted, and whether Ann's next one may be sealed again. */
+const hosts = {
+  'that was restored': {
+    status: 'rejected',
+    lose: (program: OfflineProgram) => {
+      const restoredAt = world.clock.now();
+      saysRestored(program, () => restoredAt);
+    },
+  },
+  'whose retention has passed': {
+    status: 'rejected',
+    lose: () => world.clock.advance(31 * 86_400),
+  },
+  'that lost nothing': { status: 'target_accepted', lose: () => {} },
+};
+
+test.each(Object.entries(hosts))(
+  '05 §11.2, §13.28: a message repeated to a group of a host %s is sealed again only if it is surely new',
+  async (_, { status, lose }) => {
+    const { program, bob } = await setScene();
+    const groupId = await club(bob, [program.account]);
+    program.rule(['group.message.send'], lostRequest);
+    const message = await program.account.groups.post(groupId, { text: 'late' });
+    await expect(program.account.groups.settled(message)).rejects.toMatchObject({ kept: true });
+    lose(program);
+    program.rule(['group.message.send'], refusedOnce(400, 'clock_skew'));
+    const ann = await program.again();
+    expect(await ann.groups.settled(message)).toMatchObject({ status });
+    await bob.sync();
+    expect(await groupTexts(bob, groupId)).toEqual(status === 'rejected' ? [] : ['late']);
+  },
+);

@@ -45,6 +45,7 @@ export class AuthenticatedConnection {
   readonly #stop = new AbortController();
   readonly #abandoned = new AbortController();
   #restoredAt: number | undefined;
+  #groupMessageRetention: number | undefined;
   #session: Session | undefined;
   #renewal: Promise<void> | undefined;
 
@@ -134,6 +135,11 @@ export class AuthenticatedConnection {
     return this.#restoredAt;
   }
 
+  /** Seconds for which the relay keeps messages of groups, if it hosts any (05 §11.2). */
+  get groupMessageRetention(): number | undefined {
+    return this.#groupMessageRetention;
+  }
+
   /** Ends all requests that have no answer yet: the connection is dead. */
   abandon(): void {
     const options = { outcomeUnknown: true };
@@ -152,6 +158,7 @@ export class AuthenticatedConnection {
     );
     relayClock.observe(info.server_time);
     this.#restoredAt = info.restored_at;
+    this.#groupMessageRetention = info.limits.group_message_retention;
     await this.#authenticate(signal);
     if (this.wire instanceof WebSocketWire) {
       this.wire.ended.then(() => this.#stop.abort());

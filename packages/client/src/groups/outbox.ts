@@ -14,6 +14,8 @@ export interface GroupOutboxRow {
   readonly first_id?: string;
   /** Absent until it is the message's turn; then sent unchanged, and replaced after a conflict. */
   readonly envelope?: GroupMessageEnvelope;
+  /** When the host said, before it was sent, that it was restored; Unix seconds, 0 for never. */
+  readonly restoredAt?: number;
   /** Needed to seal the message, also again for a later epoch. */
   readonly content: JsonObject;
 }

@@ -4,7 +4,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, checkInput } from '../../errors.ts';
 import { recordStatus } from '../../sync/message-status.ts';
-import { reachRelay } from '../../sync/reach-relay.ts';
+import { reachRelay, restoredAtOf } from '../../sync/reach-relay.ts';
 import { groupRow } from '../group-rows.ts';
 import { epochSecret, secretBytes } from '../keys/key-rows.ts';
 import {
@@ -35,7 +35,7 @@ export async function sealWaiting(
   const { content } = pending.value;
   const messageId = messageIdOf(pending.value);
   const envelope = await sealFor(core, { groupId, content, messageId }, signal);
-  await putEnvelope(core, { groupId, pending, envelope });
+  await putEnvelope(core, { groupId, pending, envelope }, signal);
 }
 
 /** Seals a refused message again, with a new ID (05 §13.28), and replaces the envelope. */
@@ -49,7 +49,7 @@ export async function sealAnew(
   if (!(await core.store.read((tx) => isStillPending(tx, pending)))) return;
   const { content } = pending.value;
   const envelope = await sealFor(core, { groupId, content }, signal);
-  await putEnvelope(core, { groupId, pending, envelope });
+  await putEnvelope(core, { groupId, pending, envelope }, signal);
 }
 
 async function putEnvelope(
@@ -59,14 +59,17 @@ async function putEnvelope(
     readonly pending: PendingMessage;
     readonly envelope: GroupMessageEnvelope;
   },
+  signal: AbortSignal,
 ): Promise<void> {
   const { groupId, pending, envelope } = sealed;
   const { key, value } = pending;
+  const { relay_id } = await requireGroupRow(core, groupId);
+  const restoredAt = await restoredAtOf(core.relay(relay_id), signal);
   await core.store.write(async (tx) => {
     if (!(await isStillPending(tx, pending))) return;
     const first_id = firstIdOf(value);
     const { message_id } = envelope;
-    await groupOutbox.put(tx, key, { ...value, message_id, first_id, envelope });
+    await groupOutbox.put(tx, key, { ...value, message_id, first_id, envelope, restoredAt });
     if (value.envelope !== undefined) return;
     const conversation = { kind: 'group', id: groupId } as const;
     await recordStatus(tx, { conversation, messageId: first_id, status: 'sending' });

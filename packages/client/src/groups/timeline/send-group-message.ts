@@ -99,9 +99,34 @@ async function deliver(
       const isAgain = isRefusal(error, 'state_conflict', 'clock_skew') && attempt < attempts;
       if (!isAgain || error.method !== method) throw error;
       await prepareRetry(core, { groupId, error }, signal);
+      if (await mayBeAccepted(core, { key, value: sealed }, signal)) throw error;
       await sealAnew(core, groupId, { key, value: sealed }, signal);
     }
   }
+}
+
+/**
+ * Whether a refused message that the group does not have may have been accepted before, with its
+ * answer lost: the host was put back to an earlier state since (02 §11.2), or has removed it (05 §11.2).
+ */
+async function mayBeAccepted(
+  core: AccountCore,
+  pending: PendingMessage,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { envelope, restoredAt } = pending.value;
+  const row = await core.store.read(async (tx) =>
+    envelope !== undefined && (await isStillPending(tx, pending))
+      ? await groupRow(tx, envelope.group_id)
+      : undefined,
+  );
+  if (row === undefined || envelope === undefined) return false;
+  const host = core.relay(row.relay_id);
+  const connection = await host.authenticated(signal);
+  const isRestored = restoredAt !== undefined && restoredAt !== (connection.restoredAt ?? 0);
+  const { groupMessageRetention = 0 } = connection;
+  const isRemoved = envelope.created_at + groupMessageRetention <= host.relayClock.relayNow();
+  return isRestored || isRemoved || row.rollback === true;
 }
 
 /** @throws RelayRefused, RelayUnreachable, RelayMisbehaviour */
