@@ -52,14 +52,23 @@ async function noteChange(tx: StoreWriter, key: string): Promise<void> {
   await changeRows.put(tx, key, ((await changeRows.get(tx, key)) ?? 0) + 1);
 }
 
-/** Returns what is left to be done: sending to other devices, or adopting what they sent. */
-export async function openWork(
-  tx: StoreReader,
-): Promise<{ readonly toSend: boolean; readonly toAdopt: boolean }> {
+/**
+ * Returns what is left to be done: sending changes to other devices, handing over history to one of
+ * them, or adopting what they sent.
+ */
+export async function openWork(tx: StoreReader): Promise<{
+  readonly toSend: boolean;
+  readonly toHandOver: boolean;
+  readonly toAdopt: boolean;
+}> {
   const [change] = await changeRows.list(tx, { limit: 1 });
   const [handOver] = await handOvers.list(tx, { limit: 1 });
   const [shared] = await sharedChannels.list(tx, { limit: 1 });
-  return { toSend: (change ?? handOver) !== undefined, toAdopt: shared !== undefined };
+  return {
+    toSend: change !== undefined,
+    toHandOver: handOver !== undefined,
+    toAdopt: shared !== undefined,
+  };
 }
 
 /** Removes one batch of changes, of an account without other devices. */

@@ -30,7 +30,8 @@ export async function syncOwnDevices(
   });
   if (!hasOthers && work.toSend) await core.store.write(dropChanges);
   const hasNews = hasOthers && hasChanged;
-  const hasWork = work.toAdopt || (hasOthers && work.toSend);
+  // A hand-over to a device that was removed has to end.
+  const hasWork = work.toAdopt || work.toHandOver || (hasOthers && work.toSend);
   if (!hasNews && !hasWork) return;
   const { noteNewDevices, shareChanges } = await core.later();
   if (hasNews) await noteNewDevices(core);

@@ -157,6 +157,26 @@ test('a removed device gets nothing more', async () => {
   expect(await phone.status()).toMatchObject({ outbox: 0, pendingTasks: 0 });
 });
 
+test('the hand-over to the only other device ends when that device is removed', async () => {
+  const [accountKey, store] = [nodeRandom(32), new MemoryStore()];
+  const phone = await world.person({ accountKey, store });
+  for (const name of ['1', '2', '3', '4', '5', '6']) {
+    await phone.messages.send(phone.id, { text: long(name) });
+  }
+  const laptop = await (await world.client()).setUp({ accountKey });
+  await exchange(phone, laptop);
+  const stop = new AbortController();
+  const handing = phone.devices.handOver(laptop.deviceId, {
+    signal: stop.signal,
+    progress: () => stop.abort(new Error('stopped')),
+  });
+  await expect(handing).rejects.toThrow('stopped');
+  const signer = accountSigner(network, accountKey);
+  await phone.devices.remove(laptop.deviceId, { accountKey: signer, force: true });
+  await phone.sync();
+  expect(await store.read((tx) => tx.list('hand-overs'))).toEqual([]);
+});
+
 test('a lying own device adds no messages of others, and hides none that a relay has', async () => {
   const stores = [new MemoryStore(), new MemoryStore()] as const;
   const [phone, bob] = [
