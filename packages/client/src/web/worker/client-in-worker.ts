@@ -1,6 +1,6 @@
 /** The page's end: an object with the methods of a client whose work a worker does. */
 import type { Account, AccountStatus, FollowOptions } from '../../account.ts';
-import type { Client } from '../../client.ts';
+import type { Client, NewAccountOptions } from '../../client.ts';
 import type { AccountSnapshot } from '../../events/account-state.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { AccountFacts, WorkerClientOptions, WorkerPort } from './messages.ts';
@@ -35,13 +35,16 @@ export interface WorkerAccount
   readonly state: Pick<Account['state'], 'subscribe' | 'getSnapshot'>;
 }
 
-/** A client in a worker. Closing it ends what runs; the worker is the app's to terminate. */
+/**
+ * A client in a worker. Closing it ends what runs: calls that wait are rejected with
+ * `store_unavailable`. Then the worker can open another one; it is the app's to terminate.
+ */
 export interface WorkerClient extends AsyncDisposable {
   /** As `Client.account`. */
   account(): Promise<WorkerAccount>;
-  /** As `Client.setUp`, without a signer or signal. */
+  /** As `Client.setUp`; the account key as bytes, because a signer stays in the page. */
   setUp(
-    options?: Omit<NonNullable<Parameters<Client['setUp']>[0]>, 'signal'>,
+    options?: Omit<NewAccountOptions, 'accountKey'> & { readonly accountKey?: Uint8Array },
   ): Promise<WorkerAccount>;
   readonly requestDevice: InWorker<Client>['requestDevice'];
   /** As `Client.completeDevice`. */
@@ -54,18 +57,22 @@ export interface WorkerClient extends AsyncDisposable {
  * The page only posts and receives messages, so that receiving much does not make it stop. Tabs that
  * have a worker each share the store: one of them is connected, and every one gets every event.
  *
- * The worker is a module of the app with one line, `import '@posthouse/client/web/worker'`. So
+ * The worker is a dedicated one: a module of the app with one line, `import '@posthouse/client/web/worker'`. So
  * bundlers find it, and a page with Trusted Types makes its URL by a policy of its own.
  *
- * @throws ClientError as `IndexedDbStore.open` and `Client.open`; ProtocolError `bad_request` for a
+ * @throws ClientError `invalid_input` if the worker has a client, which was not closed; as `IndexedDbStore.open` and `Client.open`; ProtocolError `bad_request` for a
  *   registry that cannot be used
  * @example
+ * import { isClientError } from '@posthouse/client';
  * import { clientInWorker } from '@posthouse/client/web';
  * declare const worker: import('@posthouse/client/web').WorkerPort;
  * // const worker = new Worker(new URL('./account-worker.js', import.meta.url), { type: 'module' });
  * const relays = { context: network.context, relays: [] };
  * const client = await clientInWorker(worker, { context: network.context, registry: relays });
- * const account = await client.account().catch(() => client.setUp());
+ * const account = await client.account().catch((error: unknown) => {
+ *   if (!isClientError(error, 'not_set_up')) throw error;
+ *   return client.setUp();
+ * });
  * await account.messages.post(peer, { text: 'hello' });
  */
 export async function clientInWorker(
@@ -82,7 +89,7 @@ export async function clientInWorker(
     (name: string) =>
     async (...args: unknown[]) =>
       accountInWorker(calls, (await calls.call([name], args)) as AccountFacts);
-  const close = method('close') as WorkerClient['close'];
+  const close = () => calls.close();
   return {
     account: accountBy('account'),
     setUp: accountBy('setUp'),
@@ -111,9 +118,10 @@ function accountInWorker(calls: PortCalls, facts: AccountFacts): WorkerAccount {
     subscribe(listener: (event: AccountEvent) => void, options: SubscribeOptions = {}) {
       const { onError, ...following } = options;
       const stop = new AbortController();
+      const signal = AbortSignal.any([stop.signal, options.signal ?? stop.signal]);
       const run = async () => {
-        for await (const event of follow({ ...following, signal: stop.signal })) {
-          if (stop.signal.aborted) return;
+        for await (const event of follow({ ...following, signal })) {
+          if (signal.aborted) return;
           listener(event);
         }
       };
@@ -155,9 +163,13 @@ function stateInWorker(calls: PortCalls): WorkerAccount['state'] {
       const listener = { changed };
       listeners.add(listener);
       if (stop === undefined) {
-        stop = new AbortController();
-        // A worker that fails is reported by the call that needs it.
-        watch(stop.signal).catch(() => undefined);
+        const own = new AbortController();
+        stop = own;
+        // A worker that fails is reported by the call that needs it. The next listener tries again.
+        const over = () => {
+          if (stop === own) stop = undefined;
+        };
+        watch(own.signal).then(over, over);
       }
       return () => {
         listeners.delete(listener);

@@ -62,8 +62,16 @@ export interface AccountFacts {
 /** A worker, or a port of a channel to one. */
 export interface WorkerPort {
   postMessage(message: unknown): void;
-  addEventListener(type: 'message', listener: (event: { readonly data: unknown }) => void): void;
-  addEventListener(type: 'error', listener: (event: { readonly message?: string }) => void): void;
+  addEventListener(
+    type: 'message',
+    listener: (event: { readonly data: unknown }) => void,
+    options?: { readonly signal?: AbortSignal },
+  ): void;
+  addEventListener(
+    type: 'error' | 'messageerror',
+    listener: (event: { readonly message?: string }) => void,
+    options?: { readonly signal?: AbortSignal },
+  ): void;
   /** Of ports only. */
   start?(): void;
 }

@@ -4,25 +4,63 @@ import type { OtherError, Reply, Request, WorkerClientOptions, WorkerPort } from
 
 const ended = Symbol('ended');
 
+/** IDs are of the page: all clients hear what comes from the port, each knows its own. */
+let lastId = Math.floor(Math.random() * 2 ** 48);
+
+/** The calls of one client in a worker, until it is closed or the worker fails. */
 export class PortCalls {
   readonly #port: WorkerPort;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
-  #lastId = 0;
+  readonly #listening = new AbortController();
+  /** Why no call is made any more. */
+  #over: Error | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(port: WorkerPort) {
     this.#port = port;
-    port.addEventListener('message', ({ data }) => this.#settle(data as Reply));
+    const listening = { signal: this.#listening.signal };
+    port.addEventListener('message', ({ data }) => this.#settle(data as Reply | null), listening);
+    const failed = (message: string) => this.#end(new Error(`the worker failed: ${message}`));
+    port.addEventListener(
+      'error',
+      ({ message = 'its script cannot be loaded' }) => failed(message),
+      listening,
+    );
+    // Whose reply it was is not known.
+    port.addEventListener('messageerror', () => failed('a reply cannot be read'), listening);
     port.start?.();
   }
 
   /** @throws Error if the worker's script cannot be loaded or fails */
   async open(options: WorkerClientOptions): Promise<void> {
-    const failure = Promise.withResolvers<never>();
-    this.#port.addEventListener('error', ({ message = 'its script cannot be loaded' }) =>
-      failure.reject(new Error(`the worker failed: ${message}`)),
-    );
-    const opened = this.#ask({ kind: 'open', id: this.#newId(), options });
-    await Promise.race([opened, failure.promise]);
+    try {
+      await this.#ask({ kind: 'open', id: newId(), options });
+    } catch (error) {
+      this.#end(error as Error);
+      throw error;
+    }
+  }
+
+  /** Closes the client; calls that wait are rejected, streams end. A worker that failed is closed. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#over !== undefined) return;
+    try {
+      await this.call(['close'], []);
+    } finally {
+      this.#end(new ClientError('store_unavailable', 'the client was closed'));
+    }
+  }
+
+  #end(reason: Error): void {
+    this.#over ??= reason;
+    this.#listening.abort();
+    for (const answer of this.#pending.values()) answer.reject(reason);
+    this.#pending.clear();
   }
 
   /**
@@ -37,7 +75,7 @@ export class PortCalls {
       const { signal: _stays, ...rest } = arg as { readonly signal?: unknown };
       return rest;
     });
-    const id = this.#newId();
+    const id = newId();
     const abortable = signal === undefined ? {} : { abortable: index };
     const request = { kind: 'call', id, path, args: withoutSignal, ...abortable } as const;
     return await this.#whileNotAborted(id, signal, () => this.#ask(request));
@@ -49,7 +87,7 @@ export class PortCalls {
     args: readonly unknown[],
     signal: AbortSignal | undefined,
   ): AsyncGenerator<T, undefined> {
-    const id = this.#newId();
+    const id = newId();
     let request: Request = { kind: 'call', id, path, args };
     try {
       for (;;) {
@@ -59,6 +97,9 @@ export class PortCalls {
         yield value as T;
         request = { kind: 'next', id };
       }
+    } catch (error) {
+      if (this.#closed !== undefined && error === this.#over) return undefined;
+      throw error;
     } finally {
       this.#port.postMessage({ kind: 'leave', id } satisfies Request);
     }
@@ -86,12 +127,8 @@ export class PortCalls {
     }
   }
 
-  #newId(): number {
-    this.#lastId += 1;
-    return this.#lastId;
-  }
-
   #ask(request: Request): Promise<unknown> {
+    if (this.#over !== undefined) return Promise.reject(this.#over);
     const answer = Promise.withResolvers<unknown>();
     this.#pending.set(request.id, answer);
     try {
@@ -104,12 +141,19 @@ export class PortCalls {
     return answer.promise;
   }
 
-  #settle(reply: Reply): void {
-    const answer = this.#pending.get(reply.id);
+  /** What is no reply to a call of this client is another's, or of the app. */
+  #settle(reply: Reply | null): void {
+    const answer = this.#pending.get(reply?.id ?? 0);
+    if (reply === null || answer === undefined) return;
     this.#pending.delete(reply.id);
-    if ('error' in reply) answer?.reject(revived(reply.error));
-    else answer?.resolve('done' in reply ? ended : reply.value);
+    if ('error' in reply) answer.reject(revived(reply.error));
+    else answer.resolve('done' in reply ? ended : reply.value);
   }
+}
+
+function newId(): number {
+  lastId += 1;
+  return lastId;
 }
 
 function signalOf(arg: unknown): AbortSignal | undefined {

@@ -19,9 +19,15 @@ import type {
 
 /** Methods that a page calls by one name; those of the account's parts have two. */
 const methods = {
-  client: ['account', 'setUp', 'requestDevice', 'completeDevice', 'close'],
+  client: ['account', 'setUp', 'requestDevice', 'completeDevice'],
   account: ['sync', 'status', 'wake'],
 } as const;
+
+/** A client, and the store that is closed with it. */
+interface OpenClient {
+  readonly client: Client;
+  readonly store: IndexedDbStore;
+}
 
 /** Serves the page at the other end of a port, until the worker ends. */
 export function serveClient(port: WorkerPort): void {
@@ -32,7 +38,7 @@ export function serveClient(port: WorkerPort): void {
       port.postMessage({ id: reply.id, error: plain(cause) } satisfies Reply);
     }
   });
-  port.addEventListener('message', ({ data }) => served.handle(data as Request));
+  port.addEventListener('message', ({ data }) => served.handle(data as Request | null));
   port.start?.();
 }
 
@@ -40,6 +46,7 @@ class ServedClient {
   readonly #reply: (reply: Reply) => void;
   readonly #aborts = new Map<number, AbortController>();
   readonly #streams = new Map<number, AsyncGenerator>();
+  #opened: Promise<OpenClient> | undefined;
   #client: Client | undefined;
   #account: Account | undefined;
 
@@ -47,28 +54,51 @@ class ServedClient {
     this.#reply = reply;
   }
 
-  handle(request: Request): void {
-    const { id } = request;
-    if (request.kind === 'abort' || request.kind === 'leave') {
-      this.#aborts.get(id)?.abort();
-      if (request.kind === 'leave') this.#leave(id);
-      return;
-    }
-    this.#answer(request).then(
+  /** Does what a page asks for; any other message is the app's. */
+  handle(request: Request | null): void {
+    if (request?.kind === 'abort' || request?.kind === 'leave') {
+      this.#aborts.get(request.id)?.abort();
+      if (request.kind === 'leave') this.#leave(request.id);
+    } else if (request?.kind === 'open') this.#answer(request.id, this.#open(request));
+    else if (request?.kind === 'call') this.#answer(request.id, this.#call(request));
+    else if (request?.kind === 'next') this.#answer(request.id, this.#next(request.id));
+  }
+
+  #answer(id: number, answer: Promise<Reply>): void {
+    answer.then(
       (reply) => this.#reply(reply),
       (error: unknown) => this.#reply({ id, error: plain(error) }),
     );
   }
 
-  async #answer(request: Exclude<Request, { kind: 'abort' | 'leave' }>): Promise<Reply> {
-    const { id } = request;
-    if (request.kind === 'next') return await this.#next(id);
-    if (request.kind === 'call') return await this.#call(request);
-    if (this.#client !== undefined) {
+  async #open({ id, options }: Extract<Request, { kind: 'open' }>): Promise<Reply> {
+    if (this.#opened !== undefined) {
       throw new ClientError('invalid_input', 'the worker has a client: start another worker');
     }
-    this.#client = await openClient(request.options);
+    // Kept before it is open: the store is opened once, however many pages ask at a time.
+    this.#opened = openClient(options);
+    try {
+      this.#client = (await this.#opened).client;
+    } catch (error) {
+      this.#opened = undefined;
+      throw error;
+    }
     return { id, value: undefined };
+  }
+
+  /** Closes client and store; then another client can be opened. */
+  async #close(): Promise<void> {
+    const opened = this.#opened;
+    for (const id of this.#streams.keys()) this.#aborts.get(id)?.abort();
+    const { client, store } = (await opened?.catch(() => undefined)) ?? {};
+    this.#account = undefined;
+    this.#client = undefined;
+    try {
+      await client?.close();
+    } finally {
+      await store?.[Symbol.asyncDispose]();
+      if (this.#opened === opened) this.#opened = undefined;
+    }
   }
 
   async #call({ id, path, args, abortable }: Call): Promise<Reply> {
@@ -76,6 +106,7 @@ class ServedClient {
     const values = args.map((value, index) =>
       index === abortable ? { ...(value as object), signal: stop.signal } : value,
     );
+    if (path.length === 1 && path[0] === 'close') return { id, value: await this.#close() };
     this.#aborts.set(id, stop);
     const stream = this.#streamOf(path, values, stop.signal);
     if (stream !== undefined) {
@@ -158,36 +189,45 @@ function hasMethod(owner: unknown, name: string): owner is object {
   return false;
 }
 
-async function openClient(options: WorkerClientOptions): Promise<Client> {
+async function openClient(options: WorkerClientOptions): Promise<OpenClient> {
   const { context, word, registry, store: name, storeKey } = options;
   const primitives = webPrimitives;
   const network = new Network({ context, primitives, ...(word !== undefined && { word }) });
-  const plainStore = await IndexedDbStore.open(name);
-  return await Client.open({
-    network,
-    registry: Object.hasOwn(registry, 'nodes')
-      ? (registry as RegistryNodes)
-      : staticRegistry(network, registry),
-    transport: webTransport,
-    store:
-      storeKey === undefined
-        ? plainStore
-        : await encryptedStore(plainStore, { key: storeKey, primitives }),
-  });
+  const store = await IndexedDbStore.open(name);
+  try {
+    const client = await Client.open({
+      network,
+      registry: Object.hasOwn(registry, 'nodes')
+        ? (registry as RegistryNodes)
+        : staticRegistry(network, registry),
+      transport: webTransport,
+      store:
+        storeKey === undefined ? store : await encryptedStore(store, { key: storeKey, primitives }),
+    });
+    return { client, store };
+  } catch (error) {
+    await store[Symbol.asyncDispose]();
+    throw error;
+  }
 }
 
-/** Yields the account's snapshot each time it changes. */
+/** Yields the account's snapshot, and again each time it changes. */
 async function* snapshots({ state }: Account, signal: AbortSignal): AsyncGenerator {
   let changed = Promise.withResolvers<void>();
   const end = state.subscribe(() => changed.resolve());
   const stop = () => changed.resolve();
   signal.addEventListener('abort', stop, { once: true });
+  let last: unknown;
   try {
-    for (;;) {
-      await changed.promise;
-      if (signal.aborted) return;
-      changed = Promise.withResolvers();
-      yield state.getSnapshot();
+    while (!signal.aborted) {
+      const snapshot = state.getSnapshot();
+      if (snapshot === last) {
+        await changed.promise;
+        changed = Promise.withResolvers();
+      } else {
+        last = snapshot;
+        yield snapshot;
+      }
     }
   } finally {
     signal.removeEventListener('abort', stop);
