@@ -114,8 +114,8 @@ function explained(error: unknown): unknown {
   if (!isRefusal(error, 'target_not_local', 'route_stale')) return error;
   return new ClientError(
     'registration_refused',
-    'the relay does not take this account: pass an invite code of its operator that is not used up, ' +
-      `or choose another relay (${error.message})`,
+    `the relay does not take this account: ${error.message}; if it takes accounts by invite, pass ` +
+      'an invite code of its operator that is not used up',
     { cause: error },
   );
 }

@@ -1,4 +1,5 @@
 /** Pending messages: none is lost, none arrives twice, and their order stays. */
+import type { ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/index.ts';
 import { LyingRelay } from '../support/lying-relay.ts';
@@ -37,6 +38,32 @@ test('05 §13.28: messages written while the host is unreachable are sent later,
   await (await bob.again()).sync();
   await ann.account.sync();
   expect(await groupTexts(ann.account, id)).toEqual(texts);
+});
+
+function takesNoMoreToday(response: ServerResponse): void {
+  response.writeHead(429, { 'content-type': 'application/json' });
+  const data = { retry_after: 50_000 };
+  response.end(JSON.stringify({ code: 'rate_limited', message: 'tomorrow', data }));
+}
+
+test('02 §18: a message that the host takes only tomorrow waits, and its group and others are read', async () => {
+  const { ann, bob, id, waiting } = await setScene();
+  const other = await club(ann.account, [bob.account]);
+  relay.overHttp.set('group.message.send', takesNoMoreToday);
+  for (const each of [id, other]) {
+    const sending = bob.account.groups.send(each, { text: 'late' });
+    await expect(sending).rejects.toMatchObject({ error: 'rate_limited' });
+  }
+  relay.overHttp.clear();
+  for (const each of [id, other]) await ann.account.groups.send(each, { text: 'news' });
+  relay.overHttp.set('group.message.send', takesNoMoreToday);
+  await bob.account.sync();
+  for (const each of [id, other]) expect(await groupTexts(bob.account, each)).toContain('news');
+  expect(await waiting()).toBe(2);
+  relay.behave();
+  await bob.account.sync();
+  await ann.account.sync();
+  expect(await groupTexts(ann.account, id)).toEqual(['news', 'late']);
 });
 
 test('a later message does not overtake a pending one', async () => {

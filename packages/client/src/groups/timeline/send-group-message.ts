@@ -77,6 +77,11 @@ export function isBlocked(error: unknown): boolean {
   return codes.some((code) => isClientError(error, code));
 }
 
+/** Whether the host takes no more messages now, perhaps of this group only: it is read all the same. */
+function isGroupFull(error: unknown): boolean {
+  return isRefusal(error, 'rate_limited') && error.method === method;
+}
+
 /**
  * Submits a waiting message until the host accepts it, sealed again if its epoch is over. If
  * several programs do so at once, the first change of the row wins.
@@ -185,7 +190,7 @@ export async function flushOrGiveUp(
     }
     const run = core.sender.run(groupLane(groupId), work);
     await untilAborted(run, options.signal).catch((error: unknown) => {
-      if (!isBlocked(error)) throw error;
+      if (!isBlocked(error) && !isGroupFull(error)) throw error;
     });
     return true;
   }
