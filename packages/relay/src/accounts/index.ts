@@ -63,7 +63,7 @@ export {
 } from './remote-devices.ts';
 export { LimitedRouteLookups } from './route-lookups.ts';
 export { homeFrom, requireHome } from './rules.ts';
-export { readCurrentDeviceIds, readHintTargets } from './store.ts';
+export { readCurrentDeviceIds, readHintTargets, wasEverHere } from './store.ts';
 export { ownRoutesJobName } from './store-route.ts';
 
 export const accounts: StoredModule = {

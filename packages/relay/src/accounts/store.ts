@@ -125,6 +125,11 @@ export async function readState(tx: Reader, account: string): Promise<StoredStat
   );
 }
 
+/** Whether an account is at home here, or was: it needs no right to come (03 §4.3). */
+export async function wasEverHere(tx: Reader, account: string): Promise<boolean> {
+  return (await readState(tx, account)) !== undefined;
+}
+
 /** One certificate of a device state. */
 export interface Device {
   readonly deviceId: string;

@@ -1,9 +1,11 @@
 /** `posthouse account`: which accounts the operator lets in. */
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
+import { wasEverHere } from '../accounts/index.ts';
 import { systemClock } from '../clock.ts';
 import {
   allowAccount,
+  deleteRequest,
   disallowAccount,
   isWaiting,
   listAllowed,
@@ -19,9 +21,11 @@ const help = `
 An account that is let in may come to be at home at this relay once, with any client, whatever the
 setting registration is, except "closed". With "approval", accounts that tried are listed by
 \`account waiting\`, for limits.registrationRequestPeriod; the person sets the account up again after the
-approval. Accounts that are here already need no right.
+approval. Accounts that are here already need no right. An account that was rejected may ask again.
 
 The command works whether the relay runs or not; a running relay knows the change at once.
+
+The address of a request is that of the client: an IPv6 address stands for its /64.
 
 Exit status: 0 done, 1 failed or no such account, 2 wrong arguments or configuration.
 
@@ -58,6 +62,11 @@ export function configure(command: Command): void {
       ),
     )
     .addCommand(
+      aboutOne('reject', 'remove an account from those that wait').action((id, _, of) =>
+        reject(id, of),
+      ),
+    )
+    .addCommand(
       lists('waiting', 'list the accounts that wait for approval').action((_, of) => waiting(of)),
     );
 }
@@ -73,8 +82,14 @@ function lists(name: string, description: string): Command {
 async function allow(account: string, of: Command): Promise<void> {
   const { config } = configAndFlags(of);
   const { allowedAccounts } = config.limits;
-  await withStorage(config, (storage) => letIn(storage, account, allowedAccounts));
-  print([`${account} is let in`]);
+  await withStorage(config, async (storage) => {
+    if (await storage.read((tx) => wasEverHere(tx, account))) {
+      print([`${account} is here already: it needs no right`]);
+      return;
+    }
+    await letIn(storage, account, allowedAccounts);
+    print([`${account} is let in`]);
+  });
 }
 
 async function approve(account: string, of: Command): Promise<void> {
@@ -89,6 +104,15 @@ async function approve(account: string, of: Command): Promise<void> {
     await letIn(storage, account, allowedAccounts);
   });
   print([`${account} is let in`]);
+}
+
+async function reject(account: string, of: Command): Promise<void> {
+  const { config } = configAndFlags(of);
+  const wasWaiting = await withStorage(config, (storage) =>
+    storage.write(registrations, (tx) => deleteRequest(tx, account)),
+  );
+  if (!wasWaiting) throw new Error(`${account} is not waiting: see posthouse account waiting`);
+  print([`${account} is rejected`]);
 }
 
 async function letIn(storage: Storage, account: string, limit: number): Promise<void> {
@@ -132,10 +156,16 @@ async function waiting(of: Command): Promise<void> {
     storage.read((tx) => listRequests(tx, config.limits.registrationRequests)),
   );
   if (own.json) {
-    print(found.map(({ account, askedAt }) => terminalJson({ account, asked_at: askedAt })));
+    print(
+      found.map(({ account, address, askedAt }) =>
+        terminalJson({ account, address, asked_at: askedAt }),
+      ),
+    );
   } else if (found.length === 0) note('no account is waiting');
   else {
-    const rows = found.map(({ account, askedAt }) => [instant(askedAt), account]);
-    print(terminalColumns([['asked', 'account'], ...rows]));
+    const rows = found.map(({ account, address, askedAt }) => [
+      ...[instant(askedAt), address, account],
+    ]);
+    print(terminalColumns([['asked', 'address', 'account'], ...rows]));
   }
 }

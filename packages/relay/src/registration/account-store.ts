@@ -90,8 +90,10 @@ export async function insertRequest(
   );
 }
 
-async function deleteRequest(tx: Writer, account: string): Promise<void> {
-  await tx.run('DELETE FROM registration_requests WHERE account = ?', account);
+/** Removes an account's request; returns whether there was one. */
+export async function deleteRequest(tx: Writer, account: string): Promise<boolean> {
+  const removed = await tx.run('DELETE FROM registration_requests WHERE account = ?', account);
+  return removed === 1;
 }
 
 /** Returns when the oldest of an address's requests was made, if it has `limit`. */

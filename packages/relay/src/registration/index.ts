@@ -4,6 +4,7 @@ import { registrationMigrations } from './migrations.ts';
 
 export {
   allowAccount,
+  deleteRequest,
   disallowAccount,
   hasAllowed,
   isWaiting,

@@ -30,26 +30,40 @@ const rows = async (table: string) => {
   return await rowsOf(storage, table);
 };
 
+/** Stores the request of an account. */
+async function ask(by: string): Promise<void> {
+  await using storage = await data.open();
+  await storage.write('registration', (tx) =>
+    tx.run('INSERT INTO registration_requests VALUES (?, ?, ?)', by, '192.0.2.1', 1_700_000_000),
+  );
+}
+
 test('03 §4.3: lets accounts in, approves those that wait, and lists both', async () => {
   expect(await account('waiting')).toEqual({
     code: 0,
     output: '',
     errors: 'no account is waiting\n',
   });
-  {
-    await using storage = await data.open();
-    await storage.write('registration', (tx) =>
-      tx.run('INSERT INTO registration_requests VALUES (?, ?, ?)', ann, '192.0.2.1', 1_700_000_000),
-    );
-  }
+  await ask(ann);
   expect((await account('waiting')).output).toMatch(
-    new RegExp(`^asked +account\n2023-11-14T22:13:20Z +${ann}\n$`),
+    new RegExp(`^asked +address +account\n2023-11-14T22:13:20Z +192.0.2.1 +${ann}\n$`),
   );
+  expect(JSON.parse((await account('waiting', '--json')).output)).toEqual({
+    ...{ account: ann, address: '192.0.2.1', asked_at: 1_700_000_000 },
+  });
   expect(await account('approve', ben)).toEqual({
     code: 1,
     output: '',
     errors: `${ben} is not waiting: see posthouse account waiting, or use posthouse account allow\n`,
   });
+  expect(await account('reject', ben)).toEqual({
+    code: 1,
+    output: '',
+    errors: `${ben} is not waiting: see posthouse account waiting\n`,
+  });
+  await ask(cem);
+  expect(await account('reject', cem)).toMatchObject({ code: 0, output: `${cem} is rejected\n` });
+  expect(await rows('registration_requests')).toMatchObject([{ account: ann }]);
   expect(await account('approve', ann)).toEqual({
     code: 0,
     output: `${ann} is let in\n`,
@@ -76,5 +90,15 @@ test('03 §4.3: lets accounts in, approves those that wait, and lists both', asy
   for (const args of [[], ['allow'], ['allow', 'ann'], ['approve', '0x01'], ['nonsense']]) {
     expect(await account(...args)).toMatchObject({ code: 2, output: '' });
   }
+  expect(await rows('registration_allowed')).toMatchObject([{ account: ben }]);
+  {
+    await using storage = await data.open();
+    await storage.write(`account:${cem}`, (tx) =>
+      tx.run('INSERT INTO device_states (account, revision, state) VALUES (?, 1, ?)', cem, '{}'),
+    );
+  }
+  expect(await account('allow', cem)).toEqual({
+    ...{ code: 0, output: `${cem} is here already: it needs no right\n`, errors: '' },
+  });
   expect(await rows('registration_allowed')).toMatchObject([{ account: ben }]);
 });

@@ -207,6 +207,12 @@ describe('02 §9.4: invites', () => {
     expect(await relay.rows('registration_claims')).toEqual([]);
   });
 
+  test('an account that is here takes no claim', async () => {
+    const { code } = await invite();
+    expect(await signIn(resident, code)).toBe(true);
+    expect(await relay.rows('registration_claims')).toEqual([]);
+  });
+
   test('above claimsOfInvite the oldest claim goes', async () => {
     await relay.restart({ claimsOfInvite: 2 });
     const { code } = await invite({ uses: 10 });

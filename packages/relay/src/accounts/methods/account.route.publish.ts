@@ -24,7 +24,7 @@ import { publishDelay } from '../publish-times.ts';
 import { markPublished } from '../route-value-store.ts';
 import { checkTime, isRepeatedRoute, isStillHome, usableState } from '../rules.ts';
 import { readStaged } from '../staged-store.ts';
-import { deleteProfile, type KnownRoute, readRoute, readState } from '../store.ts';
+import { deleteProfile, type KnownRoute, readRoute, readState, wasEverHere } from '../store.ts';
 import { ownRoutesJobName, storeRoute } from '../store-route.ts';
 
 /** `account.route.publish` (03 section 9). */
@@ -56,7 +56,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   if (registration.mode !== 'open') aggregates.push(registrations);
   const published = await storage.write(aggregates, async (tx) => {
     const known = await readRoute(tx, account);
-    const wasHere = (await readState(tx, account)) !== undefined;
+    const wasHere = await wasEverHere(tx, account);
     const notices = await activate(context, tx, { account, known, now });
     const leaving =
       known?.relayId === identity.relayId ? await readPreviousRelay(tx, account) : known?.relayId;

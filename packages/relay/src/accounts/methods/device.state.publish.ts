@@ -12,7 +12,7 @@ import { homeOf, isAccountKnown } from '../home.ts';
 import { isRepeatedState, isSeenState, stagingEnd } from '../rules.ts';
 import { readSeenState } from '../seen-store.ts';
 import { readStaged, stagingFullUntil, writeStaged } from '../staged-store.ts';
-import { type Device, readState, type StoredState } from '../store.ts';
+import { type Device, readState, type StoredState, wasEverHere } from '../store.ts';
 
 /** A submitted state with all its signatures verified. */
 interface VerifiedState {
@@ -45,7 +45,7 @@ export const deviceStatePublish: Handler<'device.state.publish'> = async (contex
     if (session?.mode === 'device') await confirmDevice(context, tx, { session, now });
     const home = await homeOf(tx, account, identity.relayId, now);
     if (home.kind === 'local') return await activateIfNew(tx, submission, now);
-    const wasHere = (await readState(tx, account)) !== undefined;
+    const wasHere = await wasEverHere(tx, account);
     if (!wasHere && !(await mayRegister(context, tx, { account, now }))) return { refused: home };
     return { result: await stage(context, tx, { submission, now, address }) };
   });

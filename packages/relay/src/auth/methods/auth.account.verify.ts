@@ -1,6 +1,7 @@
 import { accountAuthInput, checkAccountKey, ProtocolError } from '@posthouse/protocol';
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { JsonObject } from '@posthouse/protocol/json';
+import { wasEverHere } from '../../accounts/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { claimInvite, offeredInvite, registrations } from '../../registration/index.ts';
 import { consumeChallenge } from '../challenges.ts';
@@ -42,7 +43,10 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
   const created = await storage.write(
     [`account:${account}`, ...(invite === undefined ? [] : [registrations])],
     async (tx) => {
-      if (invite !== undefined) await claimInvite(context, tx, { account, invite, now });
+      // An account that is here needs no right, and takes no claim's place.
+      if (invite !== undefined && !(await wasEverHere(tx, account))) {
+        await claimInvite(context, tx, { account, invite, now });
+      }
       return await createSession(tx, context, {
         facts: { mode: 'account', account, expiresAt },
         ...{ origin, renewed: call.connection?.bound?.session },
