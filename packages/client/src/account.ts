@@ -26,7 +26,7 @@ import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
 import { noticeRestore, readTimeline, timelinePosition } from './messages/read-timeline.ts';
 import { sendAllWaiting, startAllWaiting } from './messages/send-queue.ts';
-import { syncOwnDevices } from './own-devices/sync-own-devices.ts';
+import { adoptShared, syncOwnDevices } from './own-devices/sync-own-devices.ts';
 import type { StoreReader } from './store/index.ts';
 import { noTimeLimit, type TimeLimit, withTimeLimit } from './sync/budget.ts';
 import type { SyncScope } from './sync/catch-up-hosts.ts';
@@ -283,8 +283,10 @@ export class Account {
     // Tasks send messages over the home relay.
     if (scope.host !== undefined && scope.host !== homeId) return;
     // In the background while following: a contact whose relay stalls delays nothing that arrives.
-    if (scope.isTimed) await runTasks(core, signal);
-    else startTasks(core);
+    if (!scope.isTimed) return startTasks(core);
+    await runTasks(core, signal);
+    // Last: hosts that other own devices chose delay nothing else.
+    if (scope.host === undefined) await adoptShared(core, signal);
   }
 
   /** Reads device state and timeline from the home relay, sends what waits, shares what changed. */

@@ -7,6 +7,7 @@ export {
   updateChannel,
 } from './channels/descriptors/change-channel.ts';
 export { rotateSecret } from './groups/keys/rotate-secret.ts';
+export { adoptFromOwnDevices } from './own-devices/adopt-channels.ts';
 export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
 export { continueHandOvers, handOver } from './own-devices/hand-over.ts';
-export { noteNewDevices, sendAccountState, shareChanges } from './own-devices/share-state.ts';
+export { noteNewDevices, sendAccountState, sendChanges } from './own-devices/share-state.ts';

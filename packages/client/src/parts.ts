@@ -57,8 +57,9 @@ import {
   conversationRow,
   conversationsByTime,
   messagePrefix,
+  readBatch,
+  readBatchSize,
   shownMessages,
-  unreadMessages,
 } from './conversations/conversation-rows.ts';
 import { unixSeconds } from './environment.ts';
 import {
@@ -96,7 +97,13 @@ import { outbox } from './messages/outbox.ts';
 import { recipientsOf } from './messages/recipients.ts';
 import { sendObjectToOwnDevices } from './messages/send-to-own-devices.ts';
 import { checkedStatus } from './messages/submit.ts';
-import { changeRows, seenDevices, sentChanges, sharedChannels } from './own-devices/change-rows.ts';
+import {
+  changeRows,
+  seenDevices,
+  sentChanges,
+  sharedChannels,
+  waitingMarks,
+} from './own-devices/change-rows.ts';
 import { handedOver, handOvers } from './own-devices/hand-over-rows.ts';
 import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
 import { positionKey } from './store/row-keys.ts';
@@ -189,6 +196,8 @@ export const allParts = [
   putChannel,
   putGroupEntry,
   putMemberKey,
+  readBatch,
+  readBatchSize,
   readGroupContent,
   recipientsOf,
   recordEvents,
@@ -227,9 +236,9 @@ export const allParts = [
   unfollowChannel,
   UnixSeconds,
   unixSeconds,
-  unreadMessages,
   utf8,
   utf8Length,
+  waitingMarks,
   whileKept,
   writeChainEvent,
 ] as const;

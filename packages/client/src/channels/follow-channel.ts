@@ -69,15 +69,20 @@ export async function followChannel(
   const descriptor = await currentDescriptor(core, channel, signal);
   const { channel_id } = channel;
   const before = await core.store.read((tx) => channelRow(tx, channel_id));
-  if (before !== undefined && before.standing !== 'left') return;
+  if (changedAt === undefined && before !== undefined && before.standing !== 'left') return;
   // An interrupted removal may have left rows from an earlier time.
   await clearTimeline(core, channel_id);
   await core.store.write(async (tx) => {
     const known = await channelRow(tx, channel_id);
-    if (known !== undefined && known.standing !== 'left') return;
+    // A later decision may have been made while the host answered.
+    const at = decidedAt(core, known, changedAt);
+    if (at === undefined) return;
+    if (known !== undefined && known.standing !== 'left') {
+      if (changedAt !== undefined) await putChannel(tx, { ...known, changedAt: at });
+      return;
+    }
     const span = from === 'creation' ? { span: { first: 0, position: -1 } } : {};
     const fresh = { ...channel, descriptor: known?.descriptor ?? descriptor };
-    const at = changedAt ?? core.clock.milliseconds();
     const row: ChannelRow = { ...fresh, standing: 'followed', changedAt: at, ...span };
     await putChannel(tx, row);
     await putDescriptors(tx, [row.descriptor]);
@@ -108,12 +113,28 @@ export async function unfollowChannel(
         'the channel is still being created: synchronize, then try again',
       );
     }
+    const at = decidedAt(core, row, changedAt);
+    if (at === undefined) return;
     const { span: _read, closed_at: _end, hinted_head: _hint, ...rest } = row;
-    const at = changedAt ?? core.clock.milliseconds();
     await putChannel(tx, { ...rest, standing: 'left', changedAt: at });
     if (changedAt === undefined) await noteFollowChange(tx, channelId);
   });
   await clearTimeline(core, channelId);
+}
+
+/**
+ * Returns the time of a decision, in Unix milliseconds: one made here is later than all before it,
+ * also than one of a device whose clock is ahead. `undefined` for one of another device that is not
+ * later than what is stored.
+ */
+function decidedAt(
+  { clock }: AccountCore,
+  row: ChannelRow | undefined,
+  elsewhere: number | undefined,
+): number | undefined {
+  const last = row?.changedAt ?? 0;
+  if (elsewhere === undefined) return Math.max(clock.milliseconds(), last + 1);
+  return row === undefined || elsewhere > last ? elsewhere : undefined;
 }
 
 /** Removes a channel's timeline batch by batch, unless it is followed again meanwhile. */

@@ -66,7 +66,7 @@ const rowKey = ({ kind, id }: ConversationKey) => `${kind}/${id}`;
 /** Returns the prefix of the keys of a conversation's messages. */
 export const messagePrefix = (key: ConversationKey) => `${rowKey(key)}/`;
 
-export { byTime as conversationsByTime, shown as shownMessages, unread as unreadMessages };
+export { byTime as conversationsByTime, shown as shownMessages };
 
 export function conversationRow(
   tx: StoreReader,
@@ -201,6 +201,30 @@ export async function moveMessage(
     last: newest?.key.slice(prefix.length) ?? to,
     unread: row.unread - Number(isCountedTwice),
   }));
+}
+
+/** Unread messages that one transaction marks as read. */
+export const readBatchSize = 500;
+
+/**
+ * Marks the first unread messages of a stored conversation as read, through a position.
+ *
+ * @returns how many there were; below `limit`, all are read now
+ */
+export async function readBatch(
+  tx: StoreWriter,
+  key: ConversationKey,
+  { through, limit = readBatchSize }: { readonly through: number; readonly limit?: number },
+): Promise<number> {
+  const prefix = messagePrefix(key);
+  // `~` sorts after every ID that may follow the position.
+  const before = `${prefix}${positionKey(through)}/~`;
+  const found = await unread.list(tx, { prefix, before, limit });
+  for (const each of found) await unread.delete(tx, each.key);
+  if (found.length > 0) {
+    await changeConversation(tx, key, (row) => ({ ...row, unread: row.unread - found.length }));
+  }
+  return found.length;
 }
 
 /** Lists a group that was joined or a channel that is followed, also without messages. */

@@ -2,19 +2,15 @@
 import type { AccountCore } from '../core.ts';
 import { noteReadChange } from '../own-devices/change-rows.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { positionKey } from '../store/row-keys.ts';
 import { buildConversations } from './build-conversations.ts';
 import {
   type ConversationKey,
   changeConversation,
   conversationRow,
-  messagePrefix,
-  unreadMessages,
+  readBatch,
+  readBatchSize,
 } from './conversation-rows.ts';
 import { checkWhole } from './list-options.ts';
-
-/** Messages marked in one transaction. */
-const batchSize = 500;
 
 /**
  * Marks the messages of a conversation as read, through a position; by default, through the last
@@ -46,16 +42,11 @@ async function markBatch(
 ): Promise<boolean> {
   const known = await conversationRow(tx, key);
   if (known === undefined) return false;
-  const prefix = messagePrefix(key);
-  // `~` sorts after every ID that may follow the position.
-  const before = `${prefix}${positionKey(through)}/~`;
-  const found = await unreadMessages.list(tx, { prefix, before, limit: batchSize });
-  for (const each of found) await unreadMessages.delete(tx, each.key);
+  const found = await readBatch(tx, key, { through });
   await changeConversation(tx, key, (row) => ({
     ...row,
-    unread: row.unread - found.length,
     readThrough: Math.max(row.readThrough ?? 0, readThrough),
   }));
-  if (found.length > 0 || readThrough > (known.readThrough ?? 0)) await noteReadChange(tx, key);
-  return found.length === batchSize;
+  if (found > 0 || readThrough > (known.readThrough ?? 0)) await noteReadChange(tx, key);
+  return found === readBatchSize;
 }

@@ -14,6 +14,7 @@ import {
   sharedChannels,
   unfollowChannel,
 } from '../taken.ts';
+import { finishMarks } from './apply-marks.ts';
 import type { SharedChannelRow } from './change-rows.ts';
 
 /** Hosts that are asked at the same time. */
@@ -24,14 +25,25 @@ const retry = { attempts: Number.POSITIVE_INFINITY, base: 30_000, cap: 3_600_000
 /** Failed tries after which a channel is given up. */
 const mostFailures = 200;
 
-/** Adopts each shared follow state that is due; a host that fails is asked again later. */
-export async function adoptSharedChannels(core: AccountCore, signal: AbortSignal): Promise<void> {
+/**
+ * Adopts what other own devices decided: marks the rest of their messages as read, and follows and
+ * unfollows each channel that is due. A host that fails is asked again later.
+ *
+ * @param time milliseconds after which no other host is asked
+ */
+export async function adoptFromOwnDevices(
+  core: AccountCore,
+  signal: AbortSignal,
+  time = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  await finishMarks(core);
   const now = core.clock.milliseconds();
   const rows = (await core.store.read((tx) => sharedChannels.list(tx))).map(({ value }) => value);
   const due = rows.filter(({ retryAt = 0 }) => retryAt <= now);
   const worker = async () => {
     for (let row = due.shift(); row !== undefined; row = due.shift()) {
       signal.throwIfAborted();
+      if (core.clock.milliseconds() - now >= time) return;
       await adoptChannel(core, row, signal);
     }
   };

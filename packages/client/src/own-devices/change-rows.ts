@@ -23,6 +23,12 @@ export interface SharedChannelRow {
 }
 export const sharedChannels = new Collection<SharedChannelRow>('shared-channels');
 
+/**
+ * Positions through which messages are still to be marked as read, because another own device read
+ * them: by kind and ID of the conversation.
+ */
+export const waitingMarks = new Collection<number>('own-device-marks');
+
 /** Which devices were sent the account's state: key `own`. */
 export interface SeenDevices {
   /** Revision of the device state that was compared last. */
@@ -64,10 +70,11 @@ export async function openWork(tx: StoreReader): Promise<{
   const [change] = await changeRows.list(tx, { limit: 1 });
   const [handOver] = await handOvers.list(tx, { limit: 1 });
   const [shared] = await sharedChannels.list(tx, { limit: 1 });
+  const [mark] = await waitingMarks.list(tx, { limit: 1 });
   return {
     toSend: change !== undefined,
     toHandOver: handOver !== undefined,
-    toAdopt: shared !== undefined,
+    toAdopt: (shared ?? mark) !== undefined,
   };
 }
 

@@ -31,7 +31,6 @@ import {
   unixSeconds,
 } from '../taken.ts';
 import { batchSize, channelLimit, type ReadMark, type SharedChannel } from './account-state.ts';
-import { adoptSharedChannels } from './adopt-channels.ts';
 
 /** Milliseconds between messages with changes. */
 const interval = 60_000;
@@ -52,13 +51,13 @@ export async function noteNewDevices(core: AccountCore): Promise<void> {
     if (state === undefined || seen?.revision === state.revision) return;
     const now = unixSeconds(clock);
     // What a device that just joined knows, it learns from the others.
-    const isNew = seen === undefined && (await isWaiting(tx, now));
+    const hasJustJoined = seen === undefined && (await awaitsContacts(tx, now));
     const ends: Record<string, number> = {};
     for (const [deviceId, { expires_at }] of currentDevices(network, state, now)) {
       if (deviceId === device.deviceId) continue;
       ends[deviceId] = expires_at;
       const before = seen?.ends[deviceId];
-      if (isNew || (before !== undefined && before > now)) continue;
+      if (hasJustJoined || (before !== undefined && before > now)) continue;
       await enqueueTask(tx, { kind: 'send-account-state', device: deviceId });
     }
     for (const { key } of await handedOver.list(tx)) {
@@ -69,32 +68,40 @@ export async function noteNewDevices(core: AccountCore): Promise<void> {
 }
 
 /** Whether this device joined lately, and waits for what the others know. */
-async function isWaiting(tx: StoreReader, now: number): Promise<boolean> {
+async function awaitsContacts(tx: StoreReader, now: number): Promise<boolean> {
   return ((await ownRecords.get(tx, ownKey))?.awaitsContactsUntil ?? 0) > now;
 }
 
-/** Sends everything that is shared to one device, or to all. */
+/**
+ * Sends everything that is shared to one device, or to all. What does not fit into one message has a
+ * task of its own, stored with the first message.
+ */
 export async function sendAccountState(
   core: AccountCore,
   task: Extract<PendingTask, { readonly kind: 'send-account-state' }>,
   signal: AbortSignal,
 ): Promise<void> {
-  const contents = await core.store.read(wholeState);
-  if (contents.length === 0) return await dropTasks(core, [task]);
-  const devices = task.device === undefined ? {} : { devices: [task.device] };
-  for (const [index, content] of contents.entries()) {
-    const tasks = index === contents.length - 1 ? [task] : [];
-    await sendObjectToOwnDevices(core, { content, ...devices, tasks, signal });
-  }
+  const contents = await core.store.read((tx) => wholeState(tx, unixSeconds(core.clock)));
+  const { device, part = 0 } = task;
+  const content = contents[part];
+  if (content === undefined) return await dropTasks(core, [task]);
+  const isWhole = task.part === undefined;
+  const others = isWhole ? [...contents.keys()].slice(1).map((part) => ({ ...task, part })) : [];
+  await sendObjectToOwnDevices(core, {
+    content,
+    ...(device !== undefined && { devices: [device] }),
+    tasks: [task],
+    again: [{ ...task, part }],
+    inTransaction: async (tx) => {
+      for (const other of others) await enqueueTask(tx, other);
+    },
+    signal,
+  });
+  for (const other of others) await sendAccountState(core, other, signal);
 }
 
-/** Sends what changed, at most once a minute, then adopts what other devices changed. */
-export async function shareChanges(core: AccountCore, signal: AbortSignal): Promise<void> {
-  await sendChanges(core, signal);
-  await adoptSharedChannels(core, signal);
-}
-
-async function sendChanges(core: AccountCore, signal: AbortSignal): Promise<void> {
+/** Sends what changed, at most once a minute. */
+export async function sendChanges(core: AccountCore, signal: AbortSignal): Promise<void> {
   const { clock, store } = core;
   const now = clock.milliseconds();
   const { changes, content } = await store.read(async (tx) => {
@@ -103,10 +110,7 @@ async function sendChanges(core: AccountCore, signal: AbortSignal): Promise<void
     const found = isEarly ? [] : await changeRows.list(tx, { limit: batchSize });
     return {
       changes: found,
-      content: await changedState(
-        tx,
-        found.map(({ key }) => key),
-      ),
+      content: await changedState(tx, { changes: found, now: unixSeconds(clock) }),
     };
   });
   if (changes.length === 0) return;
@@ -137,14 +141,14 @@ async function sendChanges(core: AccountCore, signal: AbortSignal): Promise<void
 /** Returns the state of what changed; `undefined` if there is nothing to say about it. */
 async function changedState(
   tx: StoreReader,
-  keys: readonly string[],
+  { changes, now }: { readonly changes: readonly { readonly key: string }[]; readonly now: number },
 ): Promise<JsonObject | undefined> {
   const channels: SharedChannel[] = [];
   const read: ReadMark[] = [];
-  for (const key of keys) {
+  for (const { key } of changes) {
     const [what, kind = '', id = ''] = key.split('/');
     if (what === 'follow') channels.push(...(await sharedChannel(tx, kind)));
-    else read.push(...(await readMark(tx, { kind: kind as ConversationKey['kind'], id })));
+    else read.push(...(await readMark(tx, { kind: kind as ConversationKey['kind'], id }, now)));
   }
   return contentOf(channels, read);
 }
@@ -157,7 +161,7 @@ async function sharedChannel(tx: StoreReader, channelId: string): Promise<Shared
 }
 
 /** Returns the contents of the messages that tell a new device everything. */
-async function wholeState(tx: StoreReader): Promise<JsonObject[]> {
+async function wholeState(tx: StoreReader, now: number): Promise<JsonObject[]> {
   const channels: SharedChannel[] = [];
   for (const { channel_id, standing } of await channelRows(tx)) {
     if (channels.length >= channelLimit) break;
@@ -166,7 +170,7 @@ async function wholeState(tx: StoreReader): Promise<JsonObject[]> {
   const read: ReadMark[] = [];
   for (const { key } of await conversationsByTime.list(tx, { reverse: true, limit: markLimit })) {
     const [, kind, id] = key.split('/') as [string, ConversationKey['kind'], string];
-    read.push(...(await readMark(tx, { kind, id })));
+    read.push(...(await readMark(tx, { kind, id }, now)));
   }
   const contents: JsonObject[] = [];
   for (let from = 0; from < Math.max(channels.length, read.length); from += batchSize) {
@@ -190,7 +194,12 @@ function contentOf(
 }
 
 /** Returns the mark of a conversation, if it has one. */
-async function readMark(tx: StoreReader, key: ConversationKey): Promise<ReadMark[]> {
+async function readMark(
+  tx: StoreReader,
+  key: ConversationKey,
+  /** Unix seconds. */
+  now: number,
+): Promise<ReadMark[]> {
   const { kind, id } = key;
   const through = (await conversationRow(tx, key))?.readThrough;
   if (through === undefined) return [];
@@ -203,8 +212,10 @@ async function readMark(tx: StoreReader, key: ConversationKey): Promise<ReadMark
     const [from = '', message_id = ''] = value.split('/');
     if (from !== id) continue;
     const row = await messageRow(tx, { from, message_id });
-    const accepted_at = row?.accepted_at;
-    return accepted_at === undefined ? [] : [{ kind, id, from, message_id, accepted_at }];
+    if (row?.accepted_at === undefined) return [];
+    // The relay's claim: one in the future would mark what comes next.
+    const accepted_at = Math.min(row.accepted_at, now);
+    return [{ kind, id, from, message_id, accepted_at }];
   }
   return [];
 }

@@ -4,14 +4,16 @@ import type { AccountCore } from '../core.ts';
 import { dropChanges, openWork, seenDevices } from './change-rows.ts';
 import { handOvers } from './hand-over-rows.ts';
 
+/** Milliseconds after which one `sync` asks no other host of a channel that is to be followed. */
+const adoptionTime = 5_000;
 /** Messages with history that one `sync` sends to a device. */
 const batchesPerSync = 8;
 
 /**
- * Notices new own devices, sends them and the others what changed, and adopts what they sent. An
- * account with one device only adopts what is left.
+ * Notices new own devices, and sends them and the others what changed.
  *
- * @param options.inBackground whether only new devices are noticed before it returns
+ * @param options.inBackground whether only new devices are noticed before it returns; what the others
+ *   sent is adopted after that, as by {@link adoptShared}
  * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour of the home relay
  */
 export async function syncOwnDevices(
@@ -30,21 +32,30 @@ export async function syncOwnDevices(
   });
   if (!hasOthers && work.toSend) await core.store.write(dropChanges);
   const hasNews = hasOthers && hasChanged;
+  const toAdopt = inBackground && work.toAdopt;
   // A hand-over to a device that was removed has to end.
-  const hasWork = work.toAdopt || work.toHandOver || (hasOthers && work.toSend);
+  const hasWork = toAdopt || work.toHandOver || (hasOthers && work.toSend);
   if (!hasNews && !hasWork) return;
-  const { noteNewDevices, shareChanges } = await core.later();
+  const { adoptFromOwnDevices, noteNewDevices, sendChanges } = await core.later();
   if (hasNews) await noteNewDevices(core);
   if (!hasWork) return;
   if (inBackground) {
     core.sender.start('own-devices', async (within) => {
-      await shareChanges(core, within);
+      if (hasOthers) await sendChanges(core, within);
+      await adoptFromOwnDevices(core, within);
       await continueHistory(core, within, Number.POSITIVE_INFINITY);
     });
     return;
   }
-  await shareChanges(core, signal);
+  await sendChanges(core, signal);
   await continueHistory(core, signal, batchesPerSync);
+}
+
+/** Adopts what other own devices sent, also after they were removed; hosts get a short time. */
+export async function adoptShared(core: AccountCore, signal: AbortSignal): Promise<void> {
+  if (!(await core.store.read(openWork)).toAdopt) return;
+  const { adoptFromOwnDevices } = await core.later();
+  await adoptFromOwnDevices(core, signal, adoptionTime);
 }
 
 async function continueHistory(

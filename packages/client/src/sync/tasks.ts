@@ -27,8 +27,11 @@ export type PendingTask =
   | { readonly kind: 'send-groups' }
   /** Send the application secrets of a group to the account's other devices. */
   | { readonly kind: 'send-group-history'; readonly group: string }
-  /** Send followed channels and read marks to one own device, or to all (decision 0039). */
-  | { readonly kind: 'send-account-state'; readonly device?: string }
+  /**
+   * Send followed channels and read marks to one own device, or to all (decision 0039): in one
+   * message, or what is left in the one with this index.
+   */
+  | { readonly kind: 'send-account-state'; readonly device?: string; readonly part?: number }
   /** Publish the own profile again if the home relay lost it (03 §7, decision 0040). */
   | { readonly kind: 'publish-profile' };
 
@@ -38,7 +41,8 @@ export const pendingTasks = new Collection<PendingTask>('duties');
 function taskKey(task: PendingTask): string {
   if ('account' in task) return `${task.kind}/${task.account}`;
   if ('group' in task) return `${task.kind}/${task.group}`;
-  return 'device' in task ? `${task.kind}/${task.device}` : task.kind;
+  if (task.kind !== 'send-account-state') return task.kind;
+  return [task.kind, task.device, task.part].filter((part) => part !== undefined).join('/');
 }
 
 export async function enqueueTask(tx: StoreWriter, task: PendingTask): Promise<void> {

@@ -53,6 +53,8 @@ test('a device paired later, or joined by key, learns channels and read marks, o
   const laptop = await anotherDevice(world, phone, { store });
   expect(await followed(laptop)).toEqual([news, own.id].sort());
   expect(await laptop.channels.get(own.id)).toMatchObject({ role: 'owner' });
+  // A sync adopts channels last; the next one reads them.
+  await laptop.sync();
   expect(await postTexts(laptop, news)).toEqual(['hello']);
   const tablet = await (await world.client()).setUp({ accountKey });
   await exchange(phone, laptop, tablet);
