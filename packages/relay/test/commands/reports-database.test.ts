@@ -117,7 +117,7 @@ describe('without a relay that fits', () => {
   });
 
   test('one of an older version is not migrated', async () => {
-    const before = await furnish(relayMigrations.filter(({ id }) => id < 500));
+    const before = await furnish(relayMigrations.filter(({ id }) => id < 500 || id >= 600));
     expect(await refusal()).toMatch(
       /^the database is older than this command: it lacks migration 501 \(channels\)\. Start /,
     );
