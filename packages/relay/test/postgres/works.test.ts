@@ -145,7 +145,8 @@ describe('transactions that conflict', () => {
     });
     await expect(write).rejects.toMatchObject({ code: 'temporarily_unavailable' });
     expect(runs).toBeGreaterThan(1);
-    expect(told.events.length).toBe(runs - 1);
+    // The time may end before the last retry has begun.
+    expect([runs - 1, runs]).toContain(told.events.length);
   });
 
   test('a temporary conflict is hidden from the caller', async () => {
