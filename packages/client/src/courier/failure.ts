@@ -39,6 +39,8 @@ export interface Failure {
   readonly message: string;
   /** The relay's error code, or the rule it broke. */
   readonly reason?: string;
+  /** What was to be sent is stored, and a later command sends it: to repeat it would send it twice. */
+  readonly kept?: true;
 }
 
 /** Returns exit status, code and message of an error. */
@@ -51,7 +53,8 @@ export function failureOf(error: unknown): Failure {
   }
   if (error instanceof ClientError) {
     const exit = exitCodes[byClientCode[error.code]].code;
-    const failure = { exit, code: error.code, message: withCause(error) };
+    const kept = error.kept === true && { kept: true as const };
+    const failure = { exit, code: error.code, message: withCause(error), ...kept };
     if (error instanceof RelayRefused) return { ...failure, reason: error.error };
     if (error instanceof RelayMisbehaviour) return { ...failure, reason: error.reason };
     return failure;

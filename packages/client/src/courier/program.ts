@@ -192,6 +192,8 @@ function helpOf(error: CommanderError): string {
   return `${isUnknownVerb ? path.replace(/(?<= \w+) \w+$/, '') : path} --help`;
 }
 
+const keptNote = 'It is stored; the next command that reaches the relay sends it.';
+
 /**
  * Runs one command.
  * @param args without the program itself
@@ -221,6 +223,7 @@ export async function runCourier(
     const { exit, ...failure } = failureOf(error);
     const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;
     environment.writeError(`${text}\n`);
+    if (failure.kept && !isJson) environment.writeError(`${keptNote}\n`);
     return exit;
   }
 }

@@ -1,7 +1,6 @@
 /** `courier channel …`: reading and writing a channel's timeline. */
 import type { Command } from 'commander';
 import type { ChannelEntry } from '../../channels/timeline/channel-entry.ts';
-import { isTemporary } from '../../connect/backoff.ts';
 import type { ListOptions } from '../../conversations/list-options.ts';
 import { isClientError } from '../../errors.ts';
 import { fetchFiles } from '../attachment-files.ts';
@@ -38,19 +37,6 @@ export function channelTimelineCommands(environment: CliEnvironment): Command[] 
   ];
 }
 
-/** Notes that a write is stored if it was not answered. */
-async function noteIfEnqueued<T>(
-  { account, out }: AccountSession,
-  writing: Promise<T>,
-): Promise<T> {
-  return await writing.catch(async (error: unknown) => {
-    if (isTemporary(error) && (await account.status()).outbox > 0) {
-      out.note('It is stored; the next command that reaches the host sends it.');
-    }
-    throw error;
-  });
-}
-
 function postCommand(environment: CliEnvironment): Command {
   const command = withDraft(
     subcommand(
@@ -63,7 +49,7 @@ function postCommand(environment: CliEnvironment): Command {
     const [name = '', ...words] = args;
     const { id } = await channelOf(account, name);
     const draft = await draftOf(session, words, options);
-    const sent = await noteIfEnqueued(session, account.channels.send(id, draft, { signal }));
+    const sent = await account.channels.send(id, draft, { signal });
     const { messageId, sequence } = sent;
     out.result({ channel: id, message_id: messageId, sequence }, () => [`${sequence}  published`]);
   });
@@ -94,7 +80,7 @@ function editCommand(environment: CliEnvironment): Command {
         ...(!options.attachments && { attachments: null }),
         signal,
       };
-      await noteIfEnqueued(session, account.channels.edit(id, sequence, patch));
+      await account.channels.edit(id, sequence, patch);
       out.result({ channel: id, sequence }, () => ['edited']);
     },
   );
@@ -114,7 +100,7 @@ function deleteCommand(environment: CliEnvironment): Command {
       const sequence = positiveNumber('sequence', number);
       const { id } = await channelOf(account, name);
       const { reason } = options;
-      await noteIfEnqueued(session, account.channels.delete(id, sequence, { reason, signal }));
+      await account.channels.delete(id, sequence, { reason, signal });
       out.result({ channel: id, sequence }, () => ['deleted']);
     },
   );

@@ -59,12 +59,7 @@ function sendCommand(environment: CliEnvironment): Command {
         ...(await draftOf(session, words, options)),
         ...(options.reply !== undefined && { replyTo: positiveNumber('--reply', options.reply) }),
       };
-      const sent = await account.groups.send(id, draft, { signal }).catch((error: unknown) => {
-        if (isClientError(error, 'relay_unreachable')) {
-          out.note('The message is stored; the next command that reaches the host sends it.');
-        }
-        throw error;
-      });
+      const sent = await account.groups.send(id, draft, { signal });
       const { messageId, sequence } = sent;
       out.result({ group: id, message_id: messageId, sequence }, () => [`${messageId}  sent`]);
     },

@@ -30,14 +30,7 @@ export function sendCommand(base: Command, environment: CliEnvironment): Command
     const [to = '', ...words] = args;
     const id = await accountOf(account, to);
     const draft = await draftOf(session, words, options);
-    const message = await toContact(session, () =>
-      account.messages.send(id, draft, { signal }),
-    ).catch((error: unknown) => {
-      if (isClientError(error, 'relay_unreachable')) {
-        out.note('The message is stored; the next command that reaches the relay sends it.');
-      }
-      throw error;
-    });
+    const message = await toContact(session, () => account.messages.send(id, draft, { signal }));
     out.result(messageShape(message, account.id), () => [
       `${message.messageId}  ${statusWords[message.status ?? 'sending']}`,
     ]);

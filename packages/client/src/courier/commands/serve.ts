@@ -151,10 +151,10 @@ async function run(session: Served, args: readonly string[]): Promise<unknown> {
   if (exit === exitCodes.ok.code) return result;
   if (exit === exitCodes.interrupted.code) throw new RpcError('failed', 'interrupted');
   const { error } = JSON.parse(written.error) as { error: Omit<Failure, 'exit'> };
-  const { code, message, reason } = error;
+  const { code, message, reason, kept } = error;
   const kind = { usage: 'invalidParams', internal: 'internal' } as const;
   throw new RpcError(kind[code as keyof typeof kind] ?? 'failed', message, {
-    data: { code, reason, exit, ...(written.out !== '' && { result }) },
+    data: { code, reason, kept, exit, ...(written.out !== '' && { result }) },
   });
 }
 
