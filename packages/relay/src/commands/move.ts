@@ -1,8 +1,8 @@
 /** `posthouse move`: arguments and output; storage/move/ does the work. */
 import type { Command } from 'commander';
 import { relayMigrations, restoredStatements } from '../modules.ts';
+import { abandonMove } from '../storage/move/abandon.ts';
 import {
-  abandonMove,
   type DatabaseAddress,
   DatabaseAddressError,
   differs,

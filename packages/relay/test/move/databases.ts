@@ -3,10 +3,9 @@ import type { RelayConfig } from '../../src/config/index.ts';
 import { relayMigrations, restoredStatements } from '../../src/modules.ts';
 import { bindDatabase } from '../../src/storage/identity.ts';
 import { migrate } from '../../src/storage/migrations.ts';
+import { type AbandonOptions, abandonMove } from '../../src/storage/move/abandon.ts';
 import { checkInService, findMark, type MoveState } from '../../src/storage/move/mark.ts';
 import {
-  type AbandonOptions,
-  abandonMove,
   type DatabaseAddress,
   type MoveOptions,
   type MoveResult,
