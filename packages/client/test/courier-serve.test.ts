@@ -192,6 +192,19 @@ test('lanes: one lane in order, eight at once, 64 accepted', async () => {
   }
 });
 
+test('a lane is chosen after the names were changed', async () => {
+  const lanes = new RequestLanes();
+  const [renaming, done] = [Promise.withResolvers<void>(), [] as string[]];
+  await lanes.addAlone(async () => {
+    await renaming.promise;
+    done.push('renamed');
+  });
+  const chosen = lanes.untilShared().then(() => done.push('chosen'));
+  renaming.resolve();
+  await chosen;
+  expect(done).toEqual(['renamed', 'chosen']);
+});
+
 test('a request that changes names runs after those before it, and before those after it', async () => {
   const lanes = new RequestLanes();
   const done: string[] = [];

@@ -5,7 +5,8 @@ import { UsageError } from './exit.ts';
 
 /**
  * Writes a file that does not exist yet, readable by its owner only. It gets its name after its bytes
- * are on the disk: if that fails or the machine stops, no part of the file stays under this name.
+ * are on the disk: if that fails or the machine stops, no part of the file stays under this name. On a
+ * file system without links, an empty file may stay if the machine stops in between.
  *
  * @param option the option that named the file, for the message
  * @throws UsageError
@@ -39,6 +40,9 @@ async function moveNew(draft: string, path: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') throw error;
     // This file system has no links: the name is taken first.
     await (await open(path, 'wx', 0o600)).close();
-    await rename(draft, path);
+    await rename(draft, path).catch(async (failure: unknown) => {
+      await rm(path);
+      throw failure;
+    });
   }
 }

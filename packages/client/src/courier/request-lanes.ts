@@ -31,6 +31,11 @@ export class RequestLanes {
     await this.#room();
   }
 
+  /** Resolves when no work that runs alone waits or runs. */
+  async untilShared(): Promise<void> {
+    await this.#alone;
+  }
+
   #after(before: Promise<unknown>, work: () => Promise<void>): Promise<void> {
     const done = before.then(() => this.#run(work));
     this.#accepted.add(done);

@@ -96,8 +96,10 @@ async function accept(
         if (id !== undefined) write(resultLine(id, result));
       }, fail);
     };
-    if (changesNames(found.words)) await lanes.addAlone(work);
-    else await lanes.add(await laneOf(session, found.words, args), work);
+    if (changesNames(found.words)) return await lanes.addAlone(work);
+    // The lane is that of what the name means once the commands before have changed it.
+    await lanes.untilShared();
+    await lanes.add(await laneOf(session, found.words, args), work);
   } catch (error) {
     fail(error);
   }
