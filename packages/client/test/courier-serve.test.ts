@@ -200,6 +200,8 @@ test('a lane is chosen after the names were changed', async () => {
     done.push('renamed');
   });
   const chosen = lanes.untilShared().then(() => done.push('chosen'));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(done).toEqual([]);
   renaming.resolve();
   await chosen;
   expect(done).toEqual(['renamed', 'chosen']);
