@@ -10,7 +10,7 @@ const relayOnce = [
   'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-candidates,dht-lookup,dht-routes,dht-table,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/federation/dht-simulation/**',
   'packages/relay/test/storage/sqlite*.test.ts',
-  'packages/relay/test/{accounts/rules,commands/{dev,init,main},dispatch/{encode,rate-limiter}}.test.ts',
+  'packages/relay/test/{accounts/rules,commands/{dev,init,main,start-faults},dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/transport/addresses.test.ts',
   'packages/conformance/test/{main,report}.test.ts',
 ];

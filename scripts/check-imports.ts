@@ -12,7 +12,7 @@ import { dirname, join, normalize, relative } from 'node:path';
 
 /** Folders and files of `packages/relay/src`, from the ground up. */
 const floors: readonly (readonly string[])[] = [
-  ['bounded-map.ts', 'digest.ts', 'event-loop.ts', 'limit-kinds.ts', 'queue.ts'],
+  ['bounded-map.ts', 'digest.ts', 'event-loop.ts', 'limit-kinds.ts', 'make-folder.ts', 'queue.ts'],
   ['rotation.ts'],
   [
     'account-limits.ts',

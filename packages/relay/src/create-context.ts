@@ -22,6 +22,7 @@ import {
 } from './federation/index.ts';
 import { JobBackoff } from './jobs/retry-backoff.ts';
 import { JobRunner } from './jobs/runner.ts';
+import { checkDataFolder } from './keys/data-folder.ts';
 import { relayIdentity, type SigningIdentity } from './keys/identity.ts';
 import { createKeys, loadKeys } from './keys/keys.ts';
 import { openBus } from './notifications/open-bus.ts';
@@ -83,6 +84,7 @@ export async function createContext(
   const libsodium = new LibsodiumEngine(worker);
   void useLibsodium(observed, worker, libsodium);
   if (config.dev) await createKeys(data, random);
+  await checkDataFolder(data, observed);
   const identity = relayIdentity(network, await loadKeys(data));
   bus = await openBus(config, { network, relayId: identity.relayId, observed, parts });
   const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));

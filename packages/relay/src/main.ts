@@ -97,12 +97,13 @@ try {
   }
   await program.parseAsync();
 } catch (error) {
-  const { ConfigError } = await import('./config/index.ts');
+  const { ConfigError, systemFault } = await import('./config/index.ts');
   if (error instanceof ConfigError) {
     process.stderr.write(`the configuration is invalid:\n${error.message}\n`);
     process.exitCode = 2;
   } else {
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`${systemFault(error) ?? message}\n`);
     process.exitCode = 1;
   }
 }

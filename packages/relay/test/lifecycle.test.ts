@@ -64,11 +64,13 @@ describe('starting', () => {
     const listen = new URL(relay.https[0] as string).host;
     await using other = await RelayData.empty();
     const taken = { dev: true, ...other.config, listen };
-    await expect(Relay.start(taken, { log })).rejects.toThrow(/^listen: .*EADDRINUSE/);
+    await expect(Relay.start(taken, { log })).rejects.toThrow(
+      /^listen: .*another process listens there/,
+    );
     const federation = { listen: `127.0.0.1:${relay.peerPort}` };
     await expect(
       Relay.start({ ...taken, listen: '127.0.0.1:0', federation }, { log }),
-    ).rejects.toThrow(/^federation\.listen: .*EADDRINUSE/);
+    ).rejects.toThrow(/^federation\.listen: .*another process listens there/);
     await using again = await Relay.start({ ...taken, listen: '127.0.0.1:0' }, { log });
     expect(again.relayId).not.toBe(relay.relayId);
   });

@@ -1,15 +1,8 @@
 /** The files of blobs: written under another name, flushed, renamed, and deleted. */
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readFile,
-  rename,
-  unlink,
-  writeFile,
-} from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FairSlots } from '../fair-slots.ts';
+import { makeFolder } from '../make-folder.ts';
 
 /** The file that says whose blobs a folder has. */
 const markFile = 'posthouse-blobs';
@@ -29,7 +22,7 @@ export class BlobFolder {
 
   /** Makes the folder, if it is missing, and reads its mark; `undefined` if it has none. */
   async open(): Promise<string | undefined> {
-    await mkdir(this.path, { recursive: true, mode: 0o700 });
+    makeFolder(this.path);
     try {
       return (await readFile(join(this.path, markFile), 'utf8')).trim();
     } catch (error) {

@@ -11,3 +11,4 @@ export {
 export { isServerUrl, redact, serverUrl } from './redact.ts';
 export { RelayConfig } from './schema.ts';
 export { defaultOf } from './settings.ts';
+export { systemFault } from './system-fault.ts';

@@ -6,6 +6,7 @@ import { redact } from './redact.ts';
 import type { RelayConfig } from './schema.ts';
 import { expected, fits, fromText, type Setting, settings } from './settings.ts';
 import { suggestion } from './suggest.ts';
+import { systemFault } from './system-fault.ts';
 
 /** A partial configuration; missing settings have their defaults. */
 export type PartialConfig = {
@@ -169,12 +170,14 @@ function readFile(path: string): unknown {
   try {
     text = readFileSync(path, 'utf8');
   } catch (error) {
-    throw new ConfigError([`${path}: cannot be read: ${(error as Error).message}`]);
+    throw new ConfigError([systemFault(error) ?? `${path}: ${(error as Error).message}`]);
   }
   try {
     return JSON.parse(plainJson(text));
   } catch (error) {
-    throw new ConfigError([`${path}: is not JSON: ${withoutContent(error as Error)}`]);
+    throw new ConfigError([
+      `${path}: is not JSON: ${withoutContent(error as Error)}; correct the file there`,
+    ]);
   }
 }
 

@@ -64,18 +64,22 @@ export function fits(setting: Setting, value: unknown): boolean {
   }
 }
 
+/** The unit of a number, with which its meaning begins. */
+const units = /^(?:Milliseconds|Seconds|Bytes)\b/;
+
 /** Describes the values that a setting accepts. */
-export function expected({ schema }: Setting): string {
+export function expected({ schema, meaning }: Setting): string {
   const node = schema as Node;
   if (node.anyOf?.some(({ type }) => type === 'object')) return 'a text or an object';
   if (node.anyOf !== undefined) {
     return `one of ${node.anyOf.map((option) => String(option.const)).join(', ')}`;
   }
   switch (node.type) {
-    case 'integer':
-      return node.maximum === Number.MAX_SAFE_INTEGER
-        ? `an integer from ${node.minimum}`
-        : `an integer from ${node.minimum} to ${node.maximum}`;
+    case 'integer': {
+      const unit = units.exec(meaning)?.[0].toLowerCase();
+      const to = node.maximum === Number.MAX_SAFE_INTEGER ? '' : ` to ${node.maximum}`;
+      return `an integer from ${node.minimum}${to}${unit === undefined ? '' : ` (${unit})`}`;
+    }
     case 'boolean':
       return 'true or false';
     case 'array':

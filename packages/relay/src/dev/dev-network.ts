@@ -1,8 +1,8 @@
-import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Logger } from 'pino';
 import { systemClock } from '../clock.ts';
 import type { PartialConfig } from '../config/index.ts';
+import { makeFolder } from '../make-folder.ts';
 import type { StorageFaults } from '../storage/types.ts';
 import { devAuthority } from '../tls/dev-ca.ts';
 import { DevRelay } from './dev-relay.ts';
@@ -69,7 +69,7 @@ export class DevNetwork implements AsyncDisposable {
       throw new RangeError(`relays: expected 1 to ${maxDevRelays}, found ${relays}`);
     }
     const folder = resolve(options.folder);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    makeFolder(folder);
     const authorityFile = await devAuthority(authorityFolder(folder), systemClock.now());
     await using parts = new AsyncDisposableStack();
     const network = parts.use(new DevNetwork({ ...options, folder }, authorityFile));

@@ -1,8 +1,9 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import { listenAddress } from '../config/addresses.ts';
 import type { PartialConfig } from '../config/index.ts';
+import { makeFolder } from '../make-folder.ts';
 import { Relay } from '../relay.ts';
 import type { StorageFaults } from '../storage/types.ts';
 import type { MovableClock } from './offset-clock.ts';
@@ -143,7 +144,7 @@ export class DevRelay implements AsyncDisposable {
   }
 
   async #writePorts(ports: Ports): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    makeFolder(this.folder);
     await writeFile(this.#portsFile, `${JSON.stringify(ports)}\n`);
   }
 }

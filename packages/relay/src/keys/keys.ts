@@ -1,8 +1,9 @@
 /** The relay's two private keys: files in its data folder that only its own user may read. */
-import { mkdir, open, readFile, stat } from 'node:fs/promises';
+import { open, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { decodeBase64url, encodeBase64url } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
+import { makeFolder } from '../make-folder.ts';
 
 export interface RelayKeys {
   /** P-256 private key, 32 bytes: the relay's Neo account, from which its relay ID comes. */
@@ -27,7 +28,7 @@ export function keyFolder(dataFolder: string): string {
  */
 export async function createKeys(dataFolder: string, random: Random): Promise<boolean> {
   const folder = keyFolder(dataFolder);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   let made = false;
   for (const file of keyFiles) {
     made = (await createKey(join(folder, file), random)) || made;

@@ -110,3 +110,14 @@ export function storageLockLost({ log, metrics }: Observed, error: unknown): voi
   metrics.count('storage_lock_lost');
   log.error({ err: error }, 'storage lock lost to another process');
 }
+
+/** Records that other users of the machine can enter a folder of the relay. */
+export function dataFolderOpen(
+  { log }: Pick<RelayContext, 'log'>,
+  { folder, mode }: { readonly folder: string; readonly mode: string },
+): void {
+  log.warn(
+    { folder, mode },
+    'other users of this machine can enter the folder: run chmod 700 on it',
+  );
+}

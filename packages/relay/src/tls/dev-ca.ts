@@ -9,10 +9,11 @@ import {
   generateKeyPairSync,
   X509Certificate,
 } from 'node:crypto';
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile, rename, writeFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { requirePrivate } from '../keys/keys.ts';
+import { makeFolder } from '../make-folder.ts';
 import { issueCertificate } from './certificate.ts';
 
 const day = 86_400;
@@ -44,7 +45,7 @@ export async function devCertificate(
   { authorityFolder = '' }: { readonly authorityFolder?: string } = {},
 ): Promise<ServerCertificate> {
   const folder = join(dataFolder, 'tls');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const { pair: issuer, file } = await loadAuthority(authorityFolder || folder, now);
   const stored = await loadPair(folder, 'server');
   const usable =
@@ -66,7 +67,7 @@ export async function devAuthority(folder: string, now: number): Promise<string>
 }
 
 async function loadAuthority(folder: string, now: number): Promise<{ pair: Pair; file: string }> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   const stored = await loadPair(folder, 'ca');
   const usable = stored !== undefined && lasts(stored, now + authority.left);
   const pair = usable ? stored : newAuthority(now);

@@ -25,7 +25,10 @@ export async function readCertificate(
   });
   check({ cert }, `${certificatePath}: expected a PEM certificate chain, tls.certificate names it`);
   check({ key }, `${keyPath}: expected a PEM private key without passphrase, tls.key names it`);
-  check({ cert, key }, `${keyPath}: is not the key of ${certificatePath}`);
+  check(
+    { cert, key },
+    `${keyPath}: is not the key of ${certificatePath}: let tls.key and tls.certificate name a pair`,
+  );
   return { cert, key };
 }
 

@@ -188,7 +188,7 @@ describe('one relay of a network', () => {
     const other = createServer();
     await new Promise<void>((resolve) => other.listen(port, '127.0.0.1', resolve));
     await expect(a.start()).rejects.toThrow(
-      /^relay a: .*EADDRINUSE.*; stop the process that uses the port, or remove .*ports\.json$/,
+      /^relay a: .*another process listens there.*; stop the process that uses the port, or remove .*ports\.json$/,
     );
     await new Promise((resolve) => other.close(resolve));
     await a.start();

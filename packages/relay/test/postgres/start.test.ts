@@ -48,7 +48,7 @@ describe('a server that is not there', () => {
       wrong.password = 'posthouse-secret';
     });
     expect(await refusal(to)).toMatch(
-      /^cannot use PostgreSQL at 127\.0\.0\.1:\d+\/test_\d+: password authentication failed for user "posthouse"$/,
+      /^cannot use PostgreSQL at 127\.0\.0\.1:\d+\/test_\d+: password authentication failed for user "posthouse"; correct user and password in `storage\.url`$/,
     );
   });
 
@@ -56,14 +56,17 @@ describe('a server that is not there', () => {
     const to = changed((wrong) => {
       wrong.pathname = '/none';
     });
-    expect(await refusal(to)).toMatch(/: database "none" does not exist$/);
+    expect(await refusal(to)).toMatch(
+      /: database "none" does not exist; create it with `createdb --encoding UTF8/,
+    );
   });
 
   test('a host that refuses', async () => {
     const port = await freePort();
     const to = `postgres://posthouse:posthouse-secret@127.0.0.1:${port}/none`;
     expect(await refusal(to)).toBe(
-      `cannot use PostgreSQL at 127.0.0.1:${port}/none: connect ECONNREFUSED 127.0.0.1:${port}`,
+      `cannot use PostgreSQL at 127.0.0.1:${port}/none: connect ECONNREFUSED 127.0.0.1:${port}; ` +
+        'start the server, or correct host and port in `storage.url`',
     );
   });
 
@@ -75,7 +78,9 @@ describe('a server that is not there', () => {
 
   test('a host name that does not exist', async () => {
     const message = await refusal('postgres://a:posthouse-secret@no-such-host.invalid/none');
-    expect(message).toMatch(/at no-such-host\.invalid\/none: getaddrinfo E/);
+    expect(message).toMatch(
+      /at no-such-host\.invalid\/none: getaddrinfo E.*; start the server, or correct host/,
+    );
   });
 
   test('one that accepts and never answers', async () => {
@@ -83,7 +88,9 @@ describe('a server that is not there', () => {
     proxy.fallSilent();
     const to = new URL(proxy.url);
     to.password = 'posthouse-secret';
-    expect(await refusal(to.href)).toMatch(/: no answer in time$/);
+    expect(await refusal(to.href)).toMatch(
+      /: no answer in time; start the server, or correct host and port in `storage\.url`$/,
+    );
   });
 
   test('a URL that is none', async () => {
@@ -113,7 +120,7 @@ describe('an unusable server', () => {
     });
     expect(await refusal(to)).toMatch(
       new RegExp(
-        `: the database has the encoding ${encoding}, UTF8 is needed: create it with that$`,
+        `: the database has the encoding ${encoding}, UTF8 is needed: create one with .createdb --encoding UTF8 --template template0.$`,
       ),
     );
   });
@@ -136,7 +143,9 @@ describe('an unusable server', () => {
       other.username = 'reader';
       other.password = 'posthouse-secret';
     });
-    expect(await refusal(to)).toMatch(/: permission denied for schema public$/);
+    expect(await refusal(to)).toMatch(
+      /: permission denied for schema public; make the user the owner of the database$/,
+    );
   });
 });
 
@@ -265,7 +274,9 @@ describe('TLS', () => {
   });
 
   test('an authority that is not trusted', async () => {
-    expect(await refusal(verified())).toMatch(/: TLS failed: .*certificate/);
+    expect(await refusal(verified())).toMatch(
+      /: TLS failed: .*certificate.*; correct `sslmode` and `sslrootcert` in `storage\.url`/,
+    );
   });
 
   test('a certificate of another host', async () => {
@@ -283,7 +294,9 @@ describe('TLS', () => {
   test('a server that has none', async () => {
     await using plain = await TestPostgres.start({ durable: false });
     const to = `${plain.url('postgres')}?sslmode=verify-full`;
-    expect(await refusal(to)).toMatch(/: TLS failed: The server does not support SSL connections$/);
+    expect(await refusal(to)).toMatch(
+      /: TLS failed: The server does not support SSL connections; correct `sslmode`/,
+    );
   });
 });
 

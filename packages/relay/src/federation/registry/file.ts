@@ -29,13 +29,16 @@ export async function readRegistry(network: Network, path: string): Promise<Regi
   return await parsed(network, path, await readText(path));
 }
 
+/** What an operator does about a registry file that cannot be used. */
+const mending = 'correct the registry file, or make a new one with `posthouse registry add`';
+
 async function parsed(
   network: Network,
   path: string,
   text: string | undefined,
 ): Promise<Registry | undefined> {
   if (text === undefined) return undefined;
-  return await withName(path, async () => staticRegistry(network, parseJson(text)));
+  return await withName(path, async () => staticRegistry(network, parseJson(text)), mending);
 }
 
 /** Reads a file; `undefined` if there is none. */

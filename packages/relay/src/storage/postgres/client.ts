@@ -100,7 +100,7 @@ export async function prepareSession(
     throw new Error('PostgreSQL 13 or later is needed: upgrade the server');
   if (found.encoding !== 'UTF8') {
     throw new Error(
-      `the database has the encoding ${found.encoding}, UTF8 is needed: create it with that`,
+      `the database has the encoding ${found.encoding}, UTF8 is needed: create one with \`createdb --encoding UTF8 --template template0\``,
     );
   }
   if (found.standby === 1)

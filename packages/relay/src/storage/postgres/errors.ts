@@ -96,6 +96,36 @@ export function describeFailure(error: unknown): string {
   if (Array.isArray(errors)) return [...new Set(errors.map(describeFailure))].join('; ');
   if (error instanceof ConnectionLost && cause !== undefined) return describeFailure(cause);
   if (message === connectTimeout) return 'no answer in time';
-  const isTls = tlsCodes.test(code) || message.includes('SSL connection');
-  return isTls && !(error instanceof DatabaseError) ? `TLS failed: ${message}` : message;
+  return isTls(code, message) && !(error instanceof DatabaseError)
+    ? `TLS failed: ${message}`
+    : message;
+}
+
+function isTls(code: string, message: string): boolean {
+  return tlsCodes.test(code) || message.includes('SSL connection');
+}
+
+/** What operators do about errors of the server, by code. */
+const cures: Readonly<Record<string, string>> = {
+  '28P01': 'correct user and password in `storage.url`',
+  '28000': 'correct the user in `storage.url`, or let it in (pg_hba.conf of the server)',
+  [noDatabase]:
+    'create it with `createdb --encoding UTF8 --template template0`, or correct `storage.url`',
+  '42501': 'make the user the owner of the database',
+};
+
+/** Returns what operators do about an error of the start; `undefined` if the error says it. */
+export function cureOf(error: unknown): string | undefined {
+  const { errors, cause, code = '', message } = error as AggregateError & { code?: string };
+  if (error instanceof ConnectionLost && cause !== undefined) return cureOf(cause);
+  if (error instanceof DatabaseError) return cures[code];
+  if (Array.isArray(errors)) return cureOf(errors[0]);
+  if (isTls(code, message)) {
+    return "correct `sslmode` and `sslrootcert` in `storage.url`, or the server's certificate";
+  }
+  // The server asks for a password, and the URL has none.
+  if (message.startsWith('SASL')) return cures['28P01'];
+  return isAbsent(error)
+    ? 'start the server, or correct host and port in `storage.url`'
+    : undefined;
 }

@@ -16,7 +16,7 @@ import { AppendQueue, type BatchWork } from './append-queue.ts';
 import { commit } from './commit.ts';
 import { commitsTable } from './commits.ts';
 import { type Lease, PostgresConnections, rollBack } from './connections.ts';
-import { ConnectionsBusy, describeFailure, failureKind } from './errors.ts';
+import { ConnectionsBusy, cureOf, describeFailure, failureKind } from './errors.ts';
 import { noObserver, type PostgresObserver } from './observer.ts';
 import { CommitOutcomes } from './outcomes.ts';
 import { type LockMode, ProcessLock } from './process-lock.ts';
@@ -68,9 +68,9 @@ export async function openPostgres(options: PostgresOptions): Promise<PostgresSt
   try {
     await lock.acquire();
   } catch (error) {
-    throw new Error(`cannot use ${serverOf(options.url)}: ${describeFailure(error)}`, {
-      cause: error,
-    });
+    const cure = cureOf(error);
+    const words = `${describeFailure(error)}${cure === undefined ? '' : `; ${cure}`}`;
+    throw new Error(`cannot use ${serverOf(options.url)}: ${words}`, { cause: error });
   }
   const storage = new PostgresStorage(options, { lock, observer, timeouts });
   try {

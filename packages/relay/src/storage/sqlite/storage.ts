@@ -1,6 +1,7 @@
 /** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { makeFolder } from '../../make-folder.ts';
 import { requireRestored } from '../restoring.ts';
 import type {
   AggregateKey,
@@ -51,7 +52,7 @@ export function openSqlite(
   { isRestoring = false }: { readonly isRestoring?: boolean } = {},
 ): SqliteStorage {
   if (!isRestoring) requireRestored(directory);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  makeFolder(directory);
   const reserve = join(directory, 'reserve');
   const storage = openWithReserve(reserve, () => openLocked(directory, faults, observer));
   keepReserve(reserve);
