@@ -7,8 +7,10 @@ const newcomersInRow = 8;
 interface Owner<T> {
   readonly name: string;
   readonly items: Queue<T>;
-  /** Items of its share of this round that it has had. */
+  /** Items of its share of this round that it has had, or that count as such. */
   early: number;
+  /** Items that it has had in this round. */
+  had: number;
   /** Whether its next item is served before the turns of others. */
   isNewcomer: boolean;
 }
@@ -57,7 +59,7 @@ export class Rotation<T> {
   add(name: string, item: T): void {
     let owner = this.#round.get(name);
     if (owner === undefined) {
-      owner = { name, items: new Queue(), early: 0, isNewcomer: false };
+      owner = { name, items: new Queue(), early: 0, had: 0, isNewcomer: false };
       this.#round.set(name, owner);
     }
     const mayBeEarly = owner !== this.#last && owner.early < this.#itemsOfTurn;
@@ -73,6 +75,7 @@ export class Rotation<T> {
   take(): T | undefined {
     if (this.#size === 0) return undefined;
     this.#last = this.#next();
+    if (this.#last !== undefined) this.#last.had += 1;
     const item = this.#last?.items.shift();
     this.#size -= 1;
     if (this.#size === 0) this.#endRound();
@@ -86,7 +89,13 @@ export class Rotation<T> {
     if (last === this.#current) {
       this.#left = 0;
       this.#endTurn();
-    } else last.early = this.#itemsOfTurn;
+    } else last.early += this.#itemsOfTurn - 1;
+  }
+
+  /** Gives an owner back so many items of its share: one that counted as its turn was less work. */
+  refund(name: string, items: number): void {
+    const owner = this.#round.get(name);
+    if (owner !== undefined) owner.early = Math.max(owner.had, owner.early - items);
   }
 
   /** What is added from now on follows no item, not even that of its owner. */
@@ -127,6 +136,7 @@ export class Rotation<T> {
       if (owner.items.size > 0) {
         owner.isNewcomer = false;
         owner.early = this.#itemsOfTurn;
+        owner.had = 0;
         return;
       }
       this.#round.delete(owner.name);

@@ -61,6 +61,32 @@ describe('decision 0019: turns of owners', () => {
     expect(order.join('')).toBe('cbbaaccbbaaccbbaaccb');
   });
 
+  test('what was counted as a turn and is given back makes its owner a newcomer again', () => {
+    /** Who is served while an owner has an item now and then that counts as a turn. */
+    const served = (refund: number) => {
+      const rotation = new Rotation<string>(4);
+      for (const owner of ['a', 'b', 'c', 'd']) fill(rotation, owner, 100);
+      taken(rotation, 8);
+      const order: string[] = [];
+      for (let count = 0; count < 5; count += 1) {
+        if (rotation.sizeOf('now') === 0) fill(rotation, 'now', 1);
+        const next = rotation.take() as string;
+        order.push(next);
+        if (next !== 'now') continue;
+        rotation.countTurn();
+        rotation.refund('now', refund);
+        order.push(...taken(rotation, 1));
+      }
+      return order.map((owner) => owner[0]).join('');
+    };
+    expect(served(0)).toMatch(/^n[abcd]{5}$/);
+    expect(served(1)).toMatch(/^(?:n[abcd]){2}[abcd]{3}$/);
+    expect(served(2)).toMatch(/^(?:n[abcd]){2}[abcd]{3}$/);
+    expect(served(3)).toMatch(/^(?:n[abcd]){4}[abcd]$/);
+    // No more than the items that it had.
+    expect(served(100)).toMatch(/^(?:n[abcd]){4}[abcd]$/);
+  });
+
   test('an owner with an item now and then is served first, for as many items as a turn has', () => {
     const rotation = new Rotation<string>(3);
     for (const owner of ['a', 'b', 'c']) fill(rotation, owner, 100);
@@ -157,11 +183,16 @@ describe('decision 0019: turns of owners', () => {
   });
 });
 
-type Step = { readonly add: number } | { readonly take: true };
+type Step =
+  | { readonly add: number }
+  | { readonly take: true; readonly refund?: number | undefined };
 const steps = fc.array(
   fc.oneof(
     fc.record({ add: fc.integer({ min: 0, max: 30 }) }),
-    fc.constant({ take: true } as const),
+    fc.record({
+      take: fc.constant(true as const),
+      refund: fc.option(fc.nat(9), { nil: undefined }),
+    }),
   ),
   { minLength: 50, maxLength: 400 },
 );
@@ -174,8 +205,12 @@ test('each owner has its items in their order, none is lost, and none waits for 
       /** For each owner that was taken from and has waited since, what the others had meanwhile. */
       const since = new Map<number, Map<number, number>>();
       let item = 0;
-      const take = () => {
+      const take = (refund?: number) => {
         const next = rotation.take();
+        if (next !== undefined && refund !== undefined) {
+          rotation.countTurn();
+          rotation.refund(`${next.owner}`, refund);
+        }
         const size = [...waiting.values()].reduce((sum, { length }) => sum + length, 0);
         if (size === 0) {
           expect(next).toBeUndefined();
@@ -194,7 +229,7 @@ test('each owner has its items in their order, none is lost, and none waits for 
         if (rotation.isEmpty) since.clear();
       };
       for (const step of made) {
-        if ('take' in step) take();
+        if ('take' in step) take(step.refund);
         else {
           item += 1;
           rotation.add(`${step.add}`, { owner: step.add, item });

@@ -51,6 +51,14 @@ export class CallTurns {
     this.#waiting.countTurn();
   }
 
+  /**
+   * Counts a page that was made as so many calls, at most as the eight that it counted as until then:
+   * an owner that reads small pages now and then is served before those with many calls.
+   */
+  pageMade(owner: string, calls: number): void {
+    this.#waiting.refund(owner, Math.max(0, callsOfPage - calls));
+  }
+
   /** Begins the next call if this turn of the event loop has time for it. */
   #beginNext(): void {
     if (this.#waiting.isEmpty) return;

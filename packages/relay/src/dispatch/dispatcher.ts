@@ -202,7 +202,9 @@ export class Dispatcher {
     const saving = stored && dailyBytes.add(stored, notices.length > 0);
     if (saving !== undefined) await saving;
     const answer = result === null ? null : new JsonText(encodeResult(result));
-    charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
+    const made: Work = { items: countItems(result), bytes: answer?.text.length ?? 0 };
+    charge(made);
+    if (isPage) this.turns.pageMade(owner, 1 + priceOf(made));
     if (session !== undefined && isRead(definition)) await this.#confirmLate(session, asOf);
     return answer;
   }

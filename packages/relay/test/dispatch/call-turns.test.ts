@@ -99,3 +99,33 @@ test('02 §18: however many owners have many calls, the first call of another is
   await call('new');
   expect(order.indexOf('new') - before).toBeLessThanOrEqual(8);
 });
+
+test('02 §18: an owner that reads a small page now and then waits for no round of the others', async () => {
+  /** Most calls of others that begin between a page's arrival and its turn. */
+  const waited = async (calls: number) => {
+    let now = 0;
+    const turns = new CallTurns({ monotonic: () => now });
+    let begun = 0;
+    const call = async (owner: string) => {
+      await turns.take(owner);
+      // A turn of the event loop has time for four.
+      now += 0.25;
+      begun += 1;
+    };
+    for (let hot = 0; hot < 8; hot += 1) for (let n = 0; n < 60; n += 1) void call(`hot ${hot}`);
+    while (begun < 72) await turn();
+    const waits: number[] = [];
+    for (let page = 0; page < 4; page += 1) {
+      const before = begun;
+      await turns.take('ann', true);
+      waits.push(begun - before);
+      turns.pageMade('ann', calls);
+      await turn();
+    }
+    return Math.max(...waits);
+  };
+  expect(await waited(1)).toBeLessThanOrEqual(8);
+  expect(await waited(8)).toBeGreaterThanOrEqual(32);
+  // However large, it counts as eight.
+  expect(await waited(500)).toBeGreaterThanOrEqual(32);
+});

@@ -75,3 +75,22 @@ test('one that waited for room takes a turn of its own when it starts', async ()
   slowRead();
   expect(await turnsOf('message.timeline.sync', 'relay.info')).toBe(3);
 });
+
+test('02 §18: a page counts in the turns of its account as the calls that its price is', async () => {
+  const session = ann.session();
+  const pages = async (limit?: number) => {
+    const pageMade = vi.spyOn(CallTurns.prototype, 'pageMade');
+    await relay.call('message.timeline.sync', limit === undefined ? {} : { limit }, { session });
+    const { calls } = pageMade.mock;
+    pageMade.mockRestore();
+    expect(calls.map(([payer]) => payer)).toEqual([`account ${ann.account}`]);
+    return calls[0]?.[1];
+  };
+  expect(await pages()).toBe(1);
+  for (let count = 0; count < 20; count += 1) {
+    await relay.call('message.send', ann.message(ann), { session });
+  }
+  // One for the call, one for 20 rows, and those of its bytes.
+  expect(await pages()).toBeGreaterThan(2);
+  expect(await pages(1)).toBe(1);
+});
