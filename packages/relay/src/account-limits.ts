@@ -14,6 +14,22 @@ export const accountLimits = {
     268_435_456,
     'Bytes of posts and edits in one channel in a day (UTC); more are refused.',
   ),
+  accountStoredBytes: limit(
+    536_870_912,
+    'Bytes that one account stored in the time for which messages and posts are kept, with its attachments.',
+  ),
+  accountReceivedDailyBytes: limit(
+    134_217_728,
+    'Bytes of messages from other relays that one account receives in a day (UTC).',
+  ),
+  foreignRelayDailyBytes: limit(
+    134_217_728,
+    'Bytes that one other relay delivers, and its accounts store here, in a day (UTC).',
+  ),
+  foreignDailyBytes: limit(
+    536_870_912,
+    'Bytes of all other relays and their accounts in a day (UTC); then each has one 64th of it.',
+  ),
   registrationInvites: limit(10_000, 'Invites stored at once (03 §4.3).'),
   registrationInviteNote: limit(256, "Bytes of the operator's remark about an invite."),
   claimsOfInvite: limit(

@@ -15,7 +15,7 @@ import type { KnownAccounts } from './known-accounts.ts';
 import type { RelayLimits } from './limits.ts';
 import type { Metrics } from './observability/metrics.ts';
 import type { Session } from './sessions/session.ts';
-import type { Storage } from './storage/types.ts';
+import type { Reader, Storage } from './storage/types.ts';
 
 export interface RelayContext {
   readonly network: Network;
@@ -52,9 +52,14 @@ interface Registration {
   readonly mode: RegistrationMode;
 }
 
-/** What a call may store, and for whom it counts. */
+/** What a call or a delivery may store, and for whom it counts. */
 export interface StoredBytes {
+  /** The account that causes it: the caller, or the sender of what is delivered. */
   readonly account: string;
+  /** The relay at which that account is at home; absent for this relay. */
+  readonly relay?: string | undefined;
+  /** The account at home here that receives what is delivered. */
+  readonly recipient?: string | undefined;
   /** ID of the group, for a message to one. */
   readonly group: string | undefined;
   /** ID of the channel, for a post or an edit in one. */
@@ -65,7 +70,10 @@ export interface StoredBytes {
   readonly isLimited: boolean;
 }
 
-/** Limits what accounts store in a day, and what is stored in a group and a channel (02 §18). */
+/**
+ * Limits what accounts store in a day and in all, what is stored in a day in a group, in a channel and
+ * for an account, and what other relays and their accounts store in a day (02 §18).
+ */
 export interface DailyBytes {
   /** @throws ProtocolError `rate_limited` with the seconds until the next day (UTC) */
   require(stored: StoredBytes): void;
@@ -76,6 +84,8 @@ export interface DailyBytes {
    * @returns a promise if a count has to be saved; it never rejects, since the call was made
    */
   add(stored: StoredBytes, isNew: boolean): Promise<void> | undefined;
+  /** Reads how many bytes an account may still store, attachments included; 0 or less if none. */
+  readRoom(tx: Reader, account: string): Promise<number>;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

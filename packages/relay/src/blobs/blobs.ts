@@ -24,6 +24,8 @@ export interface BlobTerms {
   readonly maxBytes: number;
   /** Counted bytes of an account's blobs. */
   readonly accountBytes: number;
+  /** Counted bytes of all blobs. */
+  readonly totalBytes: number;
   /** Seconds. */
   readonly retention: number;
 }
@@ -44,6 +46,9 @@ const block = 4_096;
 /** Seconds that an upload's row stays after the upload must have ended. */
 const margin = 60;
 
+/** Seconds to wait if it is not known when there is room again. */
+const pause = 3_600;
+
 /** The form of a name; no other text reaches the file system. */
 const namePattern = /^[A-Za-z0-9_-]{43}$/;
 
@@ -63,8 +68,8 @@ export class Blobs {
   /**
    * Stores a blob: durable, and counted for its account, when it resolves.
    *
-   * @throws ProtocolError `request_too_large` above `maxBytes`; `rate_limited` with the seconds until
-   *   the account's next blob ends, if there is no room; `unauthorized` if the session ended
+   * @throws ProtocolError `request_too_large` above `maxBytes`; `rate_limited` if there is no room: with
+   *   the seconds until the account's next blob ends, or an hour if others have the room; `unauthorized` if the session ended
    *   meanwhile; `temporarily_unavailable` if the disk has no room or does not store it; what `receive` throws
    */
   async put(upload: Upload): Promise<{ readonly name: string; readonly expiresAt: number }> {
@@ -153,19 +158,21 @@ export class Blobs {
 
   /** Counts the bytes before they arrive, so that uploads at once share one quota. */
   async #reserve(name: string, { account, bytes }: Upload): Promise<void> {
-    const { clock, limits, storage } = this.#context;
+    const { clock, dailyBytes, limits, storage } = this.#context;
     const counted = Math.max(1, Math.ceil(bytes / block)) * block;
     const now = clock.now();
     const keepUntil = now + Math.ceil(limits.slowMessageTimeout / 1_000) + margin;
-    const fullUntil = await storage.write(`account:${account}`, async (tx) => {
+    await storage.write(`account:${account}`, async (tx) => {
       const used = await readUsage(tx, account);
-      if (used + counted > this.terms.accountBytes) return (await nextEndOf(tx, account)) ?? now;
-      await insertBlob(tx, { name, account, bytes, counted, keepUntil });
-      return undefined;
-    });
-    if (fullUntil === undefined) return;
-    throw new ProtocolError('rate_limited', 'the account stores too many bytes of attachments', {
-      data: { retry_after: Math.max(1, fullUntil - now) },
+      const room = await dailyBytes.readRoom(tx, account);
+      if (used + counted > this.terms.accountBytes || counted > room) {
+        const until = (await nextEndOf(tx, account)) ?? now + pause;
+        throw noRoom('the account stores too many bytes of attachments', until - now);
+      }
+      const total = await insertBlob(tx, { name, account, bytes, counted, keepUntil });
+      if (total > this.terms.totalBytes) {
+        throw noRoom('the relay stores as many bytes of attachments as it may', pause);
+      }
     });
   }
 
@@ -187,6 +194,11 @@ export class Blobs {
     await this.folder.remove(name);
     await storage.write(aggregate, (tx) => deleteEnded(tx, name));
   }
+}
+
+function noRoom(text: string, seconds: number): ProtocolError {
+  const data = { retry_after: Math.max(1, seconds) };
+  return new ProtocolError('rate_limited', `${text}: try again later`, { data });
 }
 
 function notFound(): ProtocolError {

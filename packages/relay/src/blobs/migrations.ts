@@ -24,4 +24,17 @@ export const blobMigrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 702,
+    name: 'blobs of all accounts',
+    statements: [
+      // The counted bytes of all blobs.
+      `CREATE TABLE blob_total (
+        slot BIGINT NOT NULL PRIMARY KEY CHECK (slot = 1),
+        counted BIGINT NOT NULL
+      )`,
+      `INSERT INTO blob_total (slot, counted)
+        SELECT 1, CAST(COALESCE(SUM(counted), 0) AS BIGINT) FROM blob_usage`,
+    ],
+  },
 ];

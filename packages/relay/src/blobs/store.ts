@@ -30,8 +30,13 @@ export async function nextEndOf(tx: Reader, account: string): Promise<number | u
   return row?.until;
 }
 
-/** Adds the row of a blob that is received, and counts it. */
-export async function insertBlob(tx: Writer, blob: NewBlob): Promise<void> {
+/**
+ * Adds the row of a blob that is received, and counts it: for its account, and then for all, whose row
+ * the writes of several accounts wait for.
+ *
+ * @returns the counted bytes of all blobs
+ */
+export async function insertBlob(tx: Writer, blob: NewBlob): Promise<number> {
   const { name, account, bytes, counted, keepUntil } = blob;
   await tx.run(
     `INSERT INTO blobs (name, account, bytes, counted, keep_until, state)
@@ -44,6 +49,13 @@ export async function insertBlob(tx: Writer, blob: NewBlob): Promise<void> {
     account,
     counted,
   );
+  const total = await tx.get<{ counted: number }>(
+    `INSERT INTO blob_total (slot, counted) VALUES (1, ?)
+      ON CONFLICT (slot) DO UPDATE SET counted = blob_total.counted + excluded.counted
+      RETURNING counted`,
+    counted,
+  );
+  return total?.counted ?? counted;
 }
 
 /** Marks a received blob as stored; returns false if its upload is over already. */
@@ -109,6 +121,7 @@ export async function deleteEnded(tx: Writer, name: string): Promise<void> {
     row.account,
   );
   await tx.run('DELETE FROM blob_usage WHERE account = ? AND counted <= 0', row.account);
+  await tx.run('UPDATE blob_total SET counted = counted - ? WHERE slot = 1', row.counted);
 }
 
 /** Reads which account has the blob that is due first, and since when. */

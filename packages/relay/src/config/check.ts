@@ -102,9 +102,14 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
   return problems;
 }
 
-function checkBlobs({ blobs: { folder, maxBytes, accountBytes } }: RelayConfig): string[] {
-  if (folder === '' || maxBytes <= accountBytes) return [];
-  return [`blobs.accountBytes: expected blobs.maxBytes or more, found ${accountBytes}`];
+function checkBlobs({ blobs }: RelayConfig): string[] {
+  if (blobs.folder === '') return [];
+  const tooSmall = (['accountBytes', 'totalBytes'] as const).filter(
+    (name) => blobs[name] < blobs.maxBytes,
+  );
+  return tooSmall.map(
+    (name) => `blobs.${name}: expected blobs.maxBytes or more, found ${blobs[name]}`,
+  );
 }
 
 function checkRegistry({ registry }: RelayConfig): string[] {

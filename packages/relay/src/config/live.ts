@@ -12,6 +12,8 @@ export const liveLimits = [
   ...(['accountBytes', 'accountBytesBurst', 'addressBytes', 'addressBytesBurst'] as const),
   ...(['routeResolvesPerCall', 'diskFree', 'accountsPerAddress'] as const),
   ...(['accountDailyBytes', 'groupDailyBytes', 'channelDailyBytes'] as const),
+  ...(['accountStoredBytes', 'accountReceivedDailyBytes'] as const),
+  ...(['foreignRelayDailyBytes', 'foreignDailyBytes'] as const),
   ...(['registrationInvites', 'registrationInviteNote', 'claimsOfInvite'] as const),
   ...(['registrationRequests', 'registrationRequestsPerAddress'] as const),
   ...(['registrationRequestPeriod'] as const),

@@ -153,7 +153,14 @@ export const RelayConfig = Type.Object(
       }),
       accountBytes: Type.Integer({
         description: 'Bytes of all attachments of one account, each in whole blocks of 4,096.',
-        default: 1_073_741_824,
+        default: 268_435_456,
+        minimum: 4_096,
+        maximum: Number.MAX_SAFE_INTEGER,
+      }),
+      totalBytes: Type.Integer({
+        description:
+          'Bytes of the attachments of all accounts together, each in whole blocks of 4,096.',
+        default: 8_589_934_592,
         minimum: 4_096,
         maximum: Number.MAX_SAFE_INTEGER,
       }),

@@ -40,6 +40,7 @@ import { refusalOf } from './refusal.ts';
 import type { AnyRelayHandler, PeerRelay, RelayHandlers } from './relay-handler.ts';
 import type { RelayTexts } from './relay-texts.ts';
 import { largeText } from './slices.ts';
+import { deliveredBytes } from './stored-bytes.ts';
 
 /** What is sent for a frame. */
 export type RelayReply =
@@ -100,7 +101,7 @@ export class RelayDispatcher {
       using _room = await this.#texts.takeRoom(relayId, frame, signal);
       const options = { ...reading, ...(signal !== undefined && { signal }) };
       const envelope = await this.#texts.read(relayId, frame, options);
-      return await this.#answer(envelope, { peer, wait });
+      return await this.#answer(envelope, { peer, wait, bytes: frame.length });
     } catch (error) {
       if (error instanceof JsonError) return { kind: 'reset' };
       if (error instanceof ProtocolError) return this.#refuse(frame, error);
@@ -153,7 +154,7 @@ export class RelayDispatcher {
     return answered;
   }
 
-  async #call(request: ReceivedRequest, { peer, wait }: CallOptions): Promise<Answered> {
+  async #call(request: ReceivedRequest, { peer, wait, bytes }: CallOptions): Promise<Answered> {
     if (wait > 0) throw tooManyCalls(wait);
     const found = this.#find(request);
     if (found === undefined) {
@@ -161,7 +162,7 @@ export class RelayDispatcher {
     }
     const { name, definition, handler } = found;
     const { relayId } = peer;
-    const { network, verifier, bus } = this.#context;
+    const { network, verifier, bus, dailyBytes } = this.#context;
     const charge = (work: Work) => void this.#relays.charge(relayId, priceOf(work));
     const { params } = request;
     charge({ items: countItems(params) });
@@ -169,10 +170,15 @@ export class RelayDispatcher {
     else await this.#texts.inSteps(relayId, checkLargeParams(network, definition, params));
     takeFrom(this.#accounts, `${relayId} ${targetOf(params as JsonObject)}`);
     if (name === 'message.deliver') checkRoomForWrite(this.#context);
+    const stored = deliveredBytes(relayId, { method: name, params, bytes });
+    if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, `relay ${relayId}`, charge);
     const context = { ...this.#context, verifier: metered };
     const { result, notices = [] } = await handler(context, { method: name, params, peer });
     if (notices.length > 0) bus.publish(notices);
+    // A repeat was stored before, and announces nothing.
+    const saving = stored && notices.length > 0 ? dailyBytes.add(stored, true) : undefined;
+    if (saving !== undefined) await saving;
     const answer = result === null ? null : new JsonText(encodeResult(result));
     charge({ items: countItems(result), bytes: answer?.text.length ?? 0 });
     return { result: answer };
@@ -196,6 +202,8 @@ interface ReceivedRequest {
 
 interface CallOptions {
   readonly peer: PeerRelay;
+  /** Of the frame. */
+  readonly bytes: number;
   /** Seconds until the relay has a unit, if its request is refused; else 0. */
   readonly wait: number;
 }

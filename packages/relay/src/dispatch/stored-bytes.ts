@@ -14,6 +14,19 @@ const content: Partial<Record<MethodName, 'group_id' | 'channel_id'>> = {
   'channel.post.edit': 'channel_id',
 };
 
+/** Returns what a delivery of another relay may store; `undefined` for what is no delivery. */
+export function deliveredBytes(
+  relayId: string,
+  request: { readonly method: string; readonly params: JsonValue; readonly bytes: number },
+): StoredBytes | undefined {
+  if (request.method !== 'message.deliver') return undefined;
+  const { from, to } = (request.params as { readonly envelope: JsonObject }).envelope;
+  return {
+    ...{ account: from as string, relay: relayId, recipient: to as string },
+    ...{ group: undefined, channel: undefined, bytes: request.bytes, isLimited: true },
+  };
+}
+
 /** Returns what a call may store; `undefined` for one that reads, and for one without a session. */
 export function storedBytes(
   call: CheckedCall & { readonly params: JsonValue; readonly bytes: number },
@@ -24,6 +37,7 @@ export function storedBytes(
   const id = name && ((params as JsonObject)[name] as string);
   return {
     account: session.account,
+    relay: session.mode === 'device' ? session.homeRelay : undefined,
     group: name === 'group_id' ? id : undefined,
     channel: name === 'channel_id' ? id : undefined,
     bytes,

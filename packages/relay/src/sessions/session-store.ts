@@ -156,6 +156,7 @@ interface SessionRow extends Record<string, string | number | null> {
   device_id: string | null;
   origin: string;
   expires_at: number;
+  home_relay: string | null;
 }
 
 /**
@@ -164,17 +165,17 @@ interface SessionRow extends Record<string, string | number | null> {
  */
 export async function readSession(tx: Reader, id: string): Promise<StoredSession | undefined> {
   const row = await tx.get<SessionRow>(
-    `SELECT account, mode, device_id, origin, expires_at FROM auth_sessions
-      WHERE token_hash = ?`,
+    `SELECT account, mode, device_id, origin, expires_at,
+        (SELECT d.relay_id FROM remote_devices d WHERE d.account = auth_sessions.account
+          AND d.device_id = auth_sessions.device_id) AS home_relay
+      FROM auth_sessions WHERE token_hash = ?`,
     id,
   );
   if (row === undefined) return undefined;
-  const { account, origin, expires_at: expiresAt } = row;
-  const session: Session =
-    row.device_id === null
-      ? { id, mode: 'account', account, expiresAt }
-      : { id, mode: 'device', account, deviceId: row.device_id, expiresAt };
-  return { session, origin };
+  const { account, origin, device_id: deviceId, expires_at: expiresAt, home_relay } = row;
+  if (deviceId === null) return { session: { id, mode: 'account', account, expiresAt }, origin };
+  const home = home_relay === null ? {} : { homeRelay: home_relay };
+  return { session: { id, mode: 'device', account, deviceId, expiresAt, ...home }, origin };
 }
 
 /** Reads when sessions end, by ID; a session that is not stored has ended. */

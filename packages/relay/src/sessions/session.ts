@@ -8,6 +8,8 @@ export interface DeviceSession {
   readonly account: string;
   readonly deviceId: string;
   readonly expiresAt: number;
+  /** The home relay of an account at home elsewhere, as its device was last confirmed. */
+  readonly homeRelay?: string;
 }
 
 export interface AccountSession {

@@ -2,9 +2,11 @@ import { ProtocolError } from '@posthouse/protocol';
 import { BoundedMap } from '../bounded-map.ts';
 import type { DailyBytes, RelayContext, StoredBytes } from '../context.ts';
 import { dailyBytesNotSaved } from '../observability/usage-events.ts';
-import { addBytes } from './store.ts';
+import type { Reader } from '../storage/types.ts';
+import { firstCountedDay, secondsOfDay } from './days.ts';
+import { foreign, limitsOf, type Owner, ownersOf } from './owners.ts';
+import { addBytes, readTotal } from './store.ts';
 
-export const secondsOfDay = 86_400;
 /** Bytes of an owner that a process counts in memory alone: a crash forgets them. */
 const unsavedBytes = 1_048_576;
 /** Bytes that are saved when an owner is forgotten; fewer are forgotten with it. */
@@ -16,23 +18,28 @@ const keptBytes = 65_536;
 const rememberedOwners = 10_000;
 /** Owners who stored at least {@link unsavedBytes} today, so 50 GB in all; as large each. */
 const rememberedLargeOwners = 50_000;
+/** The part of all other relays' bytes that each of them has in any case. */
+const relayShare = 64;
 
 /** What one owner stored today, as far as this process knows. */
 interface Count {
-  readonly owner: string;
+  readonly owner: Owner;
   /** By all processes, when it was last saved. */
   saved: number;
   /** By this process since then. */
   unsaved: number;
+  /** Of an account, when it was last saved: what counts for its total without `saved`. */
+  before: number;
 }
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'storage'>;
 
 /**
- * Counts the bytes that accounts store in a day (UTC), and those sent to a group and a channel. A count
- * is in memory, and in storage after each MiB, so that the calls of most owners take no statement
- * more; what other processes counted is learned when a count is saved. Owners who stored a MiB are not
- * forgotten before the day ends, however many others there are.
+ * Counts the bytes that accounts store in a day (UTC), those sent to a group and a channel, those that an
+ * account receives from other relays, and those of other relays. A count is in memory, and in storage
+ * after each MiB, so that the calls of most owners take no statement more; what other processes counted,
+ * and an account's total, are learned when a count is saved. Owners who stored a MiB are not forgotten
+ * before the day ends, however many others there are.
  */
 export class DailyByteCounts implements DailyBytes {
   readonly #context: Parts;
@@ -49,44 +56,67 @@ export class DailyByteCounts implements DailyBytes {
     this.#small = new BoundedMap(smallOwners);
   }
 
-  require({ account, group, channel, isLimited }: StoredBytes): void {
-    const { limits } = this.#context;
-    if (!isLimited) return;
+  require(stored: StoredBytes): void {
+    if (!stored.isLimited) return;
     this.#forgetYesterday();
-    this.#requireBelow(`account ${account}`, limits.accountDailyBytes, 'the account stored');
-    if (group !== undefined) {
-      this.#requireBelow(`group ${group}`, limits.groupDailyBytes, 'members of the group sent');
+    const { limits } = this.#context;
+    for (const { key, limit, what } of limitsOf(limits, stored)) {
+      if (this.#today(key) >= limit) this.#refuse(`${what} too many bytes today`);
     }
-    if (channel !== undefined) {
-      this.#requireBelow(`channel ${channel}`, limits.channelDailyBytes, 'the channel got');
-    }
+    this.#requireTotal(stored);
+    this.#requireShare(stored);
   }
 
-  add({ account, group, channel, bytes }: StoredBytes, isNew: boolean): Promise<void> | undefined {
+  add(stored: StoredBytes, isNew: boolean): Promise<void> | undefined {
     this.#forgetYesterday();
-    const toSave = [...this.#count(`account ${account}`, bytes)];
-    if (isNew && group !== undefined) toSave.push(...this.#count(`group ${group}`, bytes));
-    if (isNew && channel !== undefined) toSave.push(...this.#count(`channel ${channel}`, bytes));
+    const toSave = ownersOf(stored, isNew).flatMap((owner) => this.#count(owner, stored.bytes));
     return toSave.length === 0 ? undefined : this.#save(toSave);
   }
 
-  #requireBelow(owner: string, limit: number, what: string): void {
-    const count = this.#known(owner);
-    if (count === undefined || count.saved + count.unsaved < limit) return;
+  async readRoom(tx: Reader, account: string): Promise<number> {
+    const { clock, limits } = this.#context;
+    const stored = await readTotal(tx, account, firstCountedDay(limits, clock.now()));
+    return limits.accountStoredBytes - stored;
+  }
+
+  #requireTotal({ account }: StoredBytes): void {
+    const count = this.#known(`account ${account}`);
+    if (count === undefined) return;
+    const { accountStoredBytes } = this.#context.limits;
+    if (count.before + count.saved + count.unsaved < accountStoredBytes) return;
+    this.#refuse('the account has stored too many bytes: some are given back each day');
+  }
+
+  /** Above the bytes of all other relays, a relay that stored little today goes on. */
+  #requireShare({ relay }: StoredBytes): void {
+    if (relay === undefined) return;
+    const { foreignDailyBytes } = this.#context.limits;
+    if (this.#today(foreign.key) < foreignDailyBytes) return;
+    if (this.#today(`relay ${relay}`) < foreignDailyBytes / relayShare) return;
+    this.#refuse('other relays and their accounts stored too many bytes today');
+  }
+
+  #today(key: string): number {
+    const count = this.#known(key);
+    return count === undefined ? 0 : count.saved + count.unsaved;
+  }
+
+  #refuse(text: string): never {
     const wait = (this.#day + 1) * secondsOfDay - this.#context.clock.now();
-    throw new ProtocolError('rate_limited', `${what} too many bytes today: try again tomorrow`, {
+    throw new ProtocolError('rate_limited', `${text}: try again tomorrow`, {
       data: { retry_after: wait },
     });
   }
 
-  #known(owner: string): Count | undefined {
-    return this.#large.get(owner) ?? this.#small.get(owner);
+  #known(key: string): Count | undefined {
+    return this.#large.get(key) ?? this.#small.get(key);
   }
 
   /** Counts bytes of an owner; returns the counts that have to be saved, also that of a forgotten owner. */
-  #count(owner: string, bytes: number): readonly Count[] {
-    const count = this.#known(owner) ?? { owner, saved: 0, unsaved: 0 };
-    const forgotten = this.#large.peek(owner) === undefined ? this.#remember(count) : undefined;
+  #count(owner: Owner, bytes: number): readonly Count[] {
+    const { key } = owner;
+    const count = this.#known(key) ?? { owner, saved: 0, unsaved: 0, before: 0 };
+    const forgotten = this.#large.peek(key) === undefined ? this.#remember(count) : undefined;
     count.unsaved += bytes;
     const due = count.unsaved >= unsavedBytes ? [count] : [];
     return forgotten !== undefined && forgotten.unsaved >= keptBytes ? [...due, forgotten] : due;
@@ -94,10 +124,10 @@ export class DailyByteCounts implements DailyBytes {
 
   /** Returns the owner that is forgotten instead, if any. */
   #remember(count: Count): Count | undefined {
-    const isFull =
-      this.#small.peek(count.owner) === undefined && this.#small.size === this.#smallOwners;
+    const { key } = count.owner;
+    const isFull = this.#small.peek(key) === undefined && this.#small.size === this.#smallOwners;
     const [oldest] = isFull ? this.#small.entries() : [];
-    this.#small.set(count.owner, count);
+    this.#small.set(key, count);
     return oldest?.[1];
   }
 
@@ -113,17 +143,16 @@ export class DailyByteCounts implements DailyBytes {
   async #save(counts: readonly Count[]): Promise<void> {
     const day = this.#day;
     for (const count of counts) {
-      const { owner, unsaved: bytes } = count;
+      const { unsaved: bytes } = count;
       count.unsaved = 0;
       count.saved += bytes;
       // Until the day ends it is known what a large owner stored, also if it cannot be saved.
       if (count.saved >= unsavedBytes) this.#keep(count, day);
       try {
-        const total = await this.#context.storage.write(`daily ${owner}`, (tx) =>
-          addBytes(tx, { owner, day, bytes }),
-        );
+        const { today, total } = await this.#saveOne(count.owner, { day, bytes });
         // Another call may have added to it meanwhile.
-        count.saved = Math.max(count.saved, total);
+        count.saved = Math.max(count.saved, today);
+        count.before = Math.max(0, total - today);
         if (count.saved >= unsavedBytes) this.#keep(count, day);
         this.#isFailing = false;
       } catch (error) {
@@ -135,12 +164,26 @@ export class DailyByteCounts implements DailyBytes {
     }
   }
 
+  /** Returns what the owner stored on the day, and an account also in all. */
+  async #saveOne(
+    { key, account }: Owner,
+    { day, bytes }: { readonly day: number; readonly bytes: number },
+  ): Promise<{ readonly today: number; readonly total: number }> {
+    const { clock, limits, storage } = this.#context;
+    const since = firstCountedDay(limits, clock.now());
+    return await storage.write(`daily ${key}`, async (tx) => {
+      const today = await addBytes(tx, { owner: key, day, bytes });
+      return { today, total: account === undefined ? today : await readTotal(tx, account, since) };
+    });
+  }
+
   #keep(count: Count, day: number): void {
+    const { key } = count.owner;
     // The day may have ended while the count was saved, and the owner may be counted anew.
-    if (day !== this.#day || this.#large.peek(count.owner) !== undefined) return;
-    const anew = this.#small.peek(count.owner);
+    if (day !== this.#day || this.#large.peek(key) !== undefined) return;
+    const anew = this.#small.peek(key);
     if (anew !== undefined && anew !== count) count.unsaved += anew.unsaved;
-    this.#small.delete(count.owner);
-    this.#large.set(count.owner, count);
+    this.#small.delete(key);
+    this.#large.set(key, count);
   }
 }

@@ -17,6 +17,22 @@ export async function addBytes(
   return row?.bytes ?? bytes;
 }
 
+/**
+ * Reads what an account stored since a day, as far as it is saved, and the bytes of its attachments:
+ * `blobs/` counts these.
+ */
+export async function readTotal(tx: Reader, account: string, since: number): Promise<number> {
+  const row = await tx.get<{ bytes: number }>(
+    `SELECT COALESCE((SELECT CAST(SUM(bytes) AS BIGINT) FROM daily_bytes
+          WHERE owner = ? AND day >= ?), 0)
+        + COALESCE((SELECT counted FROM blob_usage WHERE account = ?), 0) AS bytes`,
+    `account ${account}`,
+    since,
+    account,
+  );
+  return row?.bytes ?? 0;
+}
+
 /** Removes up to `batchSize` rows of earlier days; returns how many. */
 export async function deleteDaysBefore(
   tx: Writer,

@@ -26,7 +26,10 @@ let token: string;
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'posthouse-blobs-'));
   relay = await ServedRelay.start({
-    blobs: { folder, maxBytes: 2 * block, accountBytes: 4 * block, retention: 3_600 },
+    blobs: {
+      ...{ folder, maxBytes: 2 * block, accountBytes: 4 * block, totalBytes: 5 * block },
+      retention: 3_600,
+    },
     limits: { blobTransfersPerOwner: 2, blobTransfers: 3 },
   });
   ann = await relay.register('ann');
@@ -66,6 +69,13 @@ const remove = (name: string, by = token) =>
 const files = () => readdirSync(folder).filter((name) => name !== 'posthouse-blobs');
 const rows = () => rowsOf(relay.server.context.storage, 'blobs');
 const usage = () => rowsOf(relay.server.context.storage, 'blob_usage');
+/** The counted bytes of all blobs, which must be the sum of the rows. */
+const total = async () => {
+  const [all] = await rowsOf(relay.server.context.storage, 'blob_total');
+  const sum = (await rows()).reduce((bytes, row) => bytes + (row.counted as number), 0);
+  expect(all?.counted).toBe(sum);
+  return sum;
+};
 
 /** Sends the headers of an upload and the beginning of its body. */
 function beginUpload(sent: number, length: number, by = token, to = relay) {
@@ -114,6 +124,40 @@ describe('0032: storing an attachment', () => {
     await remove(second);
     await stored();
     expect(files()).toContain(first);
+  });
+
+  test('above the bytes of all accounts it is rate_limited for an hour; deleting makes room', async () => {
+    const bob = (await relay.logInDevice(await relay.register('bob'))).token;
+    const large = Buffer.alloc(2 * block);
+    const first = await stored(large);
+    await stored(large);
+    // Of two uploads at once, one has the last block.
+    const answers = await Promise.all([put(content, {}, bob), put(content, {}, bob)]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 429]);
+    const refused = answers.find(({ status }) => status === 429) as HttpAnswer;
+    expect([codeOf(refused), refused.headers['retry-after']]).toEqual(['rate_limited', '3600']);
+    expect(await total()).toBe(5 * block);
+    await remove(first);
+    expect(await total()).toBe(3 * block);
+    await stored(large, bob);
+  });
+
+  test('above all that the account may store it is rate_limited until its next one ends', async () => {
+    await using other = await ServedRelay.start({
+      blobs: { folder: mkdtempSync(join(folder, 'other')) },
+      limits: { accountStoredBytes: 2 * block },
+    });
+    const person = await other.register('ann');
+    const own = (await other.logInDevice(person)).token;
+    const upload = () =>
+      other.http().send({
+        ...{ verb: 'PUT', path: '/blobs', body: content },
+        headers: { 'content-type': octets, 'content-length': '100', ...session(own) },
+      });
+    expect([(await upload()).status, (await upload()).status]).toEqual([201, 201]);
+    const answer = await upload();
+    expect([answer.status, codeOf(answer)]).toEqual([429, 'rate_limited']);
+    expect(answer.headers['retry-after']).toBe('2592000');
   });
 
   test('a blob that just fits is stored, one block more is not', async () => {

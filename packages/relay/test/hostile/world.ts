@@ -48,6 +48,8 @@ const allowances = {
     dhtNewAccounts: 1e9,
   },
   ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
+  ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
+  ...{ foreignRelayDailyBytes: 1e15, foreignDailyBytes: 1e15 },
   ...{ dhtAskRate: 1e9, dhtAskBurst: 1e9, groupsOfAccount: 1e9, channelsOfAccount: 1e9 },
   ...{ unfinishedMessageTimeout: 2_147_483_647, requestTimeout: 1_000_000_000 },
 };

@@ -39,6 +39,8 @@ export const withoutRateLimits: RelayLimits = {
   ...{ accountRate: 1e9, accountBurst: 1e9, addressRate: 1e9, addressBurst: 1e9 },
   ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9 },
   ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
+  ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
+  ...{ foreignRelayDailyBytes: 1e15, foreignDailyBytes: 1e15 },
   ...{ stagedStatesPerAddress: 1e9, accountsPerAddress: 1e9 },
   ...{ sessionsPerMinute: 1e9, sessionsOfDevice: 1e9, sessionsOfAccount: 1e9 },
 };

@@ -125,6 +125,62 @@ test('02 §18: a channel takes no more posts today; it is managed, and posts are
   await channel.delete(sequence);
 });
 
+describe('02 §18: the total of an account', () => {
+  const of = (bytes: number, isLimited = true): StoredBytes => ({
+    ...{ account: 'a', group: undefined, channel: undefined, bytes, isLimited },
+  });
+  const counts = () =>
+    new DailyByteCounts({
+      ...relay.context,
+      limits: { ...relay.context.limits, accountStoredBytes: 4 * mebibyte },
+    });
+  const tooMany = 'the account has stored too many bytes';
+  /** The beginning of a day. */
+  const nextDay = () => relay.clock.advance(tomorrow());
+
+  test('counts all processes and the days for which records are kept, and gives them back', async () => {
+    nextDay();
+    const [one, other] = [counts(), counts()];
+    await one.add(of(2 * mebibyte), true);
+    nextDay();
+    await other.add(of(mebibyte), true);
+    other.require(of(1));
+    await one.add(of(mebibyte), true);
+    expect(() => one.require(of(1))).toThrow(tooMany);
+    expect(() => one.require(of(1, false))).not.toThrow();
+    const rows = await relay.rows('daily_bytes');
+    expect(rows.reduce((sum, { bytes }) => sum + (bytes as number), 0)).toBe(4 * mebibyte);
+    // A process that has not saved a count today does not know, and learns it with the first MiB.
+    await other.add(of(mebibyte - 1), true);
+    other.require(of(1));
+    await other.add(of(1), true);
+    expect(() => other.require(of(1))).toThrow(tooMany);
+    // The first day's two MiB were stored 30 days and less than a day ago: the last one that counts.
+    relay.clock.advance(29 * secondsOfDay);
+    await one.add(of(mebibyte), true);
+    expect(() => one.require(of(1))).toThrow(tooMany);
+    nextDay();
+    await one.add(of(mebibyte), true);
+    expect(() => one.require(of(1))).toThrow(tooMany);
+    nextDay();
+    await one.add(of(mebibyte), true);
+    one.require(of(1));
+  });
+
+  test('has the attachments of the account, and an upload needs room in it', async () => {
+    const { storage } = relay.context;
+    await storage.write('account:a', (tx) =>
+      tx.run('INSERT INTO blob_usage (account, counted) VALUES (?, ?)', 'a', 3 * mebibyte),
+    );
+    const one = counts();
+    one.require(of(1));
+    await one.add(of(mebibyte), true);
+    expect(() => one.require(of(1))).toThrow(tooMany);
+    const room = (account: string) => storage.read((tx) => one.readRoom(tx, account));
+    expect([await room('a'), await room('b')]).toEqual([0, 4 * mebibyte]);
+  });
+});
+
 describe('02 §18: counts', () => {
   const owner: StoredBytes = {
     ...{ account: 'a', group: undefined, channel: undefined },
@@ -217,8 +273,9 @@ describe('02 §18: counts', () => {
     ]);
   });
 
-  test('of earlier days are removed, however many there are', async () => {
-    const day = Math.floor(relay.clock.now() / secondsOfDay);
+  test('of days that no total needs are removed, however many there are', async () => {
+    const today = Math.floor(relay.clock.now() / secondsOfDay);
+    const day = today - 30;
     await relay.context.storage.write('daily', async (tx) => {
       for (let count = 0; count <= 400; count += 1) {
         await tx.run('INSERT INTO daily_bytes VALUES (?, ?, ?)', `account ${count}`, day - 1, 1);
@@ -228,7 +285,7 @@ describe('02 §18: counts', () => {
     const next = await dailyBytesJob.run(relay.context, new AbortController().signal, () => ({
       [Symbol.dispose]: () => {},
     }));
-    expect(next).toBe((day + 1) * secondsOfDay);
+    expect(next).toBe((today + 1) * secondsOfDay);
     expect(await relay.rows('daily_bytes')).toEqual([{ owner: 'account today', day, bytes: 1 }]);
   });
 });

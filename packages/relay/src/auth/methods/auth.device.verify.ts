@@ -166,16 +166,23 @@ async function openSession(
   if (renewed !== undefined && !(await isStored(tx, renewed, now))) {
     throw new ProtocolError('unauthorized', 'the session of the connection ended');
   }
-  const open = async (end: number, notices: readonly Notice[]): Promise<SessionOutcome> => {
+  const open = async (
+    end: number,
+    notices: readonly Notice[],
+    homeRelay?: string,
+  ): Promise<SessionOutcome> => {
     const expiresAt = Math.min(now + limits.deviceSessionLifetime, end);
-    const facts = { mode: 'device', account, deviceId, expiresAt } as const;
+    const home = homeRelay === undefined ? {} : { homeRelay };
+    const facts = { mode: 'device', account, deviceId, expiresAt, ...home } as const;
     const created = await createSession(tx, context, { facts, origin, renewed });
     const { opened } = created;
     return { kind: 'opened', opened, notices: [...notices, ...created.notices] };
   };
   if (answer !== undefined) {
     const stored = await admitRemoteDevice(context, tx, { presented: request, answer });
-    if (stored.kind === 'active') return await open(stored.expiresAt, stored.notices);
+    if (stored.kind === 'active') {
+      return await open(stored.expiresAt, stored.notices, answer.relayId);
+    }
     return stored.kind === 'inactive' ? { kind: 'unknown', notices: stored.notices } : stored;
   }
   const home = await homeOf(tx, account, identity.relayId, now);

@@ -1,0 +1,61 @@
+/** For whom stored bytes count, and which limits of a day they have (02 §18). */
+import type { StoredBytes } from '../context.ts';
+import type { RelayLimits } from '../limits.ts';
+
+/** One for whom bytes count. */
+export interface Owner {
+  /** Kind and ID. */
+  readonly key: string;
+  /** The account, if that is what it is: its bytes count for its total as well. */
+  readonly account?: string;
+}
+
+/** All other relays together. */
+export const foreign: Owner = { key: 'foreign' };
+
+/** A limit of what an owner stores in a day. */
+interface DayLimit {
+  readonly key: string;
+  /** Bytes. */
+  readonly limit: number;
+  /** The beginning of the sentence that refuses more. */
+  readonly what: string;
+}
+
+/** Returns the limits of a day that a call or delivery has to keep. */
+export function* limitsOf(limits: RelayLimits, stored: StoredBytes): Generator<DayLimit> {
+  const { account, relay, recipient, group, channel } = stored;
+  const own = limits.accountDailyBytes;
+  yield { key: `account ${account}`, limit: own, what: 'the account stored' };
+  if (group !== undefined) {
+    const limit = limits.groupDailyBytes;
+    yield { key: `group ${group}`, limit, what: 'members of the group sent' };
+  }
+  if (channel !== undefined) {
+    yield { key: `channel ${channel}`, limit: limits.channelDailyBytes, what: 'the channel got' };
+  }
+  if (recipient !== undefined) {
+    const limit = limits.accountReceivedDailyBytes;
+    yield { key: `inbox ${recipient}`, limit, what: 'the account received' };
+  }
+  if (relay !== undefined) {
+    const limit = limits.foreignRelayDailyBytes;
+    yield { key: `relay ${relay}`, limit, what: 'the home relay and its accounts stored' };
+  }
+}
+
+/**
+ * Returns for whom the bytes of a call or delivery count.
+ *
+ * @param isNew false for a repeat, which stored nothing: it counts for its account and relay only
+ */
+export function ownersOf(stored: StoredBytes, isNew: boolean): readonly Owner[] {
+  const { account, relay, recipient, group, channel } = stored;
+  const owners: Owner[] = [{ key: `account ${account}`, account }];
+  if (relay !== undefined) owners.push({ key: `relay ${relay}` }, foreign);
+  if (!isNew) return owners;
+  if (recipient !== undefined) owners.push({ key: `inbox ${recipient}` });
+  if (group !== undefined) owners.push({ key: `group ${group}` });
+  if (channel !== undefined) owners.push({ key: `channel ${channel}` });
+  return owners;
+}
