@@ -35,6 +35,11 @@ export interface SessionRequest extends Omit<HttpRequest, 'url' | 'signal'> {
   readonly path: string;
 }
 
+/**
+ * Milliseconds until a WebSocket must be open and answer, shared by all addresses: some proxies pass no
+ * upgrade and say nothing.
+ */
+const webSocketTimeout = 4_000;
 /** Milliseconds to wait after a failed renewal. */
 const renewalPause = 5_000;
 
@@ -65,17 +70,25 @@ export class AuthenticatedConnection {
     options: AuthenticatedConnectionOptions,
     signal: AbortSignal,
   ): Promise<AuthenticatedConnection> {
-    const { relay, transport, preferWebSocket } = options;
-    const useWebSocket = preferWebSocket && transport.connect !== undefined;
+    const { network, relay, transport, timeout, listener } = options;
+    const useWebSocket = options.preferWebSocket && transport.connect !== undefined;
     const addresses = [...(useWebSocket ? relay.wss : []), ...relay.https];
     let failure: unknown;
     for (const address of addresses) {
       let wire: Wire | undefined;
-      try {
-        wire = await openWire(address, options, signal);
+      const begin = async (signal: AbortSignal) => {
+        wire ??= await WebSocketWire.open(address, transport, { listener, signal });
         const connection = new AuthenticatedConnection(wire, options);
         await connection.#begin(signal);
         return connection;
+      };
+      try {
+        if (!relay.wss.includes(address)) {
+          wire = new HttpWire(address, network, transport);
+          return await begin(signal);
+        }
+        const limit = Math.min(timeout, webSocketTimeout / relay.wss.length);
+        return await withDeadline(signal, limit, begin);
       } catch (error) {
         wire?.close();
         signal.throwIfAborted();
@@ -208,15 +221,4 @@ export class AuthenticatedConnection {
       await this.#renewWhenDue(signal);
     }
   }
-}
-
-async function openWire(
-  address: string,
-  { network, transport, timeout, listener }: AuthenticatedConnectionOptions,
-  signal: AbortSignal,
-): Promise<Wire> {
-  if (!address.startsWith('wss:')) return new HttpWire(address, network, transport);
-  return await withDeadline(signal, timeout, (bounded) =>
-    WebSocketWire.open(address, transport, { listener, signal: bounded }),
-  );
 }

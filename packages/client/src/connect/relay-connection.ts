@@ -148,7 +148,11 @@ export class RelayConnection implements AsyncDisposable {
   async authenticated(signal: AbortSignal): Promise<AuthenticatedConnection> {
     if (this.#current?.isUsable) return this.#current;
     if (this.#current !== undefined) this.#drop(this.#current);
-    // All callers share the opening, so one caller's signal does not abort it.
+    return await this.#openShared(signal);
+  }
+
+  /** Opens a connection. All callers share the opening, so one caller's signal does not abort it. */
+  async #openShared(signal: AbortSignal): Promise<AuthenticatedConnection> {
     this.#opening ??= this.#openInTime().finally(() => {
       this.#opening = undefined;
     });
@@ -161,11 +165,11 @@ export class RelayConnection implements AsyncDisposable {
     return current?.isUsable && current.ended !== undefined ? current : undefined;
   }
 
-  /** Drops an HTTPS connection if a WebSocket is preferred, so that the next call tries one. */
-  retryWebSocket(): void {
-    if (this.#options.prefer === 'websocket' && this.#current?.ended === undefined) {
-      if (this.#current !== undefined) this.#drop(this.#current);
-    }
+  /** Tries a WebSocket again if one is preferred; calls go on over HTTPS meanwhile. */
+  async retryWebSocket(signal: AbortSignal): Promise<void> {
+    if (this.#options.prefer === 'http' || this.webSocket !== undefined) return;
+    // The connection there is goes on, and finds out by itself.
+    await this.#openShared(signal).catch(() => undefined);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

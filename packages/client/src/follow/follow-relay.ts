@@ -90,7 +90,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     if (request === undefined) break;
     scope = { ...scope, ...request };
   }
-  if (established.ended === undefined) connection.retryWebSocket();
+  if (established.ended === undefined) await connection.retryWebSocket(signal);
 }
 
 /** Whether a group or channel of a host was interrupted by a read limit. */

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer as createHttpsServer, request, type Server } from 'node:https';
 import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
 import { type ErrorCode, errorCatalogue } from '@posthouse/protocol';
 import { type WebSocket, WebSocketServer, WebSocket as WsClient } from 'ws';
 import type { Asked, HostileAnswers, Json, Refusal } from './hostile-answers.ts';
@@ -34,6 +35,10 @@ export class LyingRelay implements AsyncDisposable {
   /** What is done as soon as a request of a method arrives. */
   readonly when = new Map<string, () => void>();
   odd: HostileAnswers | undefined;
+  /** What a proxy does with a connection that asks for a WebSocket, which it does not pass on. */
+  insteadOfUpgrade: ((socket: Duplex, agree: () => void) => void) | undefined;
+  /** Requests for a WebSocket so far. */
+  upgrades = 0;
   /** How many requests of a method arrived. */
   readonly asked = new Map<string, number>();
 
@@ -65,8 +70,16 @@ export class LyingRelay implements AsyncDisposable {
     server.setSecureContext({ key: tls('server.key'), cert: tls('server.pem') });
     const relay = new LyingRelay(world, server, `127.0.0.1:${backendPort}`);
     server.on('request', (incoming, outgoing) => void relay.#proxyHttp(incoming, outgoing));
-    const sockets = new WebSocketServer({ server });
+    const sockets = new WebSocketServer({ noServer: true });
     sockets.on('connection', (socket, { url = '/' }) => relay.#proxySocket(socket, url));
+    server.on('upgrade', (incoming, socket, head) => {
+      relay.upgrades += 1;
+      const agree = (use: (open: WebSocket) => void) =>
+        sockets.handleUpgrade(incoming, socket, head, use);
+      if (relay.insteadOfUpgrade === undefined) {
+        agree((open) => sockets.emit('connection', open, incoming));
+      } else relay.insteadOfUpgrade(socket, () => agree(() => {}));
+    });
     return relay;
   }
 
@@ -107,6 +120,7 @@ export class LyingRelay implements AsyncDisposable {
     this.#losses.clear();
     this.overHttp.clear();
     this.when.clear();
+    this.insteadOfUpgrade = undefined;
   }
 
   /** Sends something to every connected client. */
