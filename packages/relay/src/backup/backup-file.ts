@@ -23,8 +23,7 @@ export interface BackupWork {
   readonly progress?: ((state: ProgressState) => void) | undefined;
 }
 
-const checkProgram =
-  "process.stdout.write(database.prepare('PRAGMA integrity_check(1)').get().integrity_check);";
+const checkProgram = "return database.prepare('PRAGMA integrity_check(1)').get().integrity_check;";
 
 /** The first bytes of each SQLite file. */
 const magic = 'SQLite format 3\u0000';

@@ -2,16 +2,36 @@
 import { execFile } from 'node:child_process';
 import { setImmediate as turn } from 'node:timers/promises';
 
+/**
+ * SQLite works in a second thread. The first one watches standard input, which the system closes when
+ * the parent process is gone, however it ended: without a parent, nothing is written any more.
+ */
 const start = `
-  const { DatabaseSync } = require('node:sqlite');
-  const [, path, value] = process.argv;
-  const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+  const { Worker } = require('node:worker_threads');
+  process.stdin.on('close', () => process.kill(process.pid, 'SIGKILL')).resume();
+  const work = ({ path, value, program }) => {
+    const { DatabaseSync } = require('node:sqlite');
+    const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
+    return new Function('database', 'value', program)(database, value);
+  };
+  const [, path, value, program] = process.argv;
+  const text = 'const { workerData, parentPort } = require("node:worker_threads");' +
+    'parentPort.postMessage((' + work + ')(workerData) ?? "");';
+  const worker = new Worker(text, { eval: true, workerData: { path, value, program } });
+  let result = '';
+  worker.on('message', (message) => { result = message; });
+  worker.on('error', (error) => {
+    process.stderr.write(String(error.stack) + '\\n', () => process.exit(1));
+  });
+  worker.on('exit', (code) => {
+    if (code === 0) process.stdout.write(result, () => process.exit(0));
+  });
 `;
 
 /**
  * Runs a program that has `database`, opened for reading, and `value`.
  *
- * @returns what it writes to standard output
+ * @returns the text that it returns
  * @throws Error with what SQLite says; the reason of the signal
  */
 export async function runSqlite(
@@ -20,7 +40,7 @@ export async function runSqlite(
 ): Promise<string> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const args = ['-e', start + program, path, value];
+  const args = ['-e', start, path, value, program];
   const child = execFile(process.execPath, args, (error, output, errors) => {
     if (error === null) resolve(output);
     else reject(new Error(`${path}: ${message(errors) ?? error.message}`));
