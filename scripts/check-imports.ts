@@ -33,7 +33,7 @@ const floors: readonly (readonly string[])[] = [
   ['accounts'],
   ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],
-  ['backup', 'modules.ts', 'operations', 'transport'],
+  ['admin', 'backup', 'modules.ts', 'operations', 'transport'],
   ['create-context.ts', 'serve-clients.ts'],
   ['relay.ts'],
   ['dev'],

@@ -4,6 +4,7 @@ import manifest from '#package.json' with { type: 'json' };
 import { configuredDescriptor, hostedCapabilities } from './about/configured-descriptor.ts';
 import { aboutModule, type DescriptorSource } from './about/index.ts';
 import { remindOfRights } from './accounts/index.ts';
+import { openAdminInterface } from './admin/index.ts';
 import { blobRetentionJob, openBlobs } from './blobs/index.ts';
 import { publicAddresses } from './config/addresses.ts';
 import { ConfigError, loadConfig, type PartialConfig, type RelayConfig } from './config/index.ts';
@@ -29,7 +30,7 @@ import { checkInService } from './storage/move/mark.ts';
 import { readRestoredAt } from './storage/restored.ts';
 import { spaceJob } from './storage/space-job.ts';
 import { upgradeDatabase } from './storage/upgrade.ts';
-import { tlsFiles } from './tls/configured-files.ts';
+import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { dailyBytesJob } from './usage/index.ts';
 
 /**
@@ -187,7 +188,7 @@ async function startParts(
   const modules = hostedModules(config, descriptor, restoredAt);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  const operations = await listenForOperators(config, context, parts);
+  const operations = await listenForOperators(config, { context, tls, parts });
   const blobs = await openBlobs(config, context);
   await created.disk.start();
   const reload = await serveClients(config, {
@@ -198,6 +199,7 @@ async function startParts(
     tls,
     longWork,
     blobs,
+    operations,
     parts,
   });
   const endpoint = addresses.https[0] as string;
@@ -228,17 +230,29 @@ async function startParts(
   };
 }
 
-/** Serves health and metrics, also while the relay starts and stops; `undefined` if not configured. */
+/** Serves operators, also while the relay starts and stops; `undefined` if not configured. */
 async function listenForOperators(
-  { operations: { listen } }: RelayConfig,
-  context: RelayContext,
-  parts: AsyncDisposableStack,
+  config: RelayConfig,
+  {
+    context,
+    tls: files,
+    parts,
+  }: {
+    readonly context: RelayContext;
+    readonly tls: TlsFiles | undefined;
+    readonly parts: AsyncDisposableStack;
+  },
 ): Promise<Operations | undefined> {
+  const { listen } = config.operations;
   if (listen === '') return undefined;
+  const admin = await openAdminInterface(config, context);
+  const tls = config.operations.tls ? files : undefined;
   const schema = Math.max(...relayMigrations.map(({ id }) => id));
   const build = { version: manifest.version, schema };
   return parts.use(
-    await withName('operations.listen', () => Operations.listen(context, listen, build)),
+    await withName('operations.listen', () =>
+      Operations.listen(context, listen, { build, tls, admin }),
+    ),
   );
 }
 

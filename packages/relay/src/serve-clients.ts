@@ -18,6 +18,7 @@ import { GroupListeners } from './notifications/group-listeners.ts';
 import { Hub } from './notifications/hub.ts';
 import { SessionEndsReader } from './notifications/session-ends.ts';
 import { noTrustedProxy } from './observability/events.ts';
+import type { Operations } from './operations/index.ts';
 import { Reload } from './operations/reload.ts';
 import type { SessionCache } from './sessions/session-cache.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
@@ -40,6 +41,7 @@ export async function serveClients(
     tls,
     longWork,
     blobs,
+    operations,
     parts,
   }: {
     readonly context: RelayContext;
@@ -49,6 +51,7 @@ export async function serveClients(
     readonly tls: TlsFiles | undefined;
     readonly longWork: LongWork;
     readonly blobs: Blobs | undefined;
+    readonly operations: Operations | undefined;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<Reload> {
@@ -79,7 +82,10 @@ export async function serveClients(
   });
   const { app } = http;
   parts.defer(() => stopServing(http, sockets, context));
-  const use = (files: TlsFiles) => (app.server as TlsServer).setSecureContext(files);
+  const use = (files: TlsFiles) => {
+    (app.server as TlsServer).setSecureContext(files);
+    operations?.useCertificate(files);
+  };
   const renewal = parts.use(new CertificateRenewal({ context, use }));
   if (tls !== undefined) await renewal.start(certificateOf(config), tls);
   await withName('listen', () => app.listen(listenAddress(config)));

@@ -1,21 +1,10 @@
 /** `posthouse account`: which accounts the operator lets in. */
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
-import { wasEverHere } from '../accounts/index.ts';
-import { systemClock } from '../clock.ts';
-import {
-  allowAccount,
-  deleteRequest,
-  disallowAccount,
-  isWaiting,
-  listAllowed,
-  listRequests,
-  registrations,
-} from '../registration/index.ts';
-import type { Storage } from '../storage/types.ts';
 import { accountOf } from './reports-arguments.ts';
-import { asksStorage, configAndFlags, subcommand, withStorage } from './storage-command.ts';
+import { asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
 
 const help = `
 An account that is let in may come to be at home at this relay once, with any client, whatever the
@@ -23,7 +12,8 @@ setting registration is, except "closed". With "approval", accounts that tried a
 \`account waiting\`, for limits.registrationRequestPeriod; the person sets the account up again after the
 approval. Accounts that are here already need no right. An account that was rejected may ask again.
 
-The command works whether the relay runs or not; a running relay knows the change at once.
+The command works whether the relay runs or not; a running relay knows the change at once. Each change
+writes a log line: of the relay, if it has an admin interface, else of the command.
 
 The address of a request is that of the client: an IPv6 address stands for its /64.
 
@@ -45,10 +35,12 @@ export function configure(command: Command): void {
     .enablePositionalOptions()
     .addHelpText('after', help)
     .action((_, of: Command) => of.help({ error: true }))
-    .addCommand(aboutOne('allow', 'let an account in').action((id, _, of) => allow(id, of)))
+    .addCommand(aboutOne('allow', 'let an account in', 'is let in'))
     .addCommand(
-      aboutOne('disallow', 'let an account in no longer, if it is not here yet').action(
-        (id, _, of) => disallow(id, of),
+      aboutOne(
+        'disallow',
+        'let an account in no longer, if it is not here yet',
+        'is no longer let in',
       ),
     )
     .addCommand(
@@ -56,116 +48,81 @@ export function configure(command: Command): void {
         allowed(of),
       ),
     )
-    .addCommand(
-      aboutOne('approve', 'let an account in that waits for it').action((id, _, of) =>
-        approve(id, of),
-      ),
-    )
-    .addCommand(
-      aboutOne('reject', 'remove an account from those that wait').action((id, _, of) =>
-        reject(id, of),
-      ),
-    )
+    .addCommand(aboutOne('approve', 'let an account in that waits for it', 'is let in'))
+    .addCommand(aboutOne('reject', 'remove an account from those that wait', 'is rejected'))
     .addCommand(
       lists('waiting', 'list the accounts that wait for approval').action((_, of) => waiting(of)),
     );
 }
 
-function aboutOne(name: string, description: string): Command {
-  return subcommand(name, description).argument('<account>', 'ID of the account', accountOf);
+function aboutOne(name: string, description: string, done: string): Command {
+  return subcommand(name, description)
+    .argument('<account>', 'ID of the account', accountOf)
+    .action((account, _, of) => change(of, name, { account, done }));
 }
 
 function lists(name: string, description: string): Command {
   return subcommand(name, description).option('--json', 'print one JSON object per line');
 }
 
-async function allow(account: string, of: Command): Promise<void> {
-  const { config } = configAndFlags(of);
-  const { allowedAccounts } = config.limits;
-  await withStorage(config, async (storage) => {
-    if (await storage.read((tx) => wasEverHere(tx, account))) {
-      print([`${account} is here already: it needs no right`]);
-      return;
-    }
-    await letIn(storage, account, allowedAccounts);
-    print([`${account} is let in`]);
+/** An account that is let in, as the verbs list it. */
+interface Allowed {
+  readonly account: string;
+  readonly allowed_at: number;
+}
+
+/** An account that waits, as the verbs list it. */
+interface Waiting {
+  readonly account: string;
+  readonly address: string;
+  readonly asked_at: number;
+}
+
+async function change(
+  of: Command,
+  name: string,
+  { account, done }: { readonly account: string; readonly done: string },
+): Promise<void> {
+  await withVerbs(of, async (verbs) => {
+    const { is_here } = await verbs.call('account', name, { account });
+    print([`${account} ${is_here === true ? 'is here already: it needs no right' : done}`]);
   });
 }
 
-async function approve(account: string, of: Command): Promise<void> {
-  const { config } = configAndFlags(of);
-  const { allowedAccounts } = config.limits;
-  await withStorage(config, async (storage) => {
-    if (!(await storage.read((tx) => isWaiting(tx, account)))) {
-      throw new Error(
-        `${account} is not waiting: see posthouse account waiting, or use posthouse account allow`,
-      );
-    }
-    await letIn(storage, account, allowedAccounts);
+async function list<Item extends object>(
+  of: Command,
+  {
+    name,
+    none,
+    headings,
+    cells,
+  }: {
+    readonly name: string;
+    readonly none: string;
+    readonly headings: string[];
+    readonly cells: (item: Item) => string[];
+  },
+): Promise<void> {
+  await withVerbs<OwnFlags, void>(of, async (verbs, own) => {
+    const items = await verbs.all<Item>('account', name);
+    if (own.json) print(items.map((item) => terminalJson(item)));
+    else if (items.length === 0) note(none);
+    else print(terminalColumns([headings, ...items.map(cells)]));
   });
-  print([`${account} is let in`]);
 }
 
-async function reject(account: string, of: Command): Promise<void> {
-  const { config } = configAndFlags(of);
-  const wasWaiting = await withStorage(config, (storage) =>
-    storage.write(registrations, (tx) => deleteRequest(tx, account)),
-  );
-  if (!wasWaiting) throw new Error(`${account} is not waiting: see posthouse account waiting`);
-  print([`${account} is rejected`]);
-}
+const allowed = (of: Command) =>
+  list<Allowed>(of, {
+    name: 'allowed',
+    none: 'no account is let in',
+    headings: ['since', 'account'],
+    cells: ({ allowed_at, account }) => [instant(allowed_at), account],
+  });
 
-async function letIn(storage: Storage, account: string, limit: number): Promise<void> {
-  const allowedAt = systemClock.now();
-  const hasRoom = await storage.write(registrations, (tx) =>
-    allowAccount(tx, { account, allowedAt }, limit),
-  );
-  if (!hasRoom) {
-    throw new Error(
-      `${limit} accounts are let in and not here yet: disallow some, or raise limits.allowedAccounts`,
-    );
-  }
-}
-
-async function disallow(account: string, of: Command): Promise<void> {
-  const { config } = configAndFlags(of);
-  const wasAllowed = await withStorage(config, (storage) =>
-    storage.write(registrations, (tx) => disallowAccount(tx, account)),
-  );
-  if (!wasAllowed) throw new Error(`${account} is not let in: see posthouse account allowed`);
-  print([`${account} is no longer let in`]);
-}
-
-async function allowed(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const found = await withStorage(config, (storage) =>
-    storage.read((tx) => listAllowed(tx, config.limits.allowedAccounts)),
-  );
-  if (own.json) {
-    print(found.map(({ account, allowedAt }) => terminalJson({ account, allowed_at: allowedAt })));
-  } else if (found.length === 0) note('no account is let in');
-  else {
-    const rows = found.map(({ account, allowedAt }) => [instant(allowedAt), account]);
-    print(terminalColumns([['since', 'account'], ...rows]));
-  }
-}
-
-async function waiting(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const found = await withStorage(config, (storage) =>
-    storage.read((tx) => listRequests(tx, config.limits.registrationRequests)),
-  );
-  if (own.json) {
-    print(
-      found.map(({ account, address, askedAt }) =>
-        terminalJson({ account, address, asked_at: askedAt }),
-      ),
-    );
-  } else if (found.length === 0) note('no account is waiting');
-  else {
-    const rows = found.map(({ account, address, askedAt }) => [
-      ...[instant(askedAt), address, account],
-    ]);
-    print(terminalColumns([['asked', 'address', 'account'], ...rows]));
-  }
-}
+const waiting = (of: Command) =>
+  list<Waiting>(of, {
+    name: 'waiting',
+    none: 'no account is waiting',
+    headings: ['asked', 'address', 'account'],
+    cells: ({ asked_at, address, account }) => [instant(asked_at), address, account],
+  });

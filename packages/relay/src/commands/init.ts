@@ -4,6 +4,7 @@ import { mkdir, open, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { nodeRandom } from '@posthouse/protocol/node';
 import type { Command } from 'commander';
+import { createToken } from '../admin/index.ts';
 import { systemClock } from '../clock.ts';
 import {
   ConfigError,
@@ -11,6 +12,7 @@ import {
   defaultOf,
   type LoadedConfig,
   loadConfig,
+  type RelayConfig,
 } from '../config/index.ts';
 import { enterRelay, registryPath } from '../federation/index.ts';
 import { relayIdentity } from '../keys/identity.ts';
@@ -73,8 +75,10 @@ async function init(flags: InitFlags): Promise<void> {
     `peer id ${identity.peerId}`,
   ]);
   if (config.dev) return;
-  if (isNew) await writeConfig(file, chosenValues({ config, sources }));
+  const values = chosenValues({ config, sources });
+  if (isNew) await writeConfig(file, { ...values, [tokenSetting]: tokenFile(config) });
   else note(`configuration there already, not changed: ${file}`);
+  await makeToken(config, isNew);
   if (flags.private && typeof config.registry === 'string') {
     const path = registryPath({ ...config, registry: config.registry });
     await enterRelay(network, path, {
@@ -123,6 +127,26 @@ function chosenValues({ config, sources }: LoadedConfig): Record<string, unknown
     path.split('.').reduce<unknown>((at, name) => (at as Record<string, unknown>)[name], config),
   ]);
   return { ...Object.fromEntries(values), data: resolve(config.data) };
+}
+
+/** The setting that names the token of the admin interface. */
+const tokenSetting = 'operations.adminTokenFile';
+
+/** The token's file: the one of the configuration, or one in the data folder. */
+function tokenFile({ data, operations }: RelayConfig): string {
+  return resolve(operations.adminTokenFile || join(data, 'admin.token'));
+}
+
+/** Makes the token of the admin interface, and says what makes use of it. */
+async function makeToken(config: RelayConfig, isNew: boolean): Promise<void> {
+  const path = tokenFile(config);
+  if (await createToken(path, nodeRandom)) note(`admin token ${path}`);
+  const { adminTokenFile, listen } = config.operations;
+  const missing = [
+    ...(adminTokenFile === '' && !isNew ? [`${tokenSetting} to this file`] : []),
+    ...(listen === '' ? ['operations.listen to a loopback address, as in 127.0.0.1:9464'] : []),
+  ];
+  if (missing.length > 0) note(`for the admin interface, set ${missing.join(', and ')}`);
 }
 
 /** The port for other relays, as in the default of `federation.listen`. */

@@ -1,26 +1,12 @@
 /** `posthouse invite`: codes with which new accounts come to be at home at this relay. */
 import { Type } from '@posthouse/protocol';
-import { nodeRandom } from '@posthouse/protocol/node';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
+import { mostDays, mostUses } from '../admin/index.ts';
 import { systemClock } from '../clock.ts';
-import type { RelayConfig } from '../config/index.ts';
-import {
-  deleteInvite,
-  insertInvite,
-  listInvites,
-  newInviteCode,
-  registrations,
-  type StoredInvite,
-} from '../registration/index.ts';
-import {
-  argument,
-  asksStorage,
-  configAndFlags,
-  subcommand,
-  withStorage,
-} from './storage-command.ts';
+import { argument, asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
 
 const help = `
 With the setting registration "invite", the default, an account that is new here needs the code of an
@@ -28,7 +14,8 @@ invite: courier setup --invite CODE. Each use lets one account in. The code is p
 stored; any holder can use it, so give it to one person, or to few. Accounts that are here already
 never need one.
 
-The command works whether the relay runs or not; a running relay knows the change at once.
+The command works whether the relay runs or not; a running relay knows the change at once. Each change
+writes a log line: of the relay, if it has an admin interface, else of the command.
 
 Exit status: 0 done, 1 failed or no such invite, 2 wrong arguments or configuration.
 
@@ -37,10 +24,6 @@ Examples:
   posthouse invite create --uses 30 --days 14 --note "rowing club" --config relay.json
   posthouse invite list --config relay.json
   posthouse invite revoke 0f3kq7xw --config relay.json`;
-
-const mostUses = 1_000_000;
-const mostDays = 3_650;
-const secondsOfDay = 86_400;
 
 interface OwnFlags {
   readonly uses: number;
@@ -82,74 +65,66 @@ function numberUpTo(most: number) {
     argument<number>(schema, /^[0-9]+$/.test(text) ? Number(text) : text, `1 to ${most}`);
 }
 
+/** An invite, as the verbs have it. */
+interface Invite {
+  readonly id: string;
+  readonly uses: number;
+  readonly used: number;
+  readonly note: string;
+  readonly created_at: number;
+  readonly expires_at: number;
+}
+
+interface NewInvite extends Invite {
+  readonly code: string;
+  /** The relay's setting. */
+  readonly registration: string;
+}
+
 async function create(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const { registrationInvites, registrationInviteNote } = config.limits;
-  if (Buffer.byteLength(own.note) > registrationInviteNote) {
-    throw new Error(`--note: over ${registrationInviteNote} bytes: give a shorter one`);
-  }
-  const { code, id, digest } = newInviteCode(nodeRandom);
-  const now = systemClock.now();
-  const invite = {
-    ...{ id, digest, uses: own.uses, used: 0, note: own.note },
-    ...{ createdAt: now, expiresAt: now + own.days * secondsOfDay },
-  };
-  const hasRoom = await withStorage(config, (storage) =>
-    storage.write(registrations, (tx) => insertInvite(tx, invite, registrationInvites)),
-  );
-  if (!hasRoom) {
-    throw new Error(
-      `${registrationInvites} invites are stored: revoke some, or raise limits.registrationInvites`,
-    );
-  }
-  if (own.json) {
-    print([terminalJson({ code, ...wireOf(invite) })]);
-    return;
-  }
-  print([code]);
-  note(`invite ${id}: ${usesOf(invite.uses)}, until ${instant(invite.expiresAt)}`);
-  remindOfMode(config);
+  await withVerbs<OwnFlags, void>(of, async (verbs, { uses, days, note: remark, json }) => {
+    const made = await verbs.call('invite', 'create', { uses, days, note: remark });
+    const { registration, ...invite } = made as unknown as NewInvite;
+    if (json) {
+      print([terminalJson(invite)]);
+      return;
+    }
+    print([invite.code]);
+    note(`invite ${invite.id}: ${usesOf(invite.uses)}, until ${instant(invite.expires_at)}`);
+    remindOfMode(registration);
+  });
 }
 
 /** Says so if the code will not be asked for. */
-function remindOfMode({ registration }: RelayConfig): void {
+function remindOfMode(registration: string): void {
   if (registration === 'invite') return;
   note(`the setting registration is "${registration}": codes count with "invite" only`);
 }
 
 async function list(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const invites = await withStorage(config, (storage) =>
-    storage.read((tx) => listInvites(tx, config.limits.registrationInvites)),
-  );
-  if (own.json) print(invites.map((invite) => terminalJson(wireOf(invite))));
-  else if (invites.length > 0) print(table(invites));
-  else note('there are no invites: see posthouse invite create');
+  await withVerbs<OwnFlags, void>(of, async (verbs, own) => {
+    const invites = await verbs.all<Invite>('invite', 'list');
+    if (own.json) print(invites.map((invite) => terminalJson(invite)));
+    else if (invites.length > 0) print(table(invites));
+    else note('there are no invites: see posthouse invite create');
+  });
 }
 
 async function revoke(id: string, of: Command): Promise<void> {
-  const { config } = configAndFlags<OwnFlags>(of);
-  const wasThere = await withStorage(config, (storage) =>
-    storage.write(registrations, (tx) => deleteInvite(tx, id)),
-  );
-  if (!wasThere) throw new Error('there is no such invite: see posthouse invite list');
+  await withVerbs(of, (verbs) => verbs.call('invite', 'revoke', { id }));
   print([`invite ${id} is revoked`]);
 }
 
-function table(invites: readonly StoredInvite[]): string[] {
+function table(invites: readonly Invite[]): string[] {
   const now = systemClock.now();
-  const rows = invites.map(({ id, uses, used, createdAt, expiresAt, note: remark }) => [
+  const rows = invites.map(({ id, uses, used, created_at, expires_at, note: remark }) => [
     id,
-    instant(createdAt),
+    instant(created_at),
     `${used} of ${uses}`,
-    expiresAt > now ? instant(expiresAt) : 'expired',
+    expires_at > now ? instant(expires_at) : 'expired',
     shortened(remark),
   ]);
   return terminalColumns([['id', 'created', 'used', 'until', 'note'], ...rows]);
-}
-
-function wireOf({ id, uses, used, note: remark, createdAt, expiresAt }: StoredInvite): object {
-  return { id, uses, used, note: remark, created_at: createdAt, expires_at: expiresAt };
 }
 
 function usesOf(uses: number): string {

@@ -29,6 +29,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
     ...checkPresence(config, purpose),
     ...checkAddresses(config),
     ...checkStorage(config),
+    ...checkOperations(config),
     ...checkBlobs(config),
     ...checkRegistry(config),
     ...problemsOf(() =>
@@ -98,6 +99,22 @@ function checkStorage({ storage, bus }: RelayConfig): string[] {
     ['bus.nats', bus.nats],
   ] as const) {
     if (url !== '' && !isServerUrl(url)) problems.push(`${path}: expected ${serverUrl}`);
+  }
+  return problems;
+}
+
+/** The token must not pass over a network in the clear. */
+function checkOperations({ operations, tls }: RelayConfig): string[] {
+  const { listen, adminTokenFile } = operations;
+  const problems: string[] = [];
+  if (operations.tls && tls.mode === 'off') {
+    problems.push('operations.tls: expected false because tls.mode is off, found true');
+  }
+  const isExposed = listen !== '' && !/^(?:127\.[0-9.]+|localhost|\[::1\]):/.test(listen);
+  if (adminTokenFile !== '' && isExposed && !operations.tls) {
+    problems.push(
+      'operations.tls: expected true because operations.adminTokenFile is set and operations.listen is not on loopback, found false',
+    );
   }
   return problems;
 }

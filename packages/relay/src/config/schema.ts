@@ -91,10 +91,18 @@ export const RelayConfig = Type.Object(
       ),
     }),
     operations: Type.Object({
-      listen: text('Address of /health and /metrics, plain HTTP, for operators; empty: none.', {
+      listen: text('Address of /health, /metrics and /admin/ for operators; empty: none.', {
         default: '',
         pattern: `^(?:${hostAndPort})?$`,
       }),
+      tls: Type.Boolean({
+        description: 'Whether this address has TLS, with the certificate of `tls`.',
+        default: false,
+      }),
+      adminTokenFile: text(
+        'File of mode 0600 with the token of the admin interface, which posthouse init makes; empty: there is no admin interface. `operations.listen` must then be on loopback, or have TLS.',
+        { default: '' },
+      ),
     }),
     federation: Type.Object({
       listen: text('Address to listen on for other relays; empty: none, the relay stays alone.', {

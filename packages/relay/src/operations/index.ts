@@ -1,9 +1,11 @@
-/** The HTTP server for operators' tools: health and metrics of this process. */
+/** The HTTP server for operators' tools: health and metrics of this process, and the admin interface. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayContext } from '../context.ts';
 import { ProcessFigures } from '../observability/process-figures.ts';
+import type { TlsFiles } from '../tls/configured-files.ts';
 
 /**
  * - `ok`;
@@ -41,6 +43,19 @@ export interface Build {
   readonly schema: number;
 }
 
+/** Answers requests below `/admin/`. */
+export interface AdminPages {
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+/** What a server for operators has in addition to its address. */
+export interface OperationsOptions {
+  readonly build?: Build;
+  /** Serves over TLS; HTTP without it. */
+  readonly tls?: TlsFiles | undefined;
+  readonly admin?: AdminPages | undefined;
+}
+
 /** Seconds before its end at which a certificate should have been renewed long ago. */
 const soon = 7 * 86_400;
 
@@ -56,26 +71,35 @@ const maxConnections = 64;
  * - `/readyz`: 200 while the process serves clients, 503 while it starts, stops or has no storage;
  * - `/metrics`: Prometheus's text format.
  *
- * Has no authentication, TLS or rate limits: for the operator's own network only.
+ * These have no authentication and no rate limits: for the operator's own network only. What is below
+ * `/admin/` has a token.
  */
 export class Operations implements AsyncDisposable {
   readonly #context: RelayContext;
   readonly #server: Server;
   readonly #build: Build;
+  readonly #admin: AdminPages | undefined;
   readonly #figures = new ProcessFigures();
   #checking: Promise<boolean> | undefined;
   #isReady = false;
 
-  private constructor(context: RelayContext, build: Build) {
+  private constructor(
+    context: RelayContext,
+    { build = { version: '', schema: 0 }, tls, admin }: OperationsOptions,
+  ) {
     this.#context = context;
     this.#build = build;
+    this.#admin = admin;
     const { version, schema } = build;
     const { node } = process.versions;
     context.metrics.set('build_info', 1, { version, schema: String(schema), node });
-    this.#server = createServer(
-      { maxHeaderSize: maxHeaderBytes, requestTimeout },
-      (request, response) => void this.#answer(request, response),
-    );
+    const options = { maxHeaderSize: maxHeaderBytes, requestTimeout };
+    const answer = (request: IncomingMessage, response: ServerResponse) =>
+      void this.#answer(request, response);
+    this.#server =
+      tls === undefined
+        ? createServer(options, answer)
+        : createTlsServer({ ...options, ...tls, handshakeTimeout: requestTimeout }, answer);
     this.#server.maxConnections = maxConnections;
   }
 
@@ -86,9 +110,9 @@ export class Operations implements AsyncDisposable {
   static async listen(
     context: RelayContext,
     listen: string,
-    build: Build = { version: '', schema: 0 },
+    options: OperationsOptions = {},
   ): Promise<Operations> {
-    const operations = new Operations(context, build);
+    const operations = new Operations(context, options);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     operations.#server.once('error', reject);
     operations.#server.listen(listenAddress({ listen }), resolve);
@@ -99,7 +123,17 @@ export class Operations implements AsyncDisposable {
   /** `http://127.0.0.1:49153`. */
   get address(): string {
     const { address, port, family } = this.#server.address() as AddressInfo;
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+    const scheme = this.#hasTls ? 'https' : 'http';
+    return `${scheme}://${family === 'IPv6' ? `[${address}]` : address}:${port}`;
+  }
+
+  /** Serves with another certificate from now on, if it serves over TLS. */
+  useCertificate(files: TlsFiles): void {
+    if (this.#hasTls) (this.#server as TlsServer).setSecureContext(files);
+  }
+
+  get #hasTls(): boolean {
+    return 'setSecureContext' in this.#server;
   }
 
   /** Tells balancers whether this process serves clients. */
@@ -171,6 +205,9 @@ export class Operations implements AsyncDisposable {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '' } = request;
+    if (this.#admin !== undefined && url.startsWith('/admin/')) {
+      return await this.#admin.answer(request, response);
+    }
     if (method !== 'GET' && method !== 'HEAD') {
       response.writeHead(405, { allow: 'GET, HEAD' }).end();
       return;

@@ -49,11 +49,17 @@ export async function disallowAccount(tx: Writer, account: string): Promise<bool
   return removed === 1;
 }
 
-/** Lists the accounts that are let in and are not here yet, the newest last; at most `limit`. */
-export async function listAllowed(tx: Reader, limit: number): Promise<AllowedAccount[]> {
+/** Lists the accounts that are let in and are not here yet, after a time and account, the newest last. */
+export async function listAllowed(
+  tx: Reader,
+  limit: number,
+  [allowedAt, account]: readonly [number, string],
+): Promise<AllowedAccount[]> {
   return await tx.all<AllowedAccount & Row>(
     `SELECT account, allowed_at AS "allowedAt" FROM registration_allowed
-      ORDER BY allowed_at, account LIMIT ?`,
+      WHERE (allowed_at, account) > (?, ?) ORDER BY allowed_at, account LIMIT ?`,
+    allowedAt,
+    account,
     limit,
   );
 }
@@ -68,11 +74,17 @@ export async function isWaiting(tx: Reader, account: string): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Lists the accounts that wait, the newest last; at most `limit`. */
-export async function listRequests(tx: Reader, limit: number): Promise<RegistrationRequest[]> {
+/** Lists the accounts that wait, after a time and account, the newest last. */
+export async function listRequests(
+  tx: Reader,
+  limit: number,
+  [askedAt, account]: readonly [number, string],
+): Promise<RegistrationRequest[]> {
   return await tx.all<RegistrationRequest & Row>(
     `SELECT account, address, asked_at AS "askedAt" FROM registration_requests
-      ORDER BY asked_at, account LIMIT ?`,
+      WHERE (asked_at, account) > (?, ?) ORDER BY asked_at, account LIMIT ?`,
+    askedAt,
+    account,
     limit,
   );
 }

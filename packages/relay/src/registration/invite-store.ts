@@ -39,10 +39,17 @@ export async function insertInvite(
   return true;
 }
 
-/** Lists invites, the newest last; at most `limit`. */
-export async function listInvites(tx: Reader, limit: number): Promise<StoredInvite[]> {
+/** Lists invites after a creation time and ID, the newest last; at most `limit`. */
+export async function listInvites(
+  tx: Reader,
+  limit: number,
+  [createdAt, id]: readonly [number, string],
+): Promise<StoredInvite[]> {
   return await tx.all<StoredInvite & Row>(
-    `SELECT ${columns} FROM registration_invites ORDER BY created_at, id LIMIT ?`,
+    `SELECT ${columns} FROM registration_invites WHERE (created_at, id) > (?, ?)
+      ORDER BY created_at, id LIMIT ?`,
+    createdAt,
+    id,
     limit,
   );
 }

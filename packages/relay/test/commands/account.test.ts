@@ -67,7 +67,9 @@ test('03 §4.3: lets accounts in, approves those that wait, and lists both', asy
   expect(await account('approve', ann)).toEqual({
     code: 0,
     output: `${ann} is let in\n`,
-    errors: '',
+    errors: expect.stringMatching(
+      new RegExp(`^.*"verb":"account approve","subject":"${ann}","by":"command".*\n$`),
+    ),
   });
   expect(await rows('registration_requests')).toEqual([]);
   expect(await account('allow', ben)).toMatchObject({ code: 0, output: `${ben} is let in\n` });

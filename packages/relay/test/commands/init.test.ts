@@ -33,16 +33,22 @@ test('init writes private keys and a private configuration, says what to back up
   expect(first.errors).toMatch(/^ {2}public\.peer: expected a value/m);
   const keys = ['relay.key', 'peer.key'].map((name) => join(data, 'keys', name));
   for (const path of keys) expect(first.errors).toContain(`  ${path}\n`);
-  expect([...keys, file].map(modeOf)).toEqual([0o600, 0o600, 0o600]);
+  const token = join(data, 'admin.token');
+  expect([...keys, file, token].map(modeOf)).toEqual([0o600, 0o600, 0o600, 0o600]);
+  expect(readFileSync(token, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+  expect(first.errors).toContain(
+    `admin token ${token}\nfor the admin interface, set operations.listen `,
+  );
   const { config } = loadConfig({ file, purpose: 'keys' });
   expect(config).toMatchObject({ network: context, data, log: 'warn' });
+  expect(config.operations.adminTokenFile).toBe(token);
 
   writeFileSync(file, readFileSync(file, 'utf8').replace('"log": "warn"', '"log": "error"'));
-  const before = [...keys, file].map((path) => readFileSync(path, 'utf8'));
+  const before = [...keys, file, token].map((path) => readFileSync(path, 'utf8'));
   const again = await run('init', ...flags);
   expect(again.output).toBe(first.output.replace('made', 'there already'));
   expect(again.errors).toContain('configuration there already, not changed');
-  expect([...keys, file].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
+  expect([...keys, file, token].map((path) => readFileSync(path, 'utf8'))).toEqual(before);
 });
 
 test('init --private begins a network whose relays `registry add` and `registry list` enter and show', async () => {

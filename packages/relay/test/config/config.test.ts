@@ -66,6 +66,26 @@ describe('storage and bus', () => {
     ]);
   });
 
+  test('0041: an admin token is refused with an address that others reach in the clear', () => {
+    const refused = [
+      'operations.tls: expected true because operations.adminTokenFile is set and operations.listen is not on loopback, found false',
+    ];
+    const adminTokenFile = 'admin.token';
+    const tls = { mode: 'files' as const, certificate: 'cert.pem', key: 'key.pem' };
+    const exposed = ['0.0.0.0:9464', '[::]:9464', '10.0.0.1:1', '127.example:1', 'localhost.x:1'];
+    for (const listen of exposed) {
+      expect(wrong({ operations: { listen, adminTokenFile } })).toEqual(refused);
+      expect(wrong({ tls, operations: { listen, adminTokenFile, tls: true } })).toEqual([]);
+      expect(wrong({ operations: { listen } })).toEqual([]);
+    }
+    for (const listen of ['', '127.0.0.1:9464', '127.1.2.3:1', '[::1]:9464', 'localhost:0']) {
+      expect(wrong({ operations: { listen, adminTokenFile } })).toEqual([]);
+    }
+    expect(wrong({ operations: { listen: '127.0.0.1:1', tls: true } })).toEqual([
+      'operations.tls: expected false because tls.mode is off, found true',
+    ]);
+  });
+
   test('invalid URLs are refused', () => {
     expect(wrong({ storage: { engine: 'postgres', url: 'postgres://[' } })).toEqual([
       'storage.url: expected a URL with / ? # @ in its password as %2F %3F %23 %40',

@@ -1,0 +1,159 @@
+/** `POST /admin/v1/<noun>/<verb>`: the operator's verbs over HTTP, for the command and the page. */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { errorCatalogue, ProtocolError } from '@posthouse/protocol';
+import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
+import { BoundedMap } from '../bounded-map.ts';
+import type { RelayConfig } from '../config/index.ts';
+import type { RelayContext } from '../context.ts';
+import { adminTokenRefused, verbFailed } from '../observability/admin-events.ts';
+import { type OwnNames, readParams, requireOwnSite } from './requests.ts';
+import { isAuthorized, isChallenge, proofOf } from './token.ts';
+import { runVerb, type Verb, type VerbTools } from './verb.ts';
+import { findVerb, verbs } from './verbs/index.ts';
+
+/** Verbs under way. */
+const maxUnderWay = 8;
+/** Milliseconds until a caller is answered, whatever the verb still does. */
+const deadline = 30_000;
+/** Addresses whose wrong tokens are remembered, and milliseconds between two log lines of one. */
+const maxAddresses = 1_000;
+const logInterval = 60_000;
+
+interface AdminParts {
+  readonly context: Pick<RelayContext, 'clock' | 'limits' | 'log' | 'random' | 'storage'>;
+  readonly config: RelayConfig;
+  readonly token: string;
+  readonly names: OwnNames;
+}
+
+/** Answers the requests below `/admin/`. */
+export class AdminInterface {
+  readonly #parts: AdminParts;
+  readonly #tools: VerbTools;
+  /** When the last log line of an address was written, monotonic milliseconds. */
+  readonly #refused = new BoundedMap<string, number>(maxAddresses);
+  #underWay = 0;
+
+  constructor(parts: AdminParts) {
+    this.#parts = parts;
+    const { storage, clock, random, limits } = parts.context;
+    this.#tools = { storage, clock, random, config: { ...parts.config, limits } };
+  }
+
+  /** Answers a request; never throws. */
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    try {
+      const result = await this.#resultOf(request);
+      send(response, { status: 200, value: result });
+    } catch (error) {
+      this.#refuse(request, response, error);
+    }
+  }
+
+  async #resultOf(request: IncomingMessage): Promise<JsonObject> {
+    const { token, names } = this.#parts;
+    const { method, url = '' } = request;
+    requireOwnSite(request, names);
+    const [path = '', query = ''] = url.split('?', 2);
+    if (path === '/admin/v1/proof' && method === 'GET') return proof(query, token);
+    if (!isAuthorized(request.headers.authorization, token)) {
+      throw new ProtocolError('unauthorized', 'the token is missing or wrong');
+    }
+    if (path === '/admin/v1/verbs' && method === 'GET') return { items: verbs.map(described) };
+    const [, noun = '', name = ''] = /^\/admin\/v1\/([a-z]+)\/([a-z-]+)$/.exec(path) ?? [];
+    const verb = method === 'POST' ? findVerb(noun, name) : undefined;
+    if (verb === undefined) {
+      throw new ProtocolError('method_not_found', 'see GET /admin/v1/verbs');
+    }
+    if (this.#underWay >= maxUnderWay) {
+      throw new ProtocolError('temporarily_unavailable', 'too much is under way: try again');
+    }
+    this.#underWay += 1;
+    // What is given up is under way until it has ended.
+    const run = this.#run(verb, request).finally(() => {
+      this.#underWay -= 1;
+    });
+    return await this.#inTime(run);
+  }
+
+  async #run(verb: Verb, request: IncomingMessage): Promise<JsonObject> {
+    const params = await readParams(request);
+    const { log } = this.#parts.context;
+    try {
+      return await runVerb(verb, params, { tools: this.#tools, log, by: 'http' });
+    } catch (error) {
+      if (!(error instanceof ProtocolError))
+        verbFailed({ log }, `${verb.noun} ${verb.name}`, error);
+      throw error;
+    }
+  }
+
+  async #inTime<T>(run: Promise<T>): Promise<T> {
+    const late = Promise.withResolvers<never>();
+    const error = new ProtocolError(
+      'temporarily_unavailable',
+      'it takes too long, and may still be done: look before trying again',
+    );
+    using _timer = this.#parts.context.clock.after(deadline, () => late.reject(error));
+    return await Promise.race([run, late.promise]);
+  }
+
+  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+    const refusal =
+      error instanceof ProtocolError ? error : new ProtocolError('internal_error', 'see the log');
+    if (refusal.code === 'unauthorized') this.#logRefused(request.socket.remoteAddress ?? '');
+    const { code, message } = refusal;
+    send(response, {
+      status: code === 'method_not_found' ? 404 : errorCatalogue[code].http,
+      value: { code, message },
+      headers: {
+        // A body that was not read would be taken for the next request.
+        ...(request.complete ? {} : { connection: 'close' }),
+        ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
+      },
+    });
+  }
+
+  #logRefused(address: string): void {
+    const { clock, log } = this.#parts.context;
+    const now = clock.monotonic();
+    const last = this.#refused.peek(address);
+    if (last !== undefined && now - last < logInterval) return;
+    this.#refused.set(address, now);
+    adminTokenRefused({ log }, address);
+  }
+}
+
+/** @throws ProtocolError `bad_request` */
+function proof(query: string, token: string): JsonObject {
+  const challenge = new URLSearchParams(query).get('challenge') ?? '';
+  if (isChallenge(challenge)) return { proof: proofOf(challenge, token) };
+  throw new ProtocolError('bad_request', 'challenge: expected 64 hexadecimal digits');
+}
+
+function described({ noun, name, description, changes, params }: Verb): JsonObject {
+  return { noun, verb: name, description, changes, params: params as unknown as JsonObject };
+}
+
+function send(
+  response: ServerResponse,
+  {
+    status,
+    value,
+    headers = {},
+  }: {
+    readonly status: number;
+    readonly value: JsonValue;
+    readonly headers?: Readonly<Record<string, string>>;
+  },
+): void {
+  if (response.headersSent) return;
+  response
+    .writeHead(status, {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'x-content-type-options': 'nosniff',
+      ...headers,
+    })
+    .end(`${JSON.stringify(value)}\n`);
+}

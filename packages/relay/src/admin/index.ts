@@ -1,0 +1,5 @@
+export { findRunningRelay } from './client.ts';
+export { openAdminInterface } from './open.ts';
+export { createToken } from './token.ts';
+export { runVerb } from './verb.ts';
+export { mostDays, mostUses } from './verbs/invite.ts';

@@ -1,0 +1,63 @@
+/** The token of the admin interface: a private file of 32 random bytes, as hexadecimal digits. */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { open, readFile } from 'node:fs/promises';
+import type { Random } from '@posthouse/protocol/crypto';
+import { requirePrivate } from '../keys/keys.ts';
+
+/** Characters of a token, and of a challenge. */
+const pattern = /^[0-9a-f]{64}$/;
+
+/**
+ * Creates the file of a token; an existing one is left as it is.
+ * @returns whether it was made
+ */
+export async function createToken(path: string, random: Random): Promise<boolean> {
+  try {
+    await using file = await open(path, 'wx', 0o600);
+    await file.writeFile(`${Buffer.from(random(32)).toString('hex')}\n`);
+    await file.sync();
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+/**
+ * Reads a token.
+ * @throws Error if the file is missing, malformed, or readable by other users
+ */
+export async function loadToken(path: string): Promise<string> {
+  await requirePrivate(path, 'make it with `posthouse init`');
+  const token = (await readFile(path, 'utf8')).trim();
+  if (pattern.test(token)) return token;
+  throw new Error(`${path}: expected 32 bytes as 64 hexadecimal digits in lower case`);
+}
+
+/** Whether a header `Authorization` has the token; takes as long for each wrong one. */
+export function isAuthorized(header: string | undefined, token: string): boolean {
+  return isSame(header ?? '', `Bearer ${token}`);
+}
+
+/** Whether a text is a challenge that {@link proofOf} answers. */
+export function isChallenge(text: string): boolean {
+  return pattern.test(text);
+}
+
+/**
+ * Proves to a command that this is the relay, before the command sends the token: while the relay
+ * does not run, any user of the machine can listen on its port.
+ */
+export function proofOf(challenge: string, token: string): string {
+  return createHmac('sha256', Buffer.from(token, 'hex'))
+    .update(`posthouse admin ${challenge}`)
+    .digest('hex');
+}
+
+/** Compares two texts in a time that says nothing about where they differ. */
+export function isSame(found: string, expected: string): boolean {
+  const [left, right] = [found, expected].map((text) =>
+    createHmac('sha256', 'posthouse compare').update(text).digest(),
+  ) as [Buffer, Buffer];
+  return timingSafeEqual(left, right);
+}

@@ -1,0 +1,20 @@
+/** All verbs: the one list, for commands and HTTP. */
+import type { Verb } from '../verb.ts';
+import { accountVerbs } from './account.ts';
+import { inviteVerbs } from './invite.ts';
+
+export const verbs: readonly Verb[] = [...accountVerbs, ...inviteVerbs];
+
+const byName: ReadonlyMap<string, Verb> = new Map(
+  verbs.map((verb) => [`${verb.noun} ${verb.name}`, verb]),
+);
+
+/**
+ * Returns a verb, or `undefined`.
+ *
+ * @example
+ * findVerb('account', 'allow')?.changes; // true
+ */
+export function findVerb(noun: string, name: string): Verb | undefined {
+  return byName.get(`${noun} ${name}`);
+}

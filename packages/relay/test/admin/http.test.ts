@@ -1,0 +1,325 @@
+/** The admin interface as its operator, and as others, reach it (decision 0041). */
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { accountSigner } from '@posthouse/protocol';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { verbs } from '../../src/admin/verbs/index.ts';
+import { Relay } from '../../src/index.ts';
+import { killAll, posthouse } from '../support/command.ts';
+import { rowsOf } from '../support/engine.ts';
+import { network } from '../support/modules.ts';
+import { patience } from '../support/patience.ts';
+import { AdminRelay, right, token } from './admin-relay.ts';
+
+let admin: AdminRelay;
+beforeAll(async () => {
+  admin = await AdminRelay.start({ limits: { registrationInvites: 12 } });
+});
+afterAll(async () => {
+  killAll();
+  await admin[Symbol.asyncDispose]();
+});
+beforeEach(() => {
+  admin.takeLines();
+});
+
+const id = (byte: number) => accountSigner(network, new Uint8Array(32).fill(byte)).account;
+const list = '/admin/v1/invite/list';
+
+describe('0041: the admin interface', () => {
+  test('runs a verb with its token, and logs each change once, without the code', async () => {
+    const { status, value, headers } = await admin.run('invite/create', { note: 'rowing club' });
+    expect(status).toBe(200);
+    expect(value).toMatchObject({ uses: 1, used: 0, note: 'rowing club', registration: 'invite' });
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+    });
+    const change = { verb: 'invite create', subject: value.id, by: 'http' };
+    expect(admin.takeLines()).toEqual([{ level: 40, ...change, msg: 'changed by the operator' }]);
+    const listed = await admin.run('invite/list');
+    expect(listed.value).toMatchObject({ items: [{ id: value.id, note: 'rowing club' }] });
+    expect(listed.text).not.toContain(String(value.code));
+    expect((await admin.run('invite/revoke', { id: value.id })).status).toBe(200);
+    expect(admin.takeLines()).toMatchObject([{ verb: 'invite revoke', subject: value.id }]);
+    const again = await admin.run('invite/revoke', { id: value.id });
+    expect(again).toMatchObject({ status: 404, value: { code: 'not_found' } });
+    expect(admin.takeLines()).toEqual([]);
+  });
+
+  test('without its token it answers 401 to everything but a proof, with one log line a minute', async () => {
+    const wrong = [
+      {},
+      { authorization: 'Bearer ' },
+      { authorization: token },
+      { authorization: `Bearer ${token.toUpperCase()}` },
+      { authorization: `Bearer ${token.slice(1)}` },
+      { authorization: `Basic ${token}` },
+      { authorization: `Bearer ${'b2'.repeat(32)}` },
+    ];
+    for (const headers of wrong) {
+      for (const path of [list, '/admin/v1/no/verb', '/admin/v1/verbs']) {
+        const method = path.endsWith('verbs') ? 'GET' : 'POST';
+        expect(
+          await admin.send(path, { method, headers: { ...without, ...headers } }),
+        ).toMatchObject({ status: 401, value: { code: 'unauthorized' } });
+      }
+    }
+    const refused = {
+      level: 40,
+      address: '127.0.0.1',
+      msg: 'the admin interface refused a wrong token, or none',
+    };
+    expect(admin.takeLines()).toEqual([refused]);
+    admin.clock.advance(61);
+    await admin.send(list, { headers: without });
+    expect(admin.takeLines()).toEqual([refused]);
+  });
+
+  test('refuses what a page of another site sends, whatever its name leads to', async () => {
+    const own = new URL(admin.address).host;
+    const refused: Record<string, string>[] = [
+      { host: 'evil.example' },
+      { host: `evil.example:${new URL(admin.address).port}` },
+      { host: '127.0.0.1.evil.example' },
+      { origin: 'https://evil.example' },
+      { origin: 'null' },
+      { origin: `https://${own}` },
+      { origin: 'http://127.0.0.1' },
+      { 'sec-fetch-site': 'cross-site' },
+      { 'sec-fetch-site': 'same-site' },
+    ];
+    for (const headers of refused) {
+      const answer = await admin.send(list, { headers: { ...right, ...headers } });
+      expect([headers, answer.status]).toEqual([headers, 403]);
+    }
+    const accepted: Record<string, string>[] = [
+      { host: own, origin: `http://${own}`, 'sec-fetch-site': 'same-origin' },
+      { host: 'localhost:9999', origin: 'http://localhost:9999' },
+      { host: '[::1]:9999' },
+      { 'sec-fetch-site': 'none' },
+    ];
+    for (const headers of accepted) {
+      const answer = await admin.send(list, { headers: { ...right, ...headers } });
+      expect([headers, answer.status]).toEqual([headers, 200]);
+    }
+    // A type that pages may send anywhere without being asked.
+    const form = await admin.send(list, {
+      headers: { ...right, 'content-type': 'text/plain' },
+      body: '{}',
+    });
+    expect(form).toMatchObject({ status: 400, value: { code: 'bad_request' } });
+    expect((await admin.send(list, { method: 'OPTIONS', headers: without })).status).toBe(401);
+  });
+
+  test('refuses bodies that are no object of JSON, too large, or have wrong members', async () => {
+    const bodies: [body: string, status: number, code: string][] = [
+      ['[]', 400, 'bad_request'],
+      ['null', 400, 'bad_request'],
+      ['{', 400, 'bad_request'],
+      ['{"limit":1,"limit":2}', 400, 'bad_request'],
+      ['{"limit":0}', 400, 'bad_request'],
+      ['{"limit":1001}', 400, 'bad_request'],
+      ['{"limits":1}', 400, 'bad_request'],
+      ['{"__proto__":{}}', 400, 'bad_request'],
+      ['{"cursor":"x"}', 400, 'bad_request'],
+      ['{"cursor":"WyJ4IiwieCJd"}', 400, 'bad_request'],
+      [`{"a":"${'x'.repeat(65_528)}"}`, 400, 'bad_request'],
+      [`{"a":"${'x'.repeat(65_529)}"}`, 413, 'request_too_large'],
+    ];
+    for (const [body, status, code] of bodies) {
+      for (const chunked of [false, true]) {
+        const headers = chunked ? { ...right, 'transfer-encoding': 'chunked' } : right;
+        const answer = await admin.send(list, { headers, body });
+        expect([body.slice(0, 40), answer.status, answer.value.code]).toEqual([
+          ...[body.slice(0, 40), status, code],
+        ]);
+      }
+    }
+    expect((await admin.send(list, { headers: right })).status).toBe(200);
+    for (const path of ['/admin/v1/invite/nothing', '/admin/v1/invite', '/admin/v1/']) {
+      expect((await admin.send(path, { headers: right })).status).toBe(404);
+    }
+    expect((await admin.send(list, { method: 'GET', headers: right })).status).toBe(404);
+    expect((await admin.run('account/allow', { account: 'ann' })).value).toMatchObject({
+      code: 'bad_request',
+      message: expect.stringMatching(/^account: /),
+    });
+  });
+
+  test('lists in pages, each after the one before, whatever is added meanwhile', async () => {
+    const made: unknown[] = [];
+    for (let count = 0; count < 5; count += 1) {
+      made.push((await admin.run('invite/create')).value.id);
+      admin.clock.advance(1);
+    }
+    const seen: unknown[] = [];
+    let cursor: unknown;
+    for (let pages = 1; ; pages += 1) {
+      const { value } = await admin.run('invite/list', { limit: 2, ...(cursor ? { cursor } : {}) });
+      seen.push(...(value.items as { id: string }[]).map((item) => item.id));
+      cursor = value.next;
+      if (cursor === undefined) {
+        expect(pages).toBe(3);
+        break;
+      }
+    }
+    expect(seen).toEqual(made);
+    for (const invite of made) await admin.run('invite/revoke', { id: invite });
+  });
+
+  test('has at most 8 verbs under way, and answers each within 30 seconds', async () => {
+    const { storage } = admin.relay.context;
+    const held = Promise.withResolvers<void>();
+    const read = storage.read.bind(storage);
+    let waiting = 0;
+    storage.read = async (work) => {
+      waiting += 1;
+      await held.promise;
+      return await read(work);
+    };
+    const asked = Array.from({ length: 8 }, () => admin.run('invite/list'));
+    await vi.waitFor(() => expect(waiting).toBe(8), patience);
+    const full = { status: 503, value: { code: 'temporarily_unavailable' } };
+    expect(await admin.run('invite/list')).toMatchObject(full);
+    admin.clock.advance(30);
+    for (const answer of await Promise.all(asked)) expect(answer).toMatchObject(full);
+    // What was given up is still under way.
+    expect(await admin.run('invite/list')).toMatchObject(full);
+    storage.read = read;
+    held.resolve();
+    await vi.waitFor(async () => {
+      expect((await admin.run('invite/list')).status).toBe(200);
+    }, patience);
+  });
+
+  test('an error that is no answer to operators is in the log alone', async () => {
+    const { storage } = admin.relay.context;
+    const read = storage.read.bind(storage);
+    storage.read = () => Promise.reject(new Error('secret of the test'));
+    const answer = await admin.run('invite/list');
+    storage.read = read;
+    expect(answer).toMatchObject({ status: 503, value: { code: 'internal_error' } });
+    expect(answer.text).not.toContain('secret');
+    expect(admin.takeLines()).toMatchObject([{ level: 50, verb: 'invite list' }]);
+  });
+
+  test('describes its verbs, each once', async () => {
+    const { value } = await admin.send('/admin/v1/verbs', { method: 'GET', headers: right });
+    const items = value.items as { noun: string; verb: string; params: object }[];
+    expect(items.map(({ noun, verb }) => `${noun} ${verb}`)).toEqual(
+      verbs.map(({ noun, name }) => `${noun} ${name}`),
+    );
+    expect(new Set(items.map(({ noun, verb }) => `${noun} ${verb}`)).size).toBe(verbs.length);
+    expect(items[0]?.params).toMatchObject({ type: 'object' });
+    for (const { changes, subject } of verbs) expect(changes).toBe(subject !== undefined);
+  });
+});
+
+describe('0041: a command', () => {
+  test('uses the running relay, which logs the change, and else the database, with the same output', async () => {
+    const { data } = admin;
+    const alone = async (...args: string[]) => {
+      const { ended, output } = posthouse([...args, '--data', data.path], data.environment);
+      return { code: await ended, output: output.text, errors: output.errors };
+    };
+    const allowed = await admin.command('account', 'allow', id(1));
+    expect(allowed).toEqual({ code: 0, output: `${id(1)} is let in\n`, errors: '' });
+    const change = { verb: 'account allow', subject: id(1), msg: 'changed by the operator' };
+    expect(admin.takeLines()).toEqual([{ level: 40, ...change, by: 'http' }]);
+    const again = await alone('account', 'allow', id(1));
+    expect(again).toMatchObject({ code: 0, output: allowed.output });
+    expect(JSON.parse(again.errors)).toMatchObject({ level: 40, ...change, by: 'command' });
+    expect(admin.takeLines()).toEqual([]);
+    expect(await admin.command('account', 'allowed', '--json')).toEqual(
+      await alone('account', 'allowed', '--json'),
+    );
+    const wrong = ['invite', 'create', '--note', 'ä'.repeat(129)];
+    const refused = await admin.command(...wrong);
+    expect(refused).toEqual({
+      ...{ code: 1, output: '' },
+      errors: '--note: over 256 bytes: give a shorter one\n',
+    });
+    expect(await alone(...wrong)).toEqual(refused);
+    await admin.command('account', 'disallow', id(1));
+    expect(await rowsOf(admin.relay.context.storage, 'registration_allowed')).toEqual([]);
+  });
+
+  test('sends no token to another program that listens in place of the relay', async () => {
+    const heard: string[] = [];
+    await using impostor = createServer((request, response) => {
+      heard.push(`${request.url} ${request.headers.authorization ?? ''}`);
+      response.end(JSON.stringify({ proof: 'a'.repeat(64), items: [] }));
+    });
+    await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve));
+    const { port } = impostor.address() as AddressInfo;
+    const { data } = admin;
+    const { ended, output } = posthouse(['account', 'allow', id(2), '--data', data.path], {
+      ...data.environment,
+      POSTHOUSE_OPERATIONS_LISTEN: `127.0.0.1:${port}`,
+      POSTHOUSE_OPERATIONS_ADMIN_TOKEN_FILE: join(data.path, 'admin.token'),
+    });
+    expect(await ended).toBe(0);
+    expect(output.text).toBe(`${id(2)} is let in\n`);
+    expect(heard).toEqual([expect.stringMatching(/^\/admin\/v1\/proof\?challenge=[0-9a-f]{64} $/)]);
+    const stored = await rowsOf(admin.relay.context.storage, 'registration_allowed');
+    expect(stored).toMatchObject([{ account: id(2) }]);
+  });
+});
+
+describe('0041: the start', () => {
+  test('with TLS the interface has the certificate of the relay, and the command trusts only that', async () => {
+    await using secure = await AdminRelay.start({
+      operations: {
+        listen: '127.0.0.1:0',
+        tls: true,
+        adminTokenFile: join(admin.data.path, 'admin.token'),
+      },
+    });
+    expect(secure.address).toMatch(/^https:/);
+    const environment = {
+      ...secure.data.environment,
+      POSTHOUSE_OPERATIONS_LISTEN: new URL(secure.address).host,
+      POSTHOUSE_OPERATIONS_TLS: 'true',
+      POSTHOUSE_OPERATIONS_ADMIN_TOKEN_FILE: join(admin.data.path, 'admin.token'),
+      POSTHOUSE_TLS_MODE: 'files',
+      POSTHOUSE_TLS_CERTIFICATE: join(secure.data.path, 'tls/server.pem'),
+      POSTHOUSE_TLS_KEY: join(secure.data.path, 'tls/server.key'),
+    };
+    const args = ['account', 'allow', id(3), '--data', secure.data.path];
+    const { ended, output } = posthouse(args, environment);
+    expect(await ended).toBe(0);
+    expect(output).toMatchObject({ text: `${id(3)} is let in\n`, errors: '' });
+    expect(secure.takeLines()).toMatchObject([{ verb: 'account allow', by: 'http' }]);
+    // Another relay's certificate: the command does not ask it.
+    const other = posthouse(args, {
+      ...environment,
+      POSTHOUSE_TLS_CERTIFICATE: join(admin.data.path, 'tls/server.pem'),
+      POSTHOUSE_TLS_KEY: join(admin.data.path, 'tls/server.key'),
+    });
+    expect(await other.ended).toBe(0);
+    expect(JSON.parse(other.output.errors)).toMatchObject({ by: 'command' });
+    expect(secure.takeLines()).toEqual([]);
+  });
+
+  test('a token that others can read, or that is none, is an error in words', async () => {
+    const { data } = admin;
+    const start = (adminTokenFile: string) =>
+      Relay.start({
+        ...{ data: join(data.path, 'other'), dev: true, listen: '127.0.0.1:0', log: 'silent' },
+        operations: { listen: '127.0.0.1:0', adminTokenFile },
+      });
+    await expect(start(join(data.path, 'tls/server.pem'))).rejects.toThrow(
+      /^operations\.adminTokenFile: .* expected (?:mode 0600|32 bytes)/,
+    );
+    await expect(start(join(data.path, 'absent'))).rejects.toThrow(
+      /^operations\.adminTokenFile: .*absent: cannot be read, make it with `posthouse init`$/,
+    );
+    expect(readFileSync(join(data.path, 'admin.token'), 'utf8')).toBe(`${token}\n`);
+  });
+});
+
+/** Right headers without the token. */
+const without = { 'content-type': 'application/json' };
