@@ -107,8 +107,8 @@ async function setupInProgress(
 }
 
 async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecord> {
-  const { signer, keepKey, recover = false } = options;
-  const route = recover ? undefined : await existingRoute(core, options);
+  const { signer, keepKey, isNewKey, recover = false } = options;
+  const route = recover || isNewKey ? undefined : await existingRoute(core, options);
   const keys = {
     signingSeed: encodeBase64url(core.random(32)),
     encryptionKey: encodeBase64url(core.random(32)),
@@ -190,7 +190,7 @@ function shuffled<T>(core: Core, items: T[]): T[] {
 async function existingRoute(core: Core, options: SetUpOptions): Promise<FinalRoute | undefined> {
   const chosen = options.relayId ?? (await anyRelay(core, options.signal));
   const route = await routeKnownTo(core, chosen, options);
-  if (route !== undefined || options.isNewKey === true) return route;
+  if (route !== undefined) return route;
   for (const { relay_id: relayId } of await activeRelays(core.registry, options)) {
     if (relayId === chosen) continue;
     try {
