@@ -22,6 +22,7 @@ import { finishedCapacity } from './events/event-log.ts';
 import type { AccountEvent } from './events.ts';
 import { followAccount, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
+import { loadMarkdown } from './load-part.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
 import { noticeRestore, readTimeline, timelinePosition } from './messages/read-timeline.ts';
@@ -169,8 +170,12 @@ export class Account {
     const signal = signalOf(options);
     const wakes = wake?.(() => this.wake());
     const share = this.#engine.join({ pollInterval });
+    this.#preload();
     try {
-      yield* this.#core.events.read(signal, share.ended);
+      for await (const event of this.#core.events.read(signal, share.ended)) {
+        if (event.kind === 'connection' && event.state === 'connected') this.#preload();
+        yield event;
+      }
     } finally {
       wakes?.[Symbol.dispose]();
       await share.leave();
@@ -236,6 +241,11 @@ export class Account {
       outbox: await outboxLength(tx),
       pendingTasks: (await pendingTasks.list(tx)).length,
     }));
+  }
+
+  /** Loads every part of the client: a page that goes offline must be able to go on. */
+  #preload(): void {
+    for (const load of [this.#core.later, loadMarkdown]) load().catch(() => undefined);
   }
 
   /** Catches up what the home relay has; the events are those of the next `sync` or `follow`. */

@@ -50,6 +50,7 @@ import { ClientError } from './errors.ts';
 import { EventHub } from './events/event-hub.ts';
 import { WakeSignal } from './follow/wake-signal.ts';
 import { given } from './given.ts';
+import { loadPart } from './load-part.ts';
 import { allParts } from './parts.ts';
 import type { Store } from './store/index.ts';
 import { watched } from './store/watched.ts';
@@ -145,7 +146,7 @@ export class Client implements AsyncDisposable {
       retry,
       later: async () => {
         Object.assign(given, allParts);
-        return await import('./later.ts');
+        return await loadPart(() => import('./later.ts'));
       },
       connect: (relayId, identity, transportWanted = prefer) =>
         new RelayConnection(parts, {

@@ -35,7 +35,7 @@ export interface Core {
   /** Aborts when the client is closed. */
   readonly closed: AbortSignal;
   readonly retry: RetryPolicy;
-  /** Loads what is needed seldom. No transaction awaits it. */
+  /** Loads what is needed seldom. No transaction awaits it. @throws ClientError `part_unavailable` */
   readonly later: () => Promise<typeof import('./later.ts')>;
   /** Wakes connections and waits before a retry. */
   readonly waker: Waker;

@@ -23,6 +23,8 @@ export type ClientErrorCode =
   | 'store_unavailable'
   /** The store's file or a row of it is damaged. */
   | 'store_damaged'
+  /** A part of the app could not be loaded: the device is offline, or a new version took its place. */
+  | 'part_unavailable'
   /** The operation needs the account key, which is neither stored nor passed in. */
   | 'account_key_required'
   /** An invite, device request, approval or key passed in by a person does not verify. */

@@ -1,6 +1,14 @@
-/** What the modules that are loaded later take of the client: by place, so both lists must agree. */
+/** The parts of the client that are loaded later: what they take of it, and what happens if they cannot be loaded. */
 import { readFileSync } from 'node:fs';
+import { appendFile, rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import { build } from 'esbuild';
 import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../relay/test/support/folder.ts';
+import type * as client from '../src/index.ts';
+import { NodeTransport } from '../src/node.ts';
+import { isConnected } from './support/connection-events.ts';
+import { network, relayWithClients } from './support/relay-with-clients.ts';
 
 /** Returns the names of the list in a source file. */
 function namesIn(file: string): string[] {
@@ -15,4 +23,73 @@ test('taken.ts names the parts in the order of parts.ts', () => {
   const [first, ...others] = names;
   expect(first).toBe('Type');
   expect(namesIn('taken.ts')).toEqual(['', ...others]);
+});
+
+const world = relayWithClients({ host: { channels: true } });
+
+/** The client as a bundler divides it, in a folder of its own; parts tell `globalThis.loaded` that they are loaded. */
+async function dividedClient(folder: string) {
+  const { metafile } = await build({
+    stdin: {
+      contents: `export { Client, MemoryStore } from '@posthouse/client';
+        export { Network } from '@posthouse/protocol';
+        export { nodePrimitives } from '@posthouse/protocol/node';`,
+      resolveDir: import.meta.dirname,
+    },
+    ...{ bundle: true, splitting: true, format: 'esm', platform: 'node', metafile: true },
+    ...{ outdir: folder, absWorkingDir: folder, outExtension: { '.js': '.mjs' } },
+  });
+  const files = Object.entries(metafile.outputs).flatMap(([path, { entryPoint = '' }]) =>
+    /\/(later|markdown\/index)\.ts$/.test(entryPoint) ? [join(folder, path)] : [],
+  );
+  expect(files).toHaveLength(2);
+  for (const path of files) await appendFile(path, '\nglobalThis.loaded?.();');
+  return {
+    bundle: (await import(join(folder, 'stdin.mjs'))) as typeof client & {
+      readonly Network: typeof import('@posthouse/protocol').Network;
+      readonly nodePrimitives: typeof network.primitives;
+    },
+    takeAway: () => Promise.all(files.map((path) => rename(path, `${path}.away`))),
+    bringBack: () => Promise.all(files.map((path) => rename(`${path}.away`, path))),
+  };
+}
+
+test('a part that cannot be loaded is a recoverable error, and following loads all parts', async () => {
+  using folder = temporaryFolder();
+  const { bundle, takeAway, bringBack } = await dividedClient(folder.path);
+  let loaded = 0;
+  Object.assign(globalThis, {
+    loaded: () => {
+      loaded += 1;
+    },
+  });
+  using transport = new NodeTransport({ ca: world.ca });
+  await using client = await bundle.Client.open({
+    network: new bundle.Network({ context: network.context, primitives: bundle.nodePrimitives }),
+    ...{ registry: world.registry, transport, store: new bundle.MemoryStore() },
+  });
+  const ann = await client.setUp();
+  await takeAway();
+  const create = () => ann.channels.create({ name: 'News', description: 'of the day' });
+  const text = '![map](ni:///sha-256;47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU)';
+  const post = () =>
+    ann.messages.post(ann.id, { text, contentType: 'text/markdown; variant=CommonMark' });
+  const unavailable = { code: 'part_unavailable', message: expect.stringContaining('try again') };
+  for (const work of [create, post]) await expect(work()).rejects.toMatchObject(unavailable);
+  expect(await ann.messages.list()).toEqual([]);
+
+  // Following goes on without them, and loads them as soon as it can.
+  await untilConnected();
+  expect(loaded).toBe(0);
+  await bringBack();
+  await untilConnected();
+  await expect.poll(() => loaded).toBe(2);
+  await takeAway();
+  expect(await create()).toMatchObject({ descriptor: { name: 'News' } });
+  await expect(post()).rejects.toMatchObject({ code: 'invalid_input' });
+  Reflect.deleteProperty(globalThis, 'loaded');
+
+  async function untilConnected() {
+    for await (const event of ann.follow()) if (isConnected(event)) return;
+  }
 });

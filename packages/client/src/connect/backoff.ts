@@ -1,6 +1,12 @@
 import type { Random } from '@posthouse/protocol/crypto';
 import { randomFraction } from '../environment.ts';
-import { isRefusal, RelayMisbehaviour, RelayRefused, RelayUnreachable } from '../errors.ts';
+import {
+  isClientError,
+  isRefusal,
+  RelayMisbehaviour,
+  RelayRefused,
+  RelayUnreachable,
+} from '../errors.ts';
 
 /** How often and after which waits a request is retried. */
 export interface RetryPolicy {
@@ -51,6 +57,7 @@ export function waitBeforeRetry(
 export function isTemporary(error: unknown): boolean {
   return (
     error instanceof RelayUnreachable ||
+    isClientError(error, 'part_unavailable') ||
     isRefusal(error, 'internal_error', 'bad_gateway', 'rate_limited', 'temporarily_unavailable')
   );
 }

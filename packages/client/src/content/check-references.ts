@@ -4,6 +4,7 @@ import {
   mayReferToAttachments,
 } from '@posthouse/protocol';
 import { checkInput } from '../errors.ts';
+import { loadMarkdown } from '../load-part.ts';
 
 /**
  * Checks, before sending, that every reference of a body finds exactly one of the attachments (04
@@ -11,7 +12,7 @@ import { checkInput } from '../errors.ts';
  * programs never send one.
  *
  * @param name what is written, for the message of the error
- * @throws ClientError `invalid_input`
+ * @throws ClientError `invalid_input`; `part_unavailable` if the parser cannot be loaded now
  */
 export async function checkReferences(
   name: string,
@@ -21,6 +22,6 @@ export async function checkReferences(
   }: { readonly body?: MessageBody; readonly attachments?: readonly ContentReference[] },
 ): Promise<void> {
   if (body === undefined || !mayReferToAttachments(body)) return;
-  const { checkBodyReferences } = await import('@posthouse/protocol/markdown');
+  const { checkBodyReferences } = await loadMarkdown();
   checkInput(name, () => checkBodyReferences(body, attachments));
 }

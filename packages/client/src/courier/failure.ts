@@ -27,6 +27,7 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   move_conflict: 'noWay',
   registration_refused: 'noWay',
   counter_exhausted: 'internal',
+  part_unavailable: 'internal',
   invalid_input: 'usage',
   already_sent: 'refused',
   cancelled: 'refused',
