@@ -105,5 +105,12 @@ export {
   type SigningDevice,
   signingDevice,
 } from './signers.ts';
-export { openNep6Wallet, WalletError, type WalletFault, type WalletKey } from './wallet.ts';
+export {
+  checkNep6Wallet,
+  type Nep6Wallet,
+  openNep6Wallet,
+  WalletError,
+  type WalletFault,
+  type WalletKey,
+} from './wallet.ts';
 export { type SealedWallet, sealNep6Wallet } from './wallet-writer.ts';

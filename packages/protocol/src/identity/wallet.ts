@@ -73,8 +73,13 @@ export interface WalletKey {
 }
 
 /**
- * Checks the parsed content of a wallet file.
+ * Checks the parsed content of a wallet file, without its password.
+ *
  * @throws WalletError `format`, `cost`
+ * @example
+ * const value: unknown = JSON.parse(text);
+ * checkNep6Wallet(value);
+ * console.log(value.accounts.map(({ address }) => address));
  */
 export function checkNep6Wallet(value: unknown): asserts value is Nep6Wallet {
   try {
