@@ -55,6 +55,18 @@ export type ClientErrorCode =
   | 'already_sent'
   /** The message was cancelled before it was sent. */
   | 'cancelled'
+  /** This page, browser or worker has no passkeys: use the password. */
+  | 'passkey_unavailable'
+  /** The authenticator has no PRF, cannot verify the person, or stores no passkeys. */
+  | 'passkey_unsuitable'
+  /** The person declined or was too late, or no authenticator here has the passkey. */
+  | 'passkey_refused'
+  /** The authenticator has a passkey of the key already. */
+  | 'passkey_exists'
+  /** The passkey is bound to another domain, or a page of another site contains this one. */
+  | 'passkey_wrong_site'
+  /** The document of a passkey was altered, or belongs to another passkey. */
+  | 'passkey_mismatch'
   /** The input cannot be sent: too large, empty, malformed. */
   | 'invalid_input';
 

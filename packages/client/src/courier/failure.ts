@@ -31,6 +31,12 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   invalid_input: 'usage',
   already_sent: 'refused',
   cancelled: 'refused',
+  passkey_unavailable: 'key',
+  passkey_unsuitable: 'key',
+  passkey_refused: 'key',
+  passkey_exists: 'key',
+  passkey_wrong_site: 'key',
+  passkey_mismatch: 'key',
 };
 
 /** A failure as it is printed: exit status, stable code, sentence. */

@@ -1,5 +1,6 @@
-/** Serves a page with one script, over HTTPS and under a strict policy, as an app should be. */
+/** Serves a page with one script, under a strict policy, as an app should be. */
 import { readFileSync } from 'node:fs';
+import { createServer as createPlainServer, type RequestListener } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -52,12 +53,13 @@ export interface Scripts {
 }
 
 /**
- * @param tls a folder with `server.key` and `server.pem`
+ * @param tls a folder with `server.key` and `server.pem`; without it the page is served over HTTP at
+ *   `localhost`, where browsers that do not know the certificate permit what needs HTTPS
  * @param relay origin of the relay that the page may call
  */
 export async function serveApp(
   { page: script, worker = '' }: Scripts,
-  { tls, relay }: { readonly tls: string; readonly relay: string },
+  { tls, relay }: { readonly tls?: string; readonly relay: string },
 ): Promise<AppServer> {
   const policy = [
     "default-src 'none'",
@@ -70,33 +72,32 @@ export async function serveApp(
     "worker-src 'self'",
     ...["base-uri 'none'", "form-action 'none'"],
   ].join('; ');
-  const server = createServer(
-    {
-      key: readFileSync(join(tls, 'server.key'), 'utf8'),
-      cert: readFileSync(join(tls, 'server.pem'), 'utf8'),
-    },
-    ({ url }, response) => {
-      const type = url === '/' ? 'text/html' : 'text/javascript';
-      const scripts = '<script src=listeners.js></script><script src=app.js></script>';
-      const page = `<!doctype html><meta charset=utf-8><link rel=icon href=data:,>${scripts}`;
-      const texts = {
-        '/': page,
-        '/app.js': script,
-        '/worker.js': worker,
-        '/listeners.js': listeners,
-      };
-      const text = texts[url as keyof typeof texts];
-      response.writeHead(text === undefined ? 404 : 200, {
-        'content-type': `${type}; charset=utf-8`,
-        'content-security-policy': policy,
-      });
-      response.end(text);
-    },
-  );
+  const serve: RequestListener = ({ url }, response) => {
+    const type = url === '/' ? 'text/html' : 'text/javascript';
+    const scripts = '<script src=listeners.js></script><script src=app.js></script>';
+    const page = `<!doctype html><meta charset=utf-8><link rel=icon href=data:,>${scripts}`;
+    const texts = {
+      '/': page,
+      '/app.js': script,
+      '/worker.js': worker,
+      '/listeners.js': listeners,
+    };
+    const text = texts[url as keyof typeof texts];
+    response.writeHead(text === undefined ? 404 : 200, {
+      'content-type': `${type}; charset=utf-8`,
+      'content-security-policy': policy,
+    });
+    response.end(text);
+  };
+  const read = (folder: string, name: string) => readFileSync(join(folder, name), 'utf8');
+  const server =
+    tls === undefined
+      ? createPlainServer(serve)
+      : createServer({ key: read(tls, 'server.key'), cert: read(tls, 'server.pem') }, serve);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return {
-    url: `https://127.0.0.1:${port}/`,
+    url: tls === undefined ? `http://localhost:${port}/` : `https://127.0.0.1:${port}/`,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
