@@ -180,9 +180,14 @@ export type Home =
  * by revision and conflict (03 section 3.4).
  */
 export interface RouteDirectory {
-  /** Whether there is another relay that could know a route. */
+  /** Whether another relay is known that can be asked. */
   readonly hasRelays: boolean;
-  /** Whether every other relay was out of reach for so long that nothing waits for it (07 §B12). */
+  /** Whether the registry was read since the start, and lists no other relay as active. */
+  readonly isAlone: boolean;
+  /**
+   * Whether the registry was read since the start, and every other relay was out of reach for so long
+   * that nothing waits for it (07 §B12).
+   */
   readonly areAllAway: boolean;
   /**
    * Finds the account's verified, unexpired final routes: none, one, or several that differ.
@@ -208,6 +213,12 @@ export interface RouteDirectory {
 /** What a search of the route directory found. */
 export interface FoundRoutes {
   readonly routes: readonly FinalRoute[];
+  /**
+   * Routes that could not be confirmed now: the registry or the named relay's descriptor cannot be
+   * read, the relay is not active, or the route is not valid by this relay's clock. No signature was
+   * verified.
+   */
+  readonly unverified: readonly FinalRoute[];
   /** IDs of the relays that were to be asked and gave no valid answer: they may know others. */
   readonly missed: readonly string[];
   /** IDs of the relays that answered with a route which names themselves. */

@@ -3,7 +3,7 @@ import { auth } from './auth/index.ts';
 import { blobMigrations } from './blobs/index.ts';
 import { channels } from './channels/index.ts';
 import type { StoredModule } from './dispatch/module.ts';
-import { federationMigrations } from './federation/index.ts';
+import { federationMigrations, federationRestored } from './federation/index.ts';
 import { groups } from './groups/index.ts';
 import { messages } from './messages/index.ts';
 import { registration } from './registration/index.ts';
@@ -35,6 +35,7 @@ export const relayMigrations: readonly Migration[] = [
 ];
 
 /** What each module does when the database was put back to an earlier state (`posthouse restored`). */
-export const restoredStatements: readonly string[] = storedModules.flatMap(
-  (module) => module.restored,
-);
+export const restoredStatements: readonly string[] = [
+  ...storedModules.flatMap((module) => module.restored),
+  ...federationRestored,
+];

@@ -1,4 +1,10 @@
-import { type FinalRoute, type Network, ProtocolError, routeContent } from '@posthouse/protocol';
+import {
+  type FinalRoute,
+  type Network,
+  ProtocolError,
+  routeContent,
+  routeDraftSignatures,
+} from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { Home, RelayContext, RouteLookup } from '../context.ts';
 import { digest } from '../digest.ts';
@@ -47,7 +53,10 @@ export async function locate(
   const stored = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   const serves = stored.kind === 'local' || routeLookups.isFresh(account, stored);
   if (serves && !refresh) return stored;
-  if (!routeDirectory.hasRelays) return await confirmed(context, account, stored);
+  if (!routeDirectory.hasRelays) {
+    // Before the registry was read, no other relay is known although there may be many.
+    return routeDirectory.isAlone ? await confirmed(context, account, stored) : stored;
+  }
   try {
     const lookup = { asker, lookUp: () => lookUp(context, account) };
     return (await routeLookups.run(account, lookup)).home;
@@ -93,7 +102,7 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
   const { clock, identity, limits, routeDirectory, storage } = context;
   const known = await storage.read((tx) => readKnownHome(tx, account));
   const answers = await routeDirectory.resolveRemote(account, only, known?.relayId);
-  const { routes, missed, claimed, nearest } = answers;
+  const { routes, unverified, missed, claimed, nearest } = answers;
   const now = clock.now();
   const usable = routes.filter(
     (route) =>
@@ -107,18 +116,50 @@ async function lookUp(context: RelayContext, account: string, only?: string): Pr
   const found = await storage.read((tx) => homeOf(tx, account, identity.relayId, now));
   // Who answered nothing may know of a move.
   const isAsked = nearest.length > 0 || routeDirectory.areAllAway;
-  const home = only === undefined && isAsked ? await confirmed(context, account, found) : found;
+  const mayConfirm = only === undefined && isAsked;
+  const home = mayConfirm ? await confirmed(context, account, found, unverified) : found;
   return { home, hasFound: usable.length > 0, missed, claimed, nearest };
 }
 
-/** Puts a route into use again for which a restored relay has asked all that there are to ask. */
-async function confirmed(context: RelayContext, account: string, home: Home): Promise<Home> {
+/**
+ * Puts a route into use again for which a restored relay has asked all that there are to ask.
+ *
+ * @param unverified routes that others answered and that could not be confirmed: a higher one that the
+ *   account signed shows that it may have moved, so nothing is put into use
+ */
+async function confirmed(
+  context: RelayContext,
+  account: string,
+  home: Home,
+  unverified: readonly FinalRoute[] = [],
+): Promise<Home> {
   if (home.kind !== 'unconfirmed') return home;
   const { clock, identity, storage } = context;
+  for (const route of unverified) {
+    if (await mayHaveMoved(context, account, route)) return home;
+  }
   return await storage.write(`account:${account}`, async (tx) => {
     await confirmRoute(tx, account);
     return await homeOf(tx, account, identity.relayId, clock.now());
   });
+}
+
+/** Tells whether the account signed a route, and it is higher than the known one or conflicts with it. */
+async function mayHaveMoved(
+  { network, storage, verifier }: RelayContext,
+  account: string,
+  route: FinalRoute,
+): Promise<boolean> {
+  if (route.account !== account) return false;
+  const known = await storage.read((tx) => readRoute(tx, account));
+  if (observedRoute(knownRoute(network, route), known).next === undefined) return false;
+  try {
+    await verifier.verify(routeDraftSignatures(network, route), 'route');
+    return true;
+  } catch (error) {
+    if (error instanceof ProtocolError && error.code === 'invalid_signature') return false;
+    throw error;
+  }
 }
 
 /**

@@ -42,17 +42,18 @@ export const ownRoutesJob: Job = {
       if (routeDirectory.hasRelays) await publishDueRoutes(context, signal);
     };
     await sendDue();
-    // Alone, there is no relay to ask.
-    const isAlone = !routeDirectory.hasRelays;
-    const isComplete = isAlone || (await check(context, signal, sendDue));
-    if (!isAlone) await askMissedRelays(context, signal);
+    // Without a relay to ask there is nothing to do. The first reading of the registry that lists one
+    // wakes the job.
+    const { hasRelays } = routeDirectory;
+    const isComplete = !hasRelays || (await check(context, signal, sendDue));
+    if (hasRelays) await askMissedRelays(context, signal);
     const retryAt = isComplete ? 0 : clock.now() + limits.remoteRetryFirst;
     const next = await storage.read(async (tx) => {
       const announceAt = (await nextAnnouncement(tx)) ?? Infinity;
       // A route that is stored from now on, or the first other relay, wakes no job: this run comes
       // before a route is due.
       const soonest = clock.now() + shortestDelay(limits);
-      if (isAlone) return Math.min(announceAt, soonest);
+      if (!hasRelays) return Math.min(announceAt, soonest);
       const checkedAt = await earliestCheck(tx, identity.relayId);
       const checkAt = checkedAt === undefined ? Infinity : checkedAt + longestUnchecked(limits);
       const missedAt = (await nextMissedRelay(tx)) ?? Infinity;

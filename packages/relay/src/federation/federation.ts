@@ -86,6 +86,9 @@ export class Federation implements AsyncDisposable {
       get hasRelays() {
         return routes().hasRelays;
       },
+      get isAlone() {
+        return routes().isAlone;
+      },
       get areAllAway() {
         return routes().areAllAway;
       },
@@ -129,7 +132,9 @@ export class Federation implements AsyncDisposable {
     const dispatcher = new RelayDispatcher(context, handlers, new RelayTexts(reading));
     const rpc = new RpcServer(context, { dispatcher, faults });
     const relays = () => eligibility.candidates();
-    const routes = this.#parts.use(new DhtRoutes(context, { ...shared, connections, relays }));
+    const isRegistryRead = () => registry.isRead;
+    const dhtParts = { ...shared, connections, relays, isRegistryRead };
+    const routes = this.#parts.use(new DhtRoutes(context, dhtParts));
     const { table } = routes;
     const dht = new DhtServer(context, { eligibility, faults, table });
     const reachability = { ...shared, host: () => host, candidates: relays, table };

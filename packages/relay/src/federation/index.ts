@@ -27,4 +27,5 @@ export {
   registryPath,
   useRegistry,
 } from './registry/own-record.ts';
+export { federationRestored } from './restored.ts';
 export { parseDescriptor, verifyAgainstRecord } from './verify-descriptor.ts';

@@ -4,8 +4,10 @@ import type { RelayClient, RouteDirectory } from '../context.ts';
 /** Finds no route; there is no other relay that could store one. */
 export const noRoutes: RouteDirectory = {
   hasRelays: false,
+  isAlone: true,
   areAllAway: true,
-  resolveRemote: () => Promise.resolve({ routes: [], missed: [], claimed: [], nearest: [] }),
+  resolveRemote: () =>
+    Promise.resolve({ routes: [], unverified: [], missed: [], claimed: [], nearest: [] }),
   replicate: (_route, leaving) =>
     Promise.resolve({ isEnough: true, reachedLeaving: leaving === undefined }),
 };

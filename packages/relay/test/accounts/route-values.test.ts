@@ -188,6 +188,21 @@ describe('07 §B12: the home relay', () => {
     expect(first + second).toBe(publishDelay(relay.context, ann.account));
   });
 
+  test('sends it, and asks for others, as soon as relays are known that were not at its publication', async () => {
+    relay.hasRelays = false;
+    relay.isRegistryRead = false;
+    await relay.restart();
+    ann = await Person.register(relay, 'ann');
+    expect(await rows()).toMatchObject([{ checked_at: 0 }]);
+    relay.hasRelays = true;
+    relay.isRegistryRead = true;
+    await relay.restart();
+    relay.clock.advance(relay.context.limits.remoteRetryFirst);
+    sent = [];
+    await relay.runJob(jobName);
+    expect(sent).toMatchObject([{ route: { account: ann.account } }]);
+  });
+
   test('runs the job before routes are due that are stored after it', async () => {
     const at = (await relay.runJob(jobName)) as number;
     expect(at - relay.clock.now()).toBe(shortestDelay(relay.context.limits));

@@ -42,7 +42,7 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     // What other relays and clients know better than the backup.
     const changed = [
       ...['auth_sessions', 'timeline_heads', 'timeline_floor', 'account_routes', 'groups'],
-      ...['group_stagings', 'channels', 'relay_facts', 'relay_move'],
+      ...['group_stagings', 'channels', 'relay_facts', 'relay_move', 'relays'],
     ];
     const same = (rows: Record<string, unknown[]>) =>
       Object.fromEntries(Object.entries(rows).filter(([table]) => !changed.includes(table)));
@@ -61,6 +61,7 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
       groups: [{ sequence: 6 + step, epoch: 2, chain_head: 'head' }],
       group_stagings: [{ expires_at: 0 }],
       channels: [{ head: 8 + step, revision: 3 }],
+      relays: [{ relay_id: '0xbb', failing_since: null, failures: 0, retry_at: null, seen_at: 2 }],
     });
     expect(after.relay_facts).toContainEqual({ name: 'restored_at', value: String(restoredAt) });
   });

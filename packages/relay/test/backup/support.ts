@@ -42,6 +42,12 @@ export async function allKinds(tx: Writer): Promise<void> {
       relay,
     );
   }
+  // How long another relay has been failing, which the backup knows only until it was made.
+  await tx.run(
+    `INSERT INTO relays (relay_id, endpoint, status, updated_at, seen_at, failing_since, failures,
+        retry_at)
+      VALUES ('0xbb', 'https://b.example/svc/v1', 'active', 1, 2, 3, 4, 5)`,
+  );
   await tx.run(
     `INSERT INTO groups (group_id, status, owner, name, description, member_capacity, invite_policy,
         commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,

@@ -10,7 +10,11 @@ const nothing = () => ({ [Symbol.dispose]: () => {} });
 const idOf = (digit: number) => `0x${`${digit}`.repeat(40)}`;
 
 /** Routes over relays that answer "no record", or nothing; records the questions. */
-function routesOver(count: number, limits: Partial<RelayLimits> = {}) {
+function routesOver(
+  count: number,
+  limits: Partial<RelayLimits> = {},
+  { isRegistryRead = true, failing = 0 } = {},
+) {
   const clock = new ManualClock();
   const metrics = new Metrics();
   const asked: string[] = [];
@@ -39,12 +43,14 @@ function routesOver(count: number, limits: Partial<RelayLimits> = {}) {
     } as never,
     {
       relays: () => relays,
+      isRegistryRead: () => isRegistryRead,
       connections: {
         openStream,
         openInstead: async () => undefined,
       },
       health: {
         pausedUntil: () => undefined,
+        failingFor: () => failing,
         succeeded: () => {},
       },
       faults: { add: () => {} },
@@ -64,7 +70,7 @@ test('07 §B12: a relay that does not answer delays a lookup by three seconds, a
     .toBe(2);
   clock.advance(3);
   expect(await found).toEqual({
-    ...{ routes: [], missed: [idOf(2)], claimed: [] },
+    ...{ routes: [], unverified: [], missed: [idOf(2)], claimed: [] },
     nearest: [idOf(1), idOf(3)],
   });
   expect(asked).toEqual([idOf(1), idOf(2), idOf(3)]);
@@ -87,3 +93,17 @@ test('07 §B12: a lookup ends after ten seconds with the answers that came', asy
   clock.advance(1);
   expect(await found).toMatchObject({ routes: [], missed: [idOf(2)] });
 });
+
+test.each([
+  [0, 0, { isAlone: true, areAllAway: true }],
+  [2, defaultLimits.dhtReplicaGrace - 1, { isAlone: false, areAllAway: false }],
+  [2, defaultLimits.dhtReplicaGrace, { isAlone: false, areAllAway: true }],
+])(
+  '07 §B12: a registry that lists %s others, failing for %s s, tells whether an answer can come',
+  (count, failing, expected) => {
+    expect(routesOver(count, {}, { failing }).routes).toMatchObject(expected);
+    // Before the registry was read there may be relays that are not known.
+    const { routes } = routesOver(count, {}, { failing, isRegistryRead: false });
+    expect(routes).toMatchObject({ isAlone: false, areAllAway: false });
+  },
+);

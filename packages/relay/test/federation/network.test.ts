@@ -191,6 +191,6 @@ test('07 §B7: a relay without a listener for others is alone, and warns', async
     kind: 'unreachable',
   });
   expect(await context.routeDirectory.resolveRemote('neo:1:x')).toEqual({
-    ...{ routes: [], missed: [], claimed: [], nearest: [] },
+    ...{ routes: [], unverified: [], missed: [], claimed: [], nearest: [] },
   });
 });

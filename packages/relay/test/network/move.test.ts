@@ -1,8 +1,8 @@
 /** An account that moves from one relay to another, seen by clients of all three. */
 import type { JsonObject } from '@posthouse/protocol/json';
 import { expect, test } from 'vitest';
-import { accounts } from '../../src/accounts/index.ts';
 import type { Person } from '../fixtures/person.ts';
+import { backUpRoute, doubtRoutes } from '../support/put-back.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 import { differences } from './received.ts';
 import { relayNetwork, sendTo, statusOf } from './relay-network.ts';
@@ -154,35 +154,13 @@ test('03 §12: an account that comes back is at home where it began, with all me
   await network.untilInTime(async () => (await serves(c, a, ben)) === 'route_stale');
 });
 
-/** Does to a relay's stored routes what `posthouse restored` does. */
-async function doubtRoutes(relay: ServedRelay, accountsOf: readonly Person[]): Promise<void> {
-  const aggregates = accountsOf.map(({ account }) => `account:${account}`);
-  await relay.server.context.storage.write(aggregates, async (tx) => {
-    for (const statement of accounts.restored) await tx.run(statement);
-  });
-}
-
 test('04 §17.1, 07 §B12: a restored relay serves no account before the network was asked where it is', async () => {
   const { a, b, c } = network;
   const ben = await network.register('ben', b);
   const dan = await network.register('dan', b);
-  const { storage } = b.server.context;
-  const backup = await storage.read((tx) =>
-    tx.get<{ revision: number; route: string; content: string; held_until: number }>(
-      'SELECT revision, route, content, held_until FROM account_routes WHERE account = ?',
-      ben.account,
-    ),
-  );
-  if (backup === undefined) throw new Error('no route');
+  const putBack = await backUpRoute(b, ben);
   await ben.moveTo(c);
-  await storage.write(`account:${ben.account}`, (tx) =>
-    tx.run(
-      `UPDATE account_routes SET revision = ?, route = ?, content = ?, held_until = ?, relay_id = ?
-        WHERE account = ?`,
-      ...[backup.revision, backup.route, backup.content, backup.held_until],
-      ...[b.relayId, ben.account],
-    ),
-  );
+  await putBack();
   await doubtRoutes(b, [ben, dan]);
   // A relay that was restored has begun again, and remembers no lookup.
   network.advance(31);

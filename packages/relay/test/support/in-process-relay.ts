@@ -77,6 +77,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   callsAtOnce: (relayId: string) => number = manyCalls;
   /** Whether there are other relays to ask for routes; read at each start. */
   hasRelays = true;
+  /** Whether the registry was read since the start; read at each start. */
+  isRegistryRead = true;
   /** Whether the registry names this relay as active. */
   isActive = true;
   /** Which new accounts are taken; `open` again at the next start. */
@@ -281,13 +283,14 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         verifier: this.#verifier(),
         routeDirectory: {
           hasRelays: this.hasRelays,
-          areAllAway: !this.hasRelays,
+          isAlone: this.isRegistryRead && !this.hasRelays,
+          areAllAway: this.isRegistryRead && !this.hasRelays,
           resolveRemote: async (account, only) => {
             const routes = await this.routes(account, only);
             const missed = this.missed(only).filter((relayId) => relayId === (only ?? relayId));
             const claimed = [...new Set(routes.map((route) => route.relay_id))];
             const others = claimed.filter((id) => id !== this.relayId && !missed.includes(id));
-            return { routes, missed, claimed: others, nearest: [] };
+            return { routes, unverified: [], missed, claimed: others, nearest: [] };
           },
           replicate: (route, leaving, nearest) => this.replicate(route, leaving, nearest),
         },

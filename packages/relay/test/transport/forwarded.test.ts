@@ -36,7 +36,7 @@ beforeAll(async () => {
     hasRelays: true,
     resolveRemote: async () => ({
       routes: routes.map(({ route }) => parseJson(route as string) as never),
-      ...{ missed: [], claimed: [], nearest: [] },
+      ...{ unverified: [], missed: [], claimed: [], nearest: [] },
     }),
   };
   context.relayClient = { ...context.relayClient, call: callHome };

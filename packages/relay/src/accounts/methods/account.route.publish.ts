@@ -88,7 +88,7 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
  * and the relay that the account leaves is sent it. If nothing is found the account may move all the
  * same (07 §B12).
  *
- * @returns whether every relay answered that was to be asked
+ * @returns whether every relay answered that was to be asked; not before they are known
  */
 async function lookUpUnknown(
   context: RelayContext,
@@ -97,7 +97,8 @@ async function lookUpUnknown(
 ): Promise<boolean> {
   const { routeDirectory, storage } = context;
   const known = await storage.read((tx) => readRoute(tx, account));
-  if (known !== undefined || !routeDirectory.hasRelays) return true;
+  if (known !== undefined) return true;
+  if (!routeDirectory.hasRelays) return routeDirectory.isAlone;
   try {
     return (await confirmHome(context, account, asker)).missed.length === 0;
   } catch (error) {
@@ -136,6 +137,8 @@ async function replicate(
       'the route is in force, but too few relays stored it: publish it again',
     );
   }
+  // Before the registry was read, no relay was sent it: the job does that soon.
+  if (!routeDirectory.hasRelays && !routeDirectory.isAlone) return { result: new JsonText(text) };
   const publishAt = clock.now() + publishDelay(context, route.account);
   try {
     await storage.write(owner, (tx) => markPublished(tx, route, { publishAt }), {

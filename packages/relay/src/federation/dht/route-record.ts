@@ -21,7 +21,21 @@ type Reading = Pick<RelayContext, 'network' | 'clock' | 'limits'>;
  *   `clock_skew`, `stale_state`: it is not valid now by this relay's clock
  */
 export function readRouteRecord(
-  { network, clock, limits }: Reading,
+  reading: Reading,
+  record: { readonly key: Uint8Array; readonly value: Uint8Array },
+): FinalRoute {
+  const route = parseRouteRecord(reading, record);
+  checkRouteTimes(reading, route);
+  return route;
+}
+
+/**
+ * Reads the route of a record, whatever its times are (07 §B10, rules 1 to 4).
+ *
+ * @throws ProtocolError `bad_request`, `request_too_large`, JsonError: the record is invalid
+ */
+export function parseRouteRecord(
+  { network, limits }: Pick<Reading, 'network' | 'limits'>,
   { key, value }: { readonly key: Uint8Array; readonly value: Uint8Array },
 ): FinalRoute {
   if (value.length > limits.dhtValueBytes) {
@@ -32,12 +46,22 @@ export function readRouteRecord(
   if (Buffer.compare(deriveRouteKey(network, route.account), key) !== 0) {
     throw badRequest('account', 'does not derive the key of the record');
   }
+  return route;
+}
+
+/**
+ * Refuses a route that is not valid now by this relay's clock (07 §B10, rule 7).
+ * @throws ProtocolError `clock_skew`, `stale_state`
+ */
+export function checkRouteTimes(
+  { clock, limits }: Pick<Reading, 'clock' | 'limits'>,
+  route: FinalRoute,
+): void {
   const now = clock.now();
   if (route.updated_at - now > limits.futureTolerance) {
     throw new ProtocolError('clock_skew', 'updated_at is too far ahead');
   }
   if (now >= route.expires_at) throw new ProtocolError('stale_state', 'the route has expired');
-  return route;
 }
 
 /**

@@ -29,7 +29,7 @@ import { dhtFaultOf } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
 import { Publications, replicaPolicy } from './publication.ts';
 import { storeKeys } from './route-keys.ts';
-import { readRouteRecord, verifyRouteRecord } from './route-record.ts';
+import { checkRouteTimes, parseRouteRecord, verifyRouteRecord } from './route-record.ts';
 import { DhtTable } from './table.ts';
 
 export interface DhtRoutesParts {
@@ -39,6 +39,8 @@ export interface DhtRoutesParts {
   readonly faults: PeerFaults;
   /** Returns the relays that the registry lists as active, without this one. */
   readonly relays: () => readonly string[];
+  /** Tells whether the registry was read since the start: before, `relays` lacks most of them. */
+  readonly isRegistryRead: () => boolean;
   readonly stopping: AbortSignal;
 }
 
@@ -95,8 +97,13 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     return this.#parts.relays().length > 0;
   }
 
+  get isAlone(): boolean {
+    return this.#parts.isRegistryRead() && !this.hasRelays;
+  }
+
   get areAllAway(): boolean {
-    return this.#parts.relays().every((relayId) => this.#isAway(relayId));
+    const { isRegistryRead, relays } = this.#parts;
+    return isRegistryRead() && relays().every((relayId) => this.#isAway(relayId));
   }
 
   /** Whether each question goes to every active relay. */
@@ -115,7 +122,7 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const request: KadRequest = { type: kadTypes.getValue, key };
     if (only !== undefined) return await this.#askEach([only], request);
     if (this.asksAll) return await this.#askEach(this.#parts.relays(), request);
-    const answers = new Map<string, FinalRoute | undefined>();
+    const answers = new Map<string, RecordFinding>();
     const onRecord = async ({ relayId }: EligiblePeer, record: KadRecord) =>
       void answers.set(relayId, await this.#routeOf(relayId, record, this.#parts.stopping));
     // The relay that was the home last is asked wherever it is: it knows first of a move.
@@ -125,6 +132,7 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     const found = foundIn([...answers]);
     return {
       routes: distinct([...found.routes, ...(atHome?.routes ?? [])]),
+      unverified: distinct([...found.unverified, ...(atHome?.unverified ?? [])]),
       // The others of the nearest have what these would have had.
       missed: [],
       claimed: [...new Set([...found.claimed, ...(atHome?.claimed ?? [])])],
@@ -234,30 +242,32 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
     relayId: string,
     { record }: KadMessage,
     signal: AbortSignal,
-  ): Promise<FinalRoute | undefined> {
-    return record && (await this.#routeOf(relayId, record, signal));
+  ): Promise<RecordFinding> {
+    return record === undefined ? {} : await this.#routeOf(relayId, record, signal);
   }
 
-  /** Verifies a relay's record (07 §B10); `undefined` if it is not valid. */
+  /** Verifies a relay's record (07 §B10). */
   async #routeOf(
     relayId: string,
     { key, value }: KadRecord,
     signal: AbortSignal,
-  ): Promise<FinalRoute | undefined> {
+  ): Promise<RecordFinding> {
     const { eligibility, faults } = this.#parts;
-    if (key === undefined || value === undefined) return undefined;
+    if (key === undefined || value === undefined) return {};
+    let route: FinalRoute | undefined;
     try {
-      const route = readRouteRecord(this.#context, { key, value });
-      if (!(await this.#newAccounts.admit(relayId, route.account))) return undefined;
+      route = parseRouteRecord(this.#context, { key, value });
+      checkRouteTimes(this.#context, route);
+      if (!(await this.#newAccounts.admit(relayId, route.account))) return {};
       const verified = verifyRouteRecord(this.#context, eligibility, { route, cause: relayId });
       // The descriptor of the relay that it names may have to be fetched.
       await rejectOnAbort(signal, verified);
-      return route;
+      return { route };
     } catch (error) {
       routeRecordRefused(this.#context, { relay: relayId, error });
       const fault = dhtFaultOf(error);
       if (fault !== undefined) faults.add(relayId, fault);
-      return undefined;
+      return fault === undefined && route !== undefined ? { unverified: route } : {};
     }
   }
 
@@ -268,13 +278,22 @@ export class DhtRoutes implements RouteDirectory, AsyncDisposable {
   }
 }
 
-type Answer = readonly [relayId: string, route: FinalRoute | undefined];
+/** What a relay's record has: a valid route, one that could not be confirmed now, or none. */
+interface RecordFinding {
+  readonly route?: FinalRoute;
+  readonly unverified?: FinalRoute;
+}
+
+type Answer = readonly [relayId: string, finding: RecordFinding];
 
 /** Returns what relays answered: the routes, and the relays that name themselves. */
-function foundIn(answers: readonly Answer[]): Pick<FoundRoutes, 'routes' | 'claimed'> {
-  const claimed = answers.filter(([relayId, route]) => route?.relay_id === relayId);
+function foundIn(
+  answers: readonly Answer[],
+): Pick<FoundRoutes, 'routes' | 'unverified' | 'claimed'> {
+  const claimed = answers.filter(([relayId, { route }]) => route?.relay_id === relayId);
   return {
-    routes: distinct(answers.flatMap(([, route]) => route ?? [])),
+    routes: distinct(answers.flatMap(([, { route }]) => route ?? [])),
+    unverified: distinct(answers.flatMap(([, { unverified }]) => unverified ?? [])),
     claimed: claimed.map(([relayId]) => relayId),
   };
 }

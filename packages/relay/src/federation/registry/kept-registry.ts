@@ -165,6 +165,11 @@ export class KeptRegistry implements Disposable {
     return [...(this.#listing?.entries.values() ?? [])];
   }
 
+  /** Whether the whole registry was read since the start. */
+  get isRead(): boolean {
+    return this.#listing !== undefined;
+  }
+
   /** Whether {@link entries} has every relay of the registry. */
   get isComplete(): boolean {
     return this.#listing?.isComplete ?? false;

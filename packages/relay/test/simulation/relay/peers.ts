@@ -70,6 +70,9 @@ export function peersOf(
       get hasRelays() {
         return relays.length > 1;
       },
+      get isAlone() {
+        return relays.length <= 1;
+      },
       areAllAway: false,
       async resolveRemote(account, only) {
         const asked = others().filter(({ relayId }) => relayId === (only ?? relayId));
@@ -89,7 +92,7 @@ export function peersOf(
           .filter(({ relayId }, index) => found[index]?.some((route) => route.relay_id === relayId))
           .map(({ relayId }) => relayId);
         const nearest = asked.map(({ relayId }) => relayId).filter((id) => !missed.includes(id));
-        return { routes, missed, claimed, nearest };
+        return { routes, unverified: [], missed, claimed, nearest };
       },
       async replicate(route, leaving) {
         let reachedLeaving = leaving === undefined;
