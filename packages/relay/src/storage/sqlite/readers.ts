@@ -27,6 +27,11 @@ export class Readers {
     return idle ?? (await new Promise((resolve) => this.#waiting.push(resolve)));
   }
 
+  /** Takes an idle connection at once if another one stays idle. */
+  takeSpare(): SqliteConnection | undefined {
+    return this.#isHeld || this.#idle.length < 2 ? undefined : this.#idle.pop();
+  }
+
   release(connection: SqliteConnection): void {
     this.#idle.push(connection);
     if (this.#idle.length === this.#all.length) this.#onQuiet?.();

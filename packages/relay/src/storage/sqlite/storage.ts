@@ -18,6 +18,7 @@ import { WriteListeners } from '../write-listeners.ts';
 import { Checkpoints } from './checkpoints.ts';
 import type { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
+import { DurableSnapshots } from './durable-snapshots.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
 import { databaseOf, lockFolder, privateFile } from './folder.ts';
 import { Generation } from './generation.ts';
@@ -114,6 +115,8 @@ export class SqliteStorage implements Storage {
   readonly #write: SqliteConnection;
   /** Absent if each COMMIT flushes. */
   readonly #flush: WalFlush | undefined;
+  /** Absent if each COMMIT flushes. */
+  readonly #snapshots: DurableSnapshots | undefined;
   /** Absent if SQLite copies the log in some of its commits. */
   readonly #checkpoints: Checkpoints | undefined;
   readonly #writer: SqliteWriter;
@@ -136,7 +139,9 @@ export class SqliteStorage implements Storage {
     this.#lockTimeout = lockTimeout;
     this.#write = openWriter(path, observer === undefined ? 'commit' : 'pool');
     const failed = (error: unknown) => observer?.unflushed(error);
-    const flush = observer === undefined ? undefined : new WalFlush(path, { faults, failed });
+    const ended = () => this.#snapshots?.flushed();
+    const flush =
+      observer === undefined ? undefined : new WalFlush(path, { faults, failed, ended });
     this.#flush = flush;
     const died = (error: unknown) => observer?.checkpointsStopped(error);
     const checkpoints =
@@ -151,9 +156,12 @@ export class SqliteStorage implements Storage {
     const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
     const outage = this.#outage;
     const listeners = this.#listeners;
-    const writerParts = { faults, outage, listeners, lockTimeout, generation, flush, checkpoints };
-    this.#writer = new SqliteWriter(this.#write, writerParts);
     this.#readers = new Readers(path);
+    this.#snapshots = flush && new DurableSnapshots(this.#readers, flush);
+    this.#writer = new SqliteWriter(this.#write, {
+      ...{ faults, outage, listeners, lockTimeout, generation, flush, checkpoints },
+      snapshots: this.#snapshots,
+    });
   }
 
   /** Looks for lost transactions and bad pages. */
@@ -174,13 +182,15 @@ export class SqliteStorage implements Storage {
 
   async read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     if (this.#closed) throw new Error('storage is closed');
+    const snapshot = this.#snapshots?.current;
     try {
+      if (snapshot !== undefined) return await snapshot.read(work, this.#faults);
       return await whileLocked(() => this.#readOnce(work), this.#lockTimeout);
     } catch (error) {
       throw this.#outage.errorOf(error);
     } finally {
       // What it saw may not be on disk yet: no answer may be made of it before.
-      await this.#flush?.reached();
+      if (snapshot === undefined) await this.#flush?.reached();
     }
   }
 
@@ -257,6 +267,8 @@ export class SqliteStorage implements Storage {
     this.#closed = true;
     await this.#writer.close();
     await this.#checkpoints?.[Symbol.asyncDispose]();
+    // After a flush that failed, one may still be there.
+    this.#snapshots?.drop();
     await this.#readers.close();
     this.#flush?.[Symbol.dispose]();
     this.#write.close();

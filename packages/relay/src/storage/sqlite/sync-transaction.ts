@@ -1,14 +1,17 @@
 import type { Row, SqlValue, StorageFaults, SyncWriter } from '../types.ts';
 import type { SqliteConnection } from './connection.ts';
 
+/** What runs the statements of a transaction. */
+export type Statements = Pick<SqliteConnection, 'get' | 'all' | 'run'>;
+
 /** A work's access to the connection inside a transaction; each statement is answered at once. */
 export class SyncTransaction implements SyncWriter {
-  #connection: SqliteConnection | undefined;
+  #connection: Statements | undefined;
   readonly #faults: StorageFaults;
   #failure: unknown;
   #hasChanged = false;
 
-  constructor(connection: SqliteConnection, faults: StorageFaults) {
+  constructor(connection: Statements, faults: StorageFaults) {
     this.#connection = connection;
     this.#faults = faults;
   }
@@ -45,7 +48,7 @@ export class SyncTransaction implements SyncWriter {
     this.#connection = undefined;
   }
 
-  #use<T>(sql: string, query: (connection: SqliteConnection) => T): T {
+  #use<T>(sql: string, query: (connection: Statements) => T): T {
     if (this.#connection === undefined) throw new Error('the transaction has ended');
     // SQLite may have undone the transaction: another statement would be stored alone.
     if (this.#failure !== undefined) throw this.#failure;

@@ -1,7 +1,6 @@
 import { turnMilliseconds } from '../../event-loop.ts';
 import type { Row, SqlValue, StorageFaults, Writer } from '../types.ts';
-import type { SqliteConnection } from './connection.ts';
-import { SyncTransaction } from './sync-transaction.ts';
+import { type Statements, SyncTransaction } from './sync-transaction.ts';
 
 /** Statements of a turn of the event loop at most; rows count a tenth. */
 const statementsPerTurn = 400;
@@ -18,7 +17,7 @@ export class SqliteTransaction implements Writer {
   /** Resolves in the next turn, while the transaction waits for it. */
   #pause: Promise<void> | undefined;
 
-  constructor(connection: SqliteConnection, faults: StorageFaults) {
+  constructor(connection: Statements, faults: StorageFaults) {
     this.#sync = new SyncTransaction(connection, faults);
   }
 

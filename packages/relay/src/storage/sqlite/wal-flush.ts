@@ -20,10 +20,12 @@ interface WaitingForFlush {
 export class WalFlush implements Disposable {
   readonly #faults: Pick<StorageFaults, 'flush'>;
   readonly #failed: (error: unknown) => void;
+  readonly #ended: () => void;
   readonly #waiting = new Queue<WaitingForFlush>();
   readonly #log: number;
   #commits = 0;
   #flushed = 0;
+  #flushing = 0;
   #running: Promise<void> | undefined;
   #hasFailed = false;
 
@@ -34,17 +36,20 @@ export class WalFlush implements Disposable {
    *
    * @param path of the database
    * @param parts.failed ends the process
+   * @param parts.ended is called after each flush, before anybody else hears of it
    */
   constructor(
     path: string,
     parts: {
       readonly faults: Pick<StorageFaults, 'flush'>;
       readonly failed: (error: unknown) => void;
+      readonly ended: () => void;
     },
   ) {
     this.#log = openSync(`${path}-wal`, 'r+');
     this.#faults = parts.faults;
     this.#failed = parts.failed;
+    this.#ended = parts.ended;
   }
 
   /** Resolves when the flush that is under way has ended; `undefined` if there is none. */
@@ -55,6 +60,21 @@ export class WalFlush implements Disposable {
   /** Whether a flush has failed; then none follows. */
   get hasFailed(): boolean {
     return this.#hasFailed;
+  }
+
+  /** Number of commits so far. */
+  get commits(): number {
+    return this.#commits;
+  }
+
+  /** Number of the last commit that is durable. */
+  get flushed(): number {
+    return this.#flushed;
+  }
+
+  /** Number of the last commit that the flush under way, or else the last flush, makes durable. */
+  get flushing(): number {
+    return this.#flushing;
   }
 
   /** Number of commits that are not durable yet. */
@@ -92,6 +112,7 @@ export class WalFlush implements Disposable {
 
   async #flushOnce(): Promise<void> {
     const commits = this.#commits;
+    this.#flushing = commits;
     try {
       await (this.#faults.flush?.(() => this.#flush()) ?? this.#flush());
     } catch (error) {
@@ -101,6 +122,7 @@ export class WalFlush implements Disposable {
       return;
     }
     this.#flushed = commits;
+    this.#ended();
     this.#running = undefined;
     if (this.#commits > commits) this.#run();
     while ((this.#waiting.first?.commit ?? Infinity) <= commits) this.#waiting.shift()?.resolve();

@@ -6,6 +6,7 @@ import type { WriteListeners } from '../write-listeners.ts';
 import { Batch, type WaitingWrite } from './batch.ts';
 import type { Checkpoints } from './checkpoints.ts';
 import type { SqliteConnection } from './connection.ts';
+import type { DurableSnapshots } from './durable-snapshots.ts';
 import type { Outage } from './failures.ts';
 import type { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
@@ -31,6 +32,8 @@ interface WriterParts {
   readonly generation?: Generation | undefined;
   /** Makes commits durable; absent if they are when COMMIT returns. */
   readonly flush?: WalFlush | undefined;
+  /** For reads while a commit waits for its flush. */
+  readonly snapshots?: DurableSnapshots | undefined;
   /** Copies the log; absent if SQLite does. */
   readonly checkpoints?: Checkpoints | undefined;
 }
@@ -103,7 +106,7 @@ export class SqliteWriter {
 
   /** Runs one transaction. */
   async #runBatch(): Promise<void> {
-    const { faults, outage, generation, flush, checkpoints } = this.#parts;
+    const { faults, outage, generation, flush, snapshots, checkpoints } = this.#parts;
     const batch = new Batch({ ...this.#parts, connection: this.#connection }, () => this.#begin());
     let number: number | undefined;
     try {
@@ -112,6 +115,7 @@ export class SqliteWriter {
       await this.#fill(batch);
       faults.beforeCommit?.();
       if (batch.hasChanged) number = generation?.count(this.#connection);
+      if (batch.hasChanged) snapshots?.beforeCommit();
       faults.reach?.('commit');
       this.#connection.run('COMMIT', []);
       faults.reach?.('committed');
@@ -138,12 +142,13 @@ export class SqliteWriter {
   }
 
   async #begin(): Promise<void> {
-    const { lockTimeout, listeners } = this.#parts;
+    const { lockTimeout, listeners, snapshots } = this.#parts;
     await whileLocked(() => this.#connection.run('BEGIN IMMEDIATE', []), lockTimeout);
     const version = dataVersionOf(this.#connection);
     if (version === this.#dataVersion) return;
     // A command of the operator has written.
     this.#dataVersion = version;
+    snapshots?.drop();
     listeners.changed();
   }
 
@@ -183,6 +188,7 @@ export class SqliteWriter {
 
   /** Rolls the batch back and rejects all its writes. */
   #abandon(batch: Batch, error: unknown): void {
+    this.#parts.snapshots?.drop();
     try {
       if (this.#connection.isInTransaction) this.#connection.run('ROLLBACK', []);
     } catch {
