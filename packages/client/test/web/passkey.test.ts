@@ -127,8 +127,10 @@ describe.skipIf(isMissing('Chromium'))('a passkey in Chromium', () => {
     const { authenticators, page } = browser;
     const one = await authenticators.add({ hasPrf: false });
     await load(page);
-    await expect(page.run('app.start()')).rejects.toMatchObject({ code: 'passkey_unsuitable' });
+    const id = await page.run('app.start()');
+    expect(await page.run('app.opened')).toBe('passkey_unsuitable');
     expect(await authenticators.count(one)).toBe(0);
+    expect(await page.run('app.renew()')).toBe(id);
   }, 120_000);
 
   test('opens no document that was moved to another origin; the password does', async () => {
@@ -148,21 +150,46 @@ describe.skipIf(isMissing('Chromium'))('a passkey in Chromium', () => {
   }, 120_000);
 });
 
+test.skipIf(isMissing('Chromium'))(
+  'a page in Chromium without an authenticator waits for one until it is aborted',
+  async () => {
+    await using browser = await openBrowser('Chromium');
+    const { page } = browser;
+    await load(page);
+    const unknown = { works: 'unknown', onThisDevice: false };
+    expect(await page.run('passkeyStatus()')).toEqual(unknown);
+    // After the browser was asked.
+    await page.run(`navigator.credentials.create = new Proxy(navigator.credentials.create, {
+      apply: (create, ...given) => {
+        setTimeout(() => app.stop.abort({ code: 'enough' }));
+        return Reflect.apply(create, ...given);
+      },
+    }), 0`);
+    await expect(page.run('app.start()')).rejects.toMatchObject({ code: 'enough' });
+  },
+  120_000,
+);
+
 describe.each([
-  ['Chromium', 'unknown', 'aborted'],
   ['Firefox', 'unknown', 'passkey_refused'],
   ['WebKit', 'no', 'passkey_unavailable'],
-] as const)('a page in %s without an authenticator', (name, works, outcome) => {
+] as const)('a page in %s, which has no authenticator here', (name, works, code) => {
   test.skipIf(isMissing(name))(
-    `says that passkeys work: ${works}; to make one is ${outcome}`,
+    'opens its encrypted store and the account key by their passwords, also after a reload',
     async () => {
       await using browser = await openBrowser(name);
       const { page } = browser;
       await load(page);
       expect(await page.run('passkeyStatus()')).toEqual({ works, onThisDevice: false });
-      await page.run(`globalThis.outcome = app.start().catch(({ code }) => code), 0`);
-      if (outcome === 'aborted') await page.run(`app.stop.abort({ code: 'aborted' })`);
-      expect(await page.run('outcome')).toBe(outcome);
+      const id = await page.run<string>('app.start()');
+      expect(await page.run('app.opened')).toBe(code);
+
+      await load(page);
+      expect(await page.run('app.resume()')).toBe(id);
+      const withoutKey = page.run('app.account.devices.renew()');
+      await expect(withoutKey).rejects.toMatchObject({ code: 'account_key_required' });
+      expect(await page.run('app.renew()')).toBe(id);
+      expect(await page.run('complaints')).toEqual([]);
     },
     120_000,
   );

@@ -48,7 +48,7 @@ export class PasskeyApp {
   readonly stop = new AbortController();
   /** The domain of the passkeys, if it is not the page's host name. */
   rpId: string | undefined;
-  /** How the last secret was opened: `passkey`, or the code of the failure that led to the password. */
+  /** `passkey` if the last call made or opened one, or the code of the failure that led to the password. */
   opened: string | undefined;
 
   constructor({ context, registry }: PageNetwork) {
@@ -56,12 +56,21 @@ export class PasskeyApp {
     this.#registry = registry;
   }
 
-  /** Makes a secret with its wallet and a passkey, and returns it. */
+  /** Makes a secret with its wallet, and a passkey if that succeeds, and returns it. */
   async #newSecret(purpose: PasskeyPurpose): Promise<Uint8Array> {
+    const { signal } = this.stop;
     const key = webRandom(32);
     const wallet = await sealNep6Wallet(this.#network, key, { password });
-    const options = { name: `Ann ${purpose}`, fallback: wallet, purpose, signal: this.stop.signal };
-    write(purpose, { wallet, passkeys: [await createPasskey(this.#network, key, options)] });
+    const options = { name: `Ann ${purpose}`, fallback: wallet, purpose, signal };
+    const passkeys: PasskeyDocument[] = [];
+    try {
+      passkeys.push(await createPasskey(this.#network, key, options));
+      this.opened = 'passkey';
+    } catch (error) {
+      if (!isClientError(error)) throw error;
+      this.opened = error.code;
+    }
+    write(purpose, { wallet, passkeys });
     return key;
   }
 
