@@ -83,6 +83,7 @@ export class Discovery {
       await store.write((tx) => descriptors.put(tx, relayId, descriptor));
       return verified(descriptor);
     } catch (error) {
+      signal.throwIfAborted();
       const cached = await this.#cached(entry);
       if (cached !== undefined && error instanceof RelayUnreachable) return verified(cached);
       throw error;

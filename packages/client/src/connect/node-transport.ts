@@ -89,6 +89,7 @@ export class NodeTransport implements Transport, Disposable {
 
   connect(url: string, events: SocketEvents, signal: AbortSignal): Promise<Socket> {
     return new Promise((resolve, reject) => {
+      signal.throwIfAborted();
       const socket = new WebSocket(url, {
         ...this.#ca,
         maxPayload: limits.webSocketMessageBytes,
