@@ -51,6 +51,7 @@ test('a profile that cannot be read is asked for once by a command', async () =>
   expect(asked).toBe(1);
 });
 
-test('a person is told that events were removed before they were read', () => {
-  expect(hostedNote({ kind: 'events-missed' })).toContain('removed');
+test('a person is told that events were removed before they were read', async () => {
+  const session = {} as AccountSession;
+  expect(await hostedNote(session, { kind: 'events-missed' })).toContain('removed');
 });

@@ -217,9 +217,9 @@ describe('contacts and messages', () => {
     expect((await bob.json('send', 'ann', 'hello')).status).toBe('target_accepted');
   });
 
-  test('only a request can be declined', async () => {
+  test('only a request can be rejected', async () => {
     const ann = await newAccount();
-    expect((await ann.run(['decline', 'neo:0:nemo'])).exit).toBe(2);
+    expect((await ann.run(['reject', 'neo:0:nemo'])).exit).toBe(2);
     expect((await ann.json('contacts')).contacts).toEqual([]);
   });
 
@@ -230,7 +230,7 @@ describe('contacts and messages', () => {
     const { error } = await ann.run(['inbox']);
     expect(error).toContain(`courier accept ${bob.account}`);
     expect((await ann.run(['inbox'])).error).toContain('from the fair');
-    await ann.json('decline', bob.account);
+    await ann.json('reject', bob.account);
     expect((await ann.run(['inbox'])).error).toBe('');
     expect((await bob.json('contacts')).contacts).toMatchObject([{ standing: 'awaiting' }]);
   });

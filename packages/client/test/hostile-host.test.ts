@@ -108,7 +108,7 @@ async function group(odd: HostileHost, prefer: Prefer): Promise<void> {
     await settled(reader);
     expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome', 'without Carl']);
     const [hello, welcome] = await reader.groups.listMessages(id);
-    expect(await reader.groups.replied(welcome!)).toEqual(hello);
+    expect(await reader.groups.getReplyTarget(welcome!)).toEqual(hello);
     expect((await reader.groups.listMembers(id)).map(({ nickname }) => nickname)).toContain(
       'Bobby',
     );

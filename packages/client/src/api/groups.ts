@@ -338,11 +338,11 @@ export class Groups extends GroupAdministration {
    *
    * @example
    * for (const message of await account.groups.listMessages(groupId)) {
-   *   const answered = await account.groups.replied(message);
+   *   const answered = await account.groups.getReplyTarget(message);
    *   console.log(answered?.body?.text, message.body?.text);
    * }
    */
-  async replied(message: GroupMessage): Promise<GroupMessage | undefined> {
+  async getReplyTarget(message: GroupMessage): Promise<GroupMessage | undefined> {
     const { replyTo: sequence } = message;
     if (sequence === undefined) return undefined;
     const { store } = this.#core;

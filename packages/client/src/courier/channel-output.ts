@@ -4,7 +4,7 @@ import type { Channel } from '../api/channels.ts';
 import type { ChannelAddress } from '../channels/follow-channel.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
-import { requireName } from './names.ts';
+import { conversationName, type NamingSession, requireName } from './names.ts';
 import { moreToRead, wentBack } from './output.ts';
 
 /** Finds a channel by its ID, its link, or a name that only one channel has. @throws UsageError */
@@ -60,17 +60,20 @@ export function channelShape(channel: Channel) {
 }
 
 /** Returns the note for an event that is not an entry of the timeline. */
-export function channelNote(event: ChannelAccountEvent): string | undefined {
-  const { channelId: id } = event;
+export async function channelNote(
+  session: NamingSession,
+  event: ChannelAccountEvent,
+): Promise<string | undefined> {
+  const name = await conversationName(session, { kind: 'channel', id: event.channelId });
   switch (event.kind) {
     case 'channel-rollback':
-      return `${id}: ${wentBack}`;
+      return `${name}: ${wentBack}`;
     case 'channel-incomplete':
-      return `${id}: ${moreToRead}`;
+      return `${name}: ${moreToRead}`;
     case 'channel-failed':
-      return `${id}: ${event.error.message}`;
+      return `${name}: ${event.error.message}`;
     case 'channel-event-refused':
-      return `${id}: event ${event.sequence} does not verify: ${event.reason}`;
+      return `${name}: event ${event.sequence} does not verify: ${event.reason}`;
     default:
       return undefined;
   }

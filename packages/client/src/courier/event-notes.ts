@@ -1,6 +1,7 @@
 import type { AccountEvent, MessageStatusEvent } from '../events.ts';
 import { channelNote } from './channel-output.ts';
 import { groupNote } from './group-output.ts';
+import { conversationName, type NamingSession } from './names.ts';
 import { moreToRead, printable } from './output.ts';
 
 /** Returns what a person is told about a gap in the timeline. */
@@ -18,14 +19,17 @@ const missedNote =
   'some events were removed before this command read them; lists show the messages';
 
 /** Returns the note that every command prints for an event of a host, group or channel. */
-export function hostedNote(event: AccountEvent): string | undefined {
+export async function hostedNote(
+  session: NamingSession,
+  event: AccountEvent,
+): Promise<string | undefined> {
   let note: string | undefined;
   if (event.kind === 'timeline-incomplete') note = `${event.relayId}: ${moreToRead}`;
-  if (event.kind === 'message-status') note = lossNote(event);
+  if (event.kind === 'message-status') note = await lossNote(session, event);
   if (event.kind === 'events-missed') note = missedNote;
   if (event.kind === 'history' || event.kind === 'hand-over') note = historyNote(event);
-  if ('groupId' in event) note = groupNote(event);
-  if ('channelId' in event) note = channelNote(event);
+  if ('groupId' in event) note = await groupNote(session, event);
+  if ('channelId' in event) note = await channelNote(session, event);
   return note === undefined ? undefined : printable(note);
 }
 
@@ -43,10 +47,14 @@ function historyNote(
 }
 
 /** Returns what a person is told about something written here that will not take effect. */
-function lossNote({ conversation, write, status, error }: MessageStatusEvent): string | undefined {
+async function lossNote(
+  session: NamingSession,
+  { conversation, write, status, error }: MessageStatusEvent,
+): Promise<string | undefined> {
   if (status !== 'rejected' && status !== 'failed') return undefined;
+  const name = await conversationName(session, conversation);
   if (conversation.kind !== 'channel') {
-    return `${conversation.id}: a message could not be sent: ${error?.message}`;
+    return `${name}: a message could not be sent: ${error?.message}`;
   }
-  return `${conversation.id}: ${write ?? 'post'} could not be carried out: ${error?.message}`;
+  return `${name}: ${write ?? 'post'} could not be carried out: ${error?.message}`;
 }

@@ -25,3 +25,15 @@ export type ExitName = keyof typeof exitCodes;
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
+
+/** The command was interrupted. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+  /** Whether messages or writes are stored that the relay has not confirmed. */
+  readonly kept: boolean;
+
+  constructor(kept: boolean) {
+    super('interrupted');
+    this.kept = kept;
+  }
+}

@@ -5,7 +5,7 @@ import type { Group, NamedMember } from '../api/groups.ts';
 import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChange, GroupEntry } from '../groups/timeline/group-entry.ts';
 import { UsageError } from './exit.ts';
-import { requireName } from './names.ts';
+import { conversationName, type NamingSession, requireName } from './names.ts';
 import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
 
 /**
@@ -162,27 +162,31 @@ function changeText(change: GroupChange, name: (id: string) => string): string |
 }
 
 /** Returns the note for an event that is not an entry of the timeline. */
-export function groupNote(event: GroupAccountEvent): string | undefined {
+export async function groupNote(
+  session: NamingSession,
+  event: GroupAccountEvent,
+): Promise<string | undefined> {
   const { groupId: id } = event;
+  const name = await conversationName(session, { kind: 'group', id });
   switch (event.kind) {
     case 'group-joined':
-      return `you are a member of ${id}`;
+      return `you are a member of ${name}`;
     case 'group-ended':
-      return `you are no longer a member of ${id}`;
+      return `you are no longer a member of ${name}`;
     case 'group-blocked':
-      return `${id}: event ${event.blocked.sequence} does not verify: ${event.blocked.reason}`;
+      return `${name}: event ${event.blocked.sequence} does not verify: ${event.blocked.reason}`;
     case 'group-key-rejected':
-      return `${id}: the key of epoch ${event.epoch} does not verify`;
+      return `${name}: the key of epoch ${event.epoch} does not verify`;
     case 'group-applications':
-      return `${id}: applications changed; show them: courier group applications ${id}`;
+      return `${name}: applications changed; show them: courier group applications ${id}`;
     case 'group-recoveries':
-      return `${id}: requests for new keys changed; show them: courier group recoveries ${id}`;
+      return `${name}: requests for new keys changed; show them: courier group recoveries ${id}`;
     case 'group-rollback':
-      return `${id}: ${wentBack}`;
+      return `${name}: ${wentBack}`;
     case 'group-incomplete':
-      return `${id}: ${moreToRead}`;
+      return `${name}: ${moreToRead}`;
     case 'group-failed':
-      return `${id}: ${event.error.message}`;
+      return `${name}: ${event.error.message}`;
     default:
       return undefined;
   }

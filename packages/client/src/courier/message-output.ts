@@ -99,10 +99,14 @@ export async function noteEvent(session: AccountSession, event: AccountEvent): P
       out.note(gapNote(event));
       return;
     case 'message-refused':
-      out.note(`a message of ${event.message.from} was refused: ${event.message.reason}`);
+      out.note(
+        `a message of ${await nameAndId(session, event.message.from)} was refused: ${event.message.reason}`,
+      );
       return;
     case 'message-conflict':
-      out.note(`a second message ${event.messageId} of ${event.from} was refused`);
+      out.note(
+        `a second message ${event.messageId} of ${await nameAndId(session, event.from)} was refused`,
+      );
       return;
     case 'device-expires':
       out.note(`this device ends in ${event.days} days or less; extend it: courier devices renew`);
@@ -111,7 +115,7 @@ export async function noteEvent(session: AccountSession, event: AccountEvent): P
       if (event.state === 'disconnected') out.note('connection lost; reconnecting');
       return;
     default: {
-      const note = hostedNote(event);
+      const note = await hostedNote(session, event);
       if (note !== undefined) out.note(note);
     }
   }

@@ -2,6 +2,8 @@
 import { AccountId, checkSchema } from '@posthouse/protocol';
 import type { Account } from '../account.ts';
 import { visibleName } from '../content/visible-text.ts';
+import type { ConversationKey } from '../conversations/conversation-rows.ts';
+import { isClientError } from '../errors.ts';
 import type { AccountSession } from './client-session.ts';
 import { UsageError } from './exit.ts';
 import { printable, quoted } from './output.ts';
@@ -55,7 +57,7 @@ type NameOf = (id: string) => string;
  * @param format formats what is printed: profiles are read of the accounts that it names
  */
 export async function namesOf(
-  session: Pick<AccountSession, 'account' | 'out' | 'signal'>,
+  session: NamingSession,
   format?: (name: NameOf) => unknown,
 ): Promise<NameOf> {
   const { account, out } = session;
@@ -88,18 +90,50 @@ async function readNicknames(
     known.set(id, id);
     const profile = await account.profiles.resolve(id, { signal: bounded });
     const { nickname = '' } = profile ?? {};
-    // Others choose it freely: the end of the ID tells two of one name apart.
-    known.set(id, nickname === '' ? id : `${quoted(visibleName(nickname))} (…${id.slice(-6)})`);
+    known.set(id, nickname === '' ? id : namedWithEnd(nickname, id));
   };
   await Promise.allSettled(ids.map(read));
   signal.throwIfAborted();
 }
 
-/** Returns an account's name and its ID; the ID alone if it has no name. */
-export async function nameAndId(
-  session: Pick<AccountSession, 'account' | 'out' | 'signal'>,
-  id: string,
+/** What names are looked up in. */
+export type NamingSession = Pick<AccountSession, 'account' | 'out' | 'signal'>;
+
+/**
+ * Returns what notes call a conversation, from what is stored: a contact by its local name, a group or
+ * channel by its name in quotes with the end of the ID. Without a name it is the ID.
+ */
+export async function conversationName(
+  session: NamingSession,
+  { kind, id }: ConversationKey,
 ): Promise<string> {
+  const { account, out } = session;
+  if (kind === 'person') return (await namesOf(session))(id);
+  if (out.showsIds) return id;
+  const name = kind === 'group' ? await groupName(account, id) : await channelName(account, id);
+  return name === undefined || name === '' ? id : namedWithEnd(name, id);
+}
+
+async function groupName(account: Account, id: string): Promise<string | undefined> {
+  return (await account.groups.get(id).catch(undefinedIfUnknown))?.state?.name;
+}
+
+async function channelName(account: Account, id: string): Promise<string | undefined> {
+  return (await account.channels.get(id).catch(undefinedIfUnknown))?.descriptor.name;
+}
+
+/** The group or channel may have been forgotten since the event. */
+function undefinedIfUnknown(error: unknown): undefined {
+  if (!isClientError(error)) throw error;
+}
+
+/** Others choose names freely: the end of the ID tells two of one name apart. */
+function namedWithEnd(name: string, id: string): string {
+  return `${quoted(visibleName(name))} (…${id.slice(-6)})`;
+}
+
+/** Returns an account's name and its ID; the ID alone if it has no name. */
+export async function nameAndId(session: NamingSession, id: string): Promise<string> {
   const name = await namesOf(session, (nameOf) => nameOf(id));
   const alias = aliasIn(name, id).replace(/ \(….{6}\)$/, '');
   return alias === '' ? id : `${alias} (${id})`;

@@ -3,7 +3,7 @@ import { type Command, CommanderError, type OutputConfiguration } from 'commande
 import manifest from '../../package.json' with { type: 'json' };
 import type { CliEnvironment, Program } from './client-session.ts';
 import { newCommand } from './command-signature.ts';
-import { exitCodes } from './exit.ts';
+import { exitCodes, Interrupted } from './exit.ts';
 import { columns, jsonLine, printable } from './output.ts';
 
 /** A verb: name and parameters, what it is for, and how to load the function that completes it. */
@@ -40,9 +40,9 @@ const verbs: readonly Verb[] = [
     async () => (await import('./commands/contacts.ts')).acceptCommand,
   ],
   [
-    'decline <account>',
-    'decline a request; the other account is not notified',
-    async () => (await import('./commands/contacts.ts')).declineCommand,
+    'reject <account>',
+    'reject a request; the other account is not notified',
+    async () => (await import('./commands/contacts.ts')).rejectCommand,
   ],
   [
     'contacts',
@@ -194,6 +194,9 @@ function helpOf(error: CommanderError): string {
 
 const keptNote = 'It is stored; the next command that reaches the relay sends it.';
 
+const waitingNote =
+  'Interrupted. What was not confirmed yet is stored; the next command that reaches the relay sends it.';
+
 /**
  * Runs one command.
  * @param args without the program itself
@@ -218,7 +221,13 @@ export async function runCourier(
       }
       return exitCodes.usage.code;
     }
-    if (environment.signal.aborted) return exitCodes.interrupted.code;
+    if (environment.signal.aborted) {
+      if (error instanceof Interrupted && error.kept) {
+        const failure = { code: 'interrupted', message: waitingNote, kept: true };
+        environment.writeError(`${isJson ? jsonLine({ error: failure }) : waitingNote}\n`);
+      }
+      return exitCodes.interrupted.code;
+    }
     const { failureOf } = await import('./failure.ts');
     const { exit, ...failure } = failureOf(error);
     const text = isJson ? jsonLine({ error: failure }) : `courier: ${printable(failure.message)}`;

@@ -128,6 +128,33 @@ test('watch --json prints one JSON object per event', async () => {
   expect(seen.at(-1)).toEqual({ event: 'channel-deleted', channel, sequence: 1, by: ann.account });
 });
 
+test('watch shows each entry once, also what another program of the folder reads meanwhile', async () => {
+  const [ann, bob] = [await someone('ann'), await someone('bob')];
+  const { channel, link } = await ann.person.json('channel', 'create', 'Live');
+  await bob.person.json('channel', 'follow', link);
+  const post = (text: string) => ann.person.json('channel', 'post', 'Live', text);
+  await post('listed');
+  // The command waits for the reader of its output after the list, before it follows.
+  const [waiting, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const drained = async () => {
+    waiting.resolve();
+    await goOn.promise;
+  };
+  const watching = bob.person.start(['channel', 'watch', channel, '--json'], { drained });
+  const seen = () => watching.objects().flatMap(({ entry }) => entry?.text ?? entry?.kind ?? []);
+  await waiting.promise;
+  for (const text of ['one', 'two']) await post(text);
+  await ann.person.json('channel', 'delete', 'Live', '2');
+  await bob.person.json('sync');
+  expect(seen()).toEqual(['change', 'listed']);
+  goOn.resolve();
+  await expect.poll(seen).toEqual(['change', 'listed', 'gap', 'two', 'deletion']);
+  await post('three');
+  await expect.poll(seen).toEqual(['change', 'listed', 'gap', 'two', 'deletion', 'three']);
+  watching.stop();
+  expect(await watching.exit).toBe(0);
+});
+
 test('a name that equals another channel’s address does not match that channel', async () => {
   const [ann, bob, eve] = [await someone('ann'), await someone('bob'), await someone('eve')];
   const news = await ann.person.json('channel', 'create', 'News');

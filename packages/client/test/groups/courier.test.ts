@@ -33,7 +33,7 @@ test('create, invite, join, approve, send and read', async () => {
   });
   await ann.person.json('group', 'approve', 'Chess club', bob.account);
   const { error } = await bob.person.run(['group', 'list']);
-  expect(error).toBe(`you are a member of ${group.group}\n`);
+  expect(error).toBe(`you are a member of "Chess club" (…${group.group.slice(-6)})\n`);
 
   await bob.person.json('group', 'nickname', 'Chess club', 'Bobby', 'the', 'Rook');
   const { sequence } = await bob.person.json('group', 'send', group.group, 'e4?');

@@ -46,8 +46,8 @@ test('05 §17.3: create, join, send, reply, nicknames', async () => {
   for (const reader of [ann, bob]) {
     expect(await groupTexts(reader, id)).toEqual(['hello', 'welcome']);
     const [hello, welcome] = await reader.groups.listMessages(id);
-    expect(await reader.groups.replied(welcome!)).toEqual(hello);
-    expect(await reader.groups.replied(hello!)).toBeUndefined();
+    expect(await reader.groups.getReplyTarget(welcome!)).toEqual(hello);
+    expect(await reader.groups.getReplyTarget(hello!)).toBeUndefined();
     expect(await reader.groups.listMembers(id)).toMatchObject(
       [ann, bob]
         .map(({ id: account }) => ({ account, ...(account === bob.id && { nickname: 'Bobby' }) }))

@@ -9,9 +9,9 @@ import { addressOf, channelNote, channelOf, isAddress } from '../channel-output.
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { eventShape } from '../event-shapes.ts';
 import { UsageError } from '../exit.ts';
-import { followEvents } from '../follow-events.ts';
 import { namesOf } from '../names.ts';
 import { printable } from '../output.ts';
+import { watchChannel } from '../watch-channel.ts';
 import { onAccount, subcommand } from './context.ts';
 import {
   contentTypeOf,
@@ -253,24 +253,34 @@ function watchCommand(environment: CliEnvironment): Command {
     '10',
   );
   return onAccount<{ limit: string }>(command, environment, async (session, { options, args }) => {
-    const { account, out, signal } = session;
+    const { account, out } = session;
     const last = positiveNumber('--limit', options.limit);
     await catchUp(session);
     const { id } = await channelOf(account, args[0] ?? '');
-    const latest = await account.channels.listEntries(id, { limit: last, newestFirst: true });
-    const name = await namesOf(session, (nameOf) =>
-      latest.map((entry) => channelEntryLine(entry, nameOf)),
-    );
-    for (const entry of latest.reverse()) {
-      out.result({ event: 'entry', entry: channelEntryShape(entry) }, () => [
-        channelEntryLine(entry, name),
-      ]);
-    }
-    for await (const event of followEvents(account, signal)) {
+    const newest = { limit: last, newestFirst: true };
+    const shown = (await account.channels.listEntries(id, newest)).reverse();
+    const show = async (entries: readonly ChannelEntry[]) => {
+      const name = await namesOf(session, (nameOf) =>
+        entries.map((entry) => channelEntryLine(entry, nameOf)),
+      );
+      for (const entry of entries) {
+        out.result({ event: 'entry', entry: channelEntryShape(entry) }, () => [
+          channelEntryLine(entry, name),
+        ]);
+      }
+      await out.drained();
+    };
+    await show(shown);
+    for await (const watched of watchChannel(session, { id, shown })) {
+      if ('entry' in watched) {
+        await show([watched.entry]);
+        continue;
+      }
+      const { event } = watched;
       if (event.kind === 'connection' && event.state === 'disconnected')
         out.note('connection lost; reconnecting');
       if (!('channelId' in event) || event.channelId !== id) continue;
-      const note = channelNote(event);
+      const note = await channelNote(session, event);
       const name = await namesOf(session, (nameOf) => channelEventLines(event, nameOf));
       const lines = channelEventLines(event, name);
       if (out.isJson || lines.length > 0) out.result(eventShape(event, account.id), () => lines);

@@ -65,12 +65,12 @@ export function acceptCommand(base: Command, environment: CliEnvironment): Comma
   );
 }
 
-export function declineCommand(base: Command, environment: CliEnvironment): Command {
+export function rejectCommand(base: Command, environment: CliEnvironment): Command {
   const command = withOptions(base);
   return onAccount(command, environment, async ({ account, out }, { args }) => {
     const id = await accountOf(account, args[0] ?? '');
     await account.contacts.reject(id);
-    out.result(contactShape(await account.contacts.get(id)), () => [`declined ${id}`]);
+    out.result(contactShape(await account.contacts.get(id)), () => [`rejected ${id}`]);
   });
 }
 

@@ -8,6 +8,7 @@ import {
   withClient,
 } from '../client-session.ts';
 import { newCommand } from '../command-signature.ts';
+import { Interrupted } from '../exit.ts';
 import { createOutput, type Output } from '../output.ts';
 import { dataFolder, type GlobalOptions } from '../settings.ts';
 
@@ -96,7 +97,12 @@ export function onAccount<O>(
 ): Command {
   return onClient<O>(command, environment, async (session, context) => {
     const account = await session.client.account();
-    await action({ ...session, account }, context);
+    try {
+      await action({ ...session, account }, context);
+    } catch (error) {
+      if (!session.signal.aborted) throw error;
+      throw new Interrupted((await account.status()).outbox > 0);
+    }
   });
 }
 

@@ -24,10 +24,11 @@ export function timelineCommands(environment: CliEnvironment): Command[] {
 }
 
 /** Syncs the account and prints notes; if the relay is unreachable, the stored state is shown. */
-export async function catchUp({ account, out, signal }: AccountSession): Promise<void> {
+export async function catchUp(session: AccountSession): Promise<void> {
+  const { account, out, signal } = session;
   try {
     for (const event of await account.sync({ signal })) {
-      const note = hostedNote(event);
+      const note = await hostedNote(session, event);
       if (note !== undefined) out.note(note);
     }
   } catch (error) {
@@ -146,7 +147,7 @@ async function followGroup(session: AccountSession, id: string, from: number): P
     if (event.kind === 'connection' && event.state === 'disconnected')
       out.note('connection lost; reconnecting');
     const isNote = 'groupId' in event && event.groupId === id;
-    const note = isNote ? groupNote(event) : undefined;
+    const note = isNote ? await groupNote(session, event) : undefined;
     if (note !== undefined && out.isJson) out.result(eventShape(event, account.id), () => []);
     else if (note !== undefined) out.note(printable(note));
     const entries = await account.groups.listEntries(id, { after: shown });

@@ -107,7 +107,7 @@ async function accept(
 
 /** Commands that change what a name stands for: later requests mean the names as they are then. */
 const namingCommands = new Set([
-  ...['accept', 'contacts.remove', 'contacts.rename', 'decline'],
+  ...['accept', 'contacts.remove', 'contacts.rename', 'reject'],
   ...['group.add', 'group.create', 'group.forget', 'group.join', 'group.update'],
   ...['channel.create', 'channel.follow', 'channel.unfollow', 'channel.update'],
 ]);
@@ -151,7 +151,10 @@ async function run(session: Served, args: readonly string[]): Promise<unknown> {
   });
   const result: unknown = written.out === '' ? {} : JSON.parse(written.out);
   if (exit === exitCodes.ok.code) return result;
-  if (exit === exitCodes.interrupted.code) throw new RpcError('failed', 'interrupted');
+  if (exit === exitCodes.interrupted.code) {
+    const kept = written.error === '' ? undefined : true;
+    throw new RpcError('failed', 'interrupted', { data: { code: 'interrupted', kept, exit } });
+  }
   const { error } = JSON.parse(written.error) as { error: Omit<Failure, 'exit'> };
   const { code, message, reason, kept } = error;
   const kind = { usage: 'invalidParams', internal: 'internal' } as const;
