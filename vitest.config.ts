@@ -11,7 +11,7 @@ const relayOnce = [
   'packages/relay/test/federation/dht-simulation/**',
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/{dev,init,main,start-faults},dispatch/{encode,rate-limiter}}.test.ts',
-  'packages/relay/test/transport/addresses.test.ts',
+  'packages/relay/test/{blocks,transport}/addresses.test.ts',
   'packages/conformance/test/{main,report}.test.ts',
 ];
 
@@ -37,6 +37,7 @@ const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
   'packages/relay/test/{about,auth,hostile,transport}/**',
+  'packages/relay/test/blocks/served.test.ts',
   'packages/relay/test/commands/{account,block,clock,invite,peers,peers-network,reports,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',
   'packages/relay/test/federation/{call-window,dht-abuse,dht-abuse-candidates,eligibility,hostile-peer,request-vectors,serving}.test.ts',

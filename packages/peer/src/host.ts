@@ -47,6 +47,8 @@ export interface PeerHostOptions<P> {
   readonly held?: ByteTotal;
   /** Name and version of the software, for identify. */
   readonly agent: string;
+  /** Whether connections of an IP address are accepted; all are by default. */
+  readonly mayAccept?: (address: string) => boolean;
   /** Whether an IP address may be dialled, also one that DNS returned. */
   readonly mayDial?: (address: string) => boolean;
   readonly clock?: PeerClock;
@@ -177,6 +179,11 @@ export class PeerHost<P> implements AsyncDisposable {
 
   async #accept(socket: Socket): Promise<void> {
     const address = socket.remoteAddress ?? '';
+    const { mayAccept = () => true } = this.#options;
+    if (!mayAccept(address)) {
+      socket.destroy();
+      return;
+    }
     const entered = this.#stopping.signal.aborted
       ? 'this relay stops'
       : this.#addresses.enter(address);

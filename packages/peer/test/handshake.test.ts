@@ -1,7 +1,7 @@
 /** What each side of a handshake refuses (07 §B3, §B4). */
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { encodePeerKey, type PeerKey } from '@posthouse/protocol/federation';
 import { describe, expect, test } from 'vitest';
 import { peerIdOf } from '../src/identity.ts';
@@ -257,6 +257,19 @@ test('07 §B5: addresses that must not be dialled are not, by number or by name'
     const address = { host, port: 9, peerId: identityOf(1).peerId, signal: forever };
     await expect(dialer.dial(address)).rejects.toThrow('be dialled');
   }
+});
+
+test('a connection of an address that is refused is closed before its handshake', async () => {
+  await using listener = hostOf(1, { mayAccept: (address) => !address.includes('127.0.0.1') });
+  const { port } = await listener.listen(anyPort);
+  const socket = connect({ host: '127.0.0.1', port });
+  let received = 0;
+  socket.on('data', ({ length }) => {
+    received += length;
+  });
+  socket.on('error', () => {});
+  await new Promise((resolve) => socket.once('close', resolve));
+  expect(received).toBe(0);
 });
 
 test('07 §B5: connections are limited in all and for each peer', async () => {

@@ -34,6 +34,7 @@ export interface RelayContext {
   readonly bus: Bus;
   readonly sessions: Sessions;
   readonly registration: Registration;
+  readonly blocks: Blocks;
   readonly dailyBytes: DailyBytes;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
@@ -50,6 +51,25 @@ export type RegistrationMode = 'open' | 'invite' | 'approval' | 'list' | 'closed
 /** Who may come to be at home at this relay, as the operator configured it (03 §4.3). */
 interface Registration {
   readonly mode: RegistrationMode;
+}
+
+/** What of the operator's blocks began. */
+export interface BlockChange {
+  /** IDs of accounts that were not blocked before. */
+  readonly accounts: readonly string[];
+}
+
+/** Accounts and addresses that the operator refuses, in the memory of this process (02 §18). */
+export interface Blocks {
+  hasAccount(account: string): boolean;
+  /** Whether any address is blocked: if not, none has to be looked up. */
+  readonly hasAddresses: boolean;
+  /** @param address as limits count it (`addressKey`) */
+  hasAddress(address: string): boolean;
+  /** Reads from storage what changed. */
+  refresh(): Promise<void>;
+  /** Calls a listener after each change, until disposed of. */
+  onChange(listener: (change: BlockChange) => void): Disposable;
 }
 
 /** What a call or a delivery may store, and for whom it counts. */

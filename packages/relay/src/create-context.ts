@@ -4,6 +4,7 @@ import type { Random } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
+import { BlockList } from './blocks/index.ts';
 import { systemClock } from './clock.ts';
 import type { RelayConfig } from './config/index.ts';
 import type { Bus, Clock, DiskPart, RelayContext } from './context.ts';
@@ -90,7 +91,8 @@ export async function createContext(
   const probe = () => storage.read((tx) => tx.get('SELECT 1 AS one'));
   availability = parts.use(new StorageReach({ bus, probe }, observed));
   const disk = parts.use(new DiskWatch(foldersOf(config), { ...observed, clock, limits }));
-  const sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
+  const blocks = new BlockList({ storage, clock });
+  const sessions = parts.use(new SessionCache({ storage, clock, bus, limits, blocks }));
   const federation = new Federation();
   const jobs = parts.use(new JobRunner(config.bus.nats === '' ? 'alone' : 'shared'));
   const longWork = new LongWork();
@@ -117,6 +119,7 @@ export async function createContext(
     bus,
     sessions,
     registration: { mode: config.registration },
+    blocks,
     dailyBytes: new DailyByteCounts({ clock, limits, storage, log }),
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,

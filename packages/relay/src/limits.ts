@@ -210,7 +210,7 @@ export const RelayLimits = Type.Object({
   ),
   rememberedRouteLookups: limit(100_000, 'Accounts whose last lookup is remembered.'),
   blockedRelays: limit(10_000, 'Relays that the operator has blocked.'),
-  blockReason: limit(2_048, "Bytes of the operator's reason to block a relay."),
+  blockReason: limit(2_048, "Bytes of the operator's reason for a block."),
   ownRouteCheck: period(
     43_200,
     'Seconds until the network is asked again whether an account left this relay (07 §B12).',

@@ -1,6 +1,7 @@
 import { accounts } from './accounts/index.ts';
 import { auth } from './auth/index.ts';
 import { blobMigrations } from './blobs/index.ts';
+import { blocks } from './blocks/index.ts';
 import { channels } from './channels/index.ts';
 import type { StoredModule } from './dispatch/module.ts';
 import { federationMigrations, federationRestored } from './federation/index.ts';
@@ -21,6 +22,7 @@ export const storedModules: readonly StoredModule[] = [
   messages,
   groups,
   channels,
+  blocks,
 ];
 
 /** Every migration of a relay's database: the only list. */

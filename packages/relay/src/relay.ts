@@ -185,6 +185,7 @@ async function startParts(
   const descriptor = configuredDescriptor(config, { network, identity, clock, addresses });
   await prepareDatabase(config, context);
   const restoredAt = await context.storage.read(readRestoredAt);
+  await context.blocks.refresh();
   const modules = hostedModules(config, descriptor, restoredAt);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });

@@ -23,6 +23,7 @@ import { Reload } from './operations/reload.ts';
 import type { SessionCache } from './sessions/session-cache.ts';
 import { type TlsFiles, tlsFiles } from './tls/configured-files.ts';
 import { CertificateRenewal, type CertificateSource } from './tls/renewal.ts';
+import { BlockedAddresses } from './transport/blocked-addresses.ts';
 import { ByteAccounts } from './transport/byte-accounts.ts';
 import { ClientAddresses } from './transport/client-addresses.ts';
 import { ConnectionTable } from './transport/connection-table.ts';
@@ -64,15 +65,25 @@ export async function serveClients(
   const hub = parts.use(new Hub(context.bus, listeners));
   parts.use(new ConnectionResync(context, { hub, ...modules }));
   await parts.use(new SessionEndsReader(context, { hub, sessions })).start();
+  const blocked = new BlockedAddresses(context.blocks, clients);
+  const open = new ConnectionTable({ context, blocked, clients });
   const transport = {
     context,
     hub,
     addresses,
     dispatcher: new Dispatcher(context, modules.handlers, longWork),
-    clients,
+    ...{ blocked, clients, open },
     bytes: new ByteAccounts(context),
-    open: new ConnectionTable({ context, clients }),
   };
+  parts.use(
+    context.blocks.onChange(({ accounts }) => {
+      sessions.sessionsEnded({ accounts });
+      for (const account of accounts) {
+        for (const listener of hub.listenersOf(account)) listener.revoke();
+      }
+      void open.endBlocked();
+    }),
+  );
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,

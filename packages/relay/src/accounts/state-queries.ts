@@ -6,6 +6,7 @@ import {
   type Network,
   ProtocolError,
 } from '@posthouse/protocol';
+import { requireUnblocked } from '../blocks/index.ts';
 import type { RelayContext } from '../context.ts';
 import { type HandlerResult, JsonText } from '../dispatch/handler.ts';
 import type { Reader } from '../storage/types.ts';
@@ -54,7 +55,9 @@ export async function verifyQueryAccess(
   { account, authorization, signer_certificate: certificate }: DeviceStateQuery,
   now: number,
 ): Promise<Access> {
-  const use = { target: account, requester: certificate.account, now };
+  const requester = certificate.account;
+  requireUnblocked(context, requester);
+  const use = { target: account, requester, now };
   return await verifyAuthorization(context, authorization, use);
 }
 

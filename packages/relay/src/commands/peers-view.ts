@@ -1,18 +1,14 @@
 /** Formats what is known of other relays for terminals and as JSON. */
 import { terminalColumns } from '@posthouse/protocol/terminal';
-import type {
-  BlockedRelay,
-  ConnectionList,
-  KnownRelay,
-  PeerConnection,
-} from '../federation/index.ts';
+import type { Block } from '../blocks/index.ts';
+import type { ConnectionList, KnownRelay, PeerConnection } from '../federation/index.ts';
 import type { WaitingMail } from '../messages/index.ts';
 import { instant, oneLine, shortened } from './terminal-output.ts';
 
 /** What storage holds about other relays, at one time. */
 export interface PeerFacts {
   readonly known: readonly KnownRelay[];
-  readonly blocked: readonly BlockedRelay[];
+  readonly blocked: readonly Block[];
   readonly mail: readonly WaitingMail[];
   readonly connections: ConnectionList;
 }
@@ -45,14 +41,14 @@ export interface PeerView {
   /** Running processes of this relay, if it may have several. */
   readonly processes: number;
   readonly relay: KnownRelay | undefined;
-  readonly block: BlockedRelay | undefined;
+  readonly block: Block | undefined;
   readonly mail: WaitingMail | undefined;
 }
 
 /** Combines what is stored about each relay; sorted by name. */
 export function peerViews({ known, blocked, mail, connections }: PeerFacts): PeerView[] {
   const relays = new Map(known.map((relay) => [relay.relayId, relay]));
-  const blocks = new Map(blocked.map((block) => [block.relayId, block]));
+  const blocks = new Map(blocked.map((block) => [block.id, block]));
   const waiting = new Map(mail.map((one) => [one.destination, one]));
   waiting.delete('');
   const ids = new Set([...relays.keys(), ...blocks.keys(), ...waiting.keys()]);

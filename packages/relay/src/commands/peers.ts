@@ -1,14 +1,10 @@
 /** `posthouse peers`: arguments and output; federation/ and messages/ read and change the rows. */
 import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
+import { readBlocksOf } from '../blocks/index.ts';
 import { systemClock } from '../clock.ts';
 import type { RelayConfig } from '../config/index.ts';
-import {
-  listBlockedRelays,
-  readConnections,
-  readKnownRelays,
-  retryRelay,
-} from '../federation/index.ts';
+import { readConnections, readKnownRelays, retryRelay } from '../federation/index.ts';
 import { readWaitingMail } from '../messages/index.ts';
 import { type PeerFacts, peerTable, peerViews, unlocatedNote, wireOfPeer } from './peers-view.ts';
 import {
@@ -76,7 +72,7 @@ async function readFacts(config: RelayConfig): Promise<PeerFacts> {
   return await withStorage(config, (storage) =>
     storage.read(async (tx) => ({
       known: await readKnownRelays(tx, federationRegistryRelays),
-      blocked: await listBlockedRelays(tx, blockedRelays),
+      blocked: await readBlocksOf(tx, 'relay', { now: systemClock.now(), limit: blockedRelays }),
       mail: await readWaitingMail(tx),
       connections: await readConnections(tx, systemClock.now()),
     })),

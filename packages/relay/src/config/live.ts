@@ -17,6 +17,7 @@ export const liveLimits = [
   ...(['registrationInvites', 'registrationInviteNote', 'claimsOfInvite'] as const),
   ...(['registrationRequests', 'registrationRequestsPerAddress'] as const),
   ...(['registrationRequestPeriod'] as const),
+  ...(['blockedAccounts', 'blockedAddresses', 'blockedRelays', 'blockReason'] as const),
   ...(['stagedStates', 'stagedStatesPerAddress', 'askedDevices'] as const),
   ...(['sessionsPerMinute', 'sessionsOfDevice', 'sessionsOfAccount'] as const),
   ...(['connectionsPerAddress', 'addressHandshakesUnfinished'] as const),

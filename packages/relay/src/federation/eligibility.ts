@@ -276,10 +276,10 @@ export class Eligibility {
   }
 
   async #requireNotRefused(relayId: string): Promise<void> {
-    const { identity, storage } = this.#context;
+    const { clock, identity, storage } = this.#context;
     if (relayId === identity.relayId) throw new PeerRefusal('own_relay', 'it is this relay');
     this.#requireFewFaults(relayId);
-    if (!(await storage.read((tx) => isBlocked(tx, relayId)))) return;
+    if (!(await storage.read((tx) => isBlocked(tx, relayId, clock.now())))) return;
     throw new PeerRefusal('blocked', 'the operator blocked the relay');
   }
 

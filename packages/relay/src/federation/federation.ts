@@ -1,5 +1,6 @@
 /** Composes the parts of the federation: admission, connections, relay RPC and the relay DHT. */
 import {
+  addressKey,
   ByteTotal,
   defaultPeerLimits,
   PeerError,
@@ -151,6 +152,7 @@ export class Federation implements AsyncDisposable {
         limits: peerLimits(limits),
         held,
         agent: 'posthouse',
+        mayAccept: (address) => !context.blocks.hasAddress(addressKey(address)),
         mayDial: (address) => filter.isAllowed(address),
         clock,
         observer: {

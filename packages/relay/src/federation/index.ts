@@ -1,9 +1,7 @@
 export { AddressFilter } from './address-filter.ts';
 export { readAuthority } from './admission.ts';
 export {
-  type BlockedRelay,
   blockRelay,
-  listBlockedRelays,
   unblockRelay,
 } from './block-store.ts';
 export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';

@@ -42,7 +42,7 @@ function changesJob({ registry, peers }: Pick<JobOptions, 'registry' | 'peers'>)
     name: 'federation.changes',
     async run({ clock, jobs, limits, storage }) {
       if (await registry.isChanged()) jobs.wake(registryJobName);
-      const blocked = await storage.read(readBlocked);
+      const blocked = await storage.read((tx) => readBlocked(tx, clock.now()));
       for (const relayId of blocked) peers.drop(relayId, 'blocked');
       return clock.now() + limits.federationBlockCheck;
     },
@@ -87,7 +87,7 @@ function registryJob({ registry, peers, registryGrace }: JobOptions): Job {
         const reason = await dropReason(peer, { registry, peers, registryGrace });
         if (reason !== undefined) peers.drop(peer.relayId, reason);
       }
-      const blocked = await storage.read(readBlocked);
+      const blocked = await storage.read((tx) => readBlocked(tx, clock.now()));
       for (const relayId of blocked) peers.drop(relayId, 'blocked');
       if (isRead) await store(context, registry, now);
       return Math.min(dueAt, now + limits.federationRegistryCheck);

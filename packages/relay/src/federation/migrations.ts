@@ -25,7 +25,7 @@ export const federationMigrations: readonly Migration[] = [
         retry_at BIGINT,
         last_error TEXT
       )`,
-      // Relays that the operator refuses, whatever the registry says.
+      // Relays that the operator refuses; `blocks/` took them over.
       `CREATE TABLE blocked_relays (
         relay_id TEXT NOT NULL PRIMARY KEY,
         reason TEXT NOT NULL,

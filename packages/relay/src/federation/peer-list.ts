@@ -83,7 +83,7 @@ export async function retryRelay(
   now: number,
 ): Promise<RetryResult> {
   return await storage.write(knownRelays, async (tx) => {
-    if (await isBlocked(tx, relayId)) return 'blocked';
+    if (await isBlocked(tx, relayId, now)) return 'blocked';
     if (await endPause(tx, relayId, now)) return 'retried';
     const row = await tx.get('SELECT relay_id FROM relays WHERE relay_id = ?', relayId);
     return row === undefined ? 'not_known' : 'not_failing';

@@ -2,6 +2,7 @@
 import { type Authorization, type MessageKeyBox, ProtocolError } from '@posthouse/protocol';
 import { canonicalJson, parseJson } from '@posthouse/protocol/json';
 import { homeOf, locate, verifyAuthorization } from '../accounts/index.ts';
+import { requireUnblocked } from '../blocks/index.ts';
 import type { Home, RelayContext } from '../context.ts';
 import { JsonText } from '../dispatch/json-text.ts';
 import type { Notice } from '../dispatch/notice.ts';
@@ -143,6 +144,7 @@ async function receiveHere(
   const { sender, recipient, credential } = delivery;
   const authorization =
     credential === undefined ? undefined : (parseJson(credential) as unknown as Authorization);
+  requireUnblocked(context, recipient);
   const use = { target: recipient, requester: sender, now };
   const access = await verifyAuthorization(context, authorization, use);
   const message = messageOf(delivery);

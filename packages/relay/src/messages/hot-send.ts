@@ -4,6 +4,7 @@
  */
 import { checkAuthorizationUse, ProtocolError } from '@posthouse/protocol';
 import { type Access, homeFrom, verifySigned } from '../accounts/index.ts';
+import { isBlocked } from '../blocks/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { AccountFacts, KnownDevice } from '../known-accounts.ts';
@@ -108,6 +109,7 @@ export async function isAuthorized(
   }: MessageParts & { readonly now: number },
   recipient: AccountFacts,
 ): Promise<boolean> {
+  if (isBlocked(context, requester, target)) return false;
   if (authorization === undefined || text === undefined) return recipient.isPublic;
   checkAuthorizationUse(context.network, authorization, { target, requester, now });
   const devices = currentDevices(recipient, now);

@@ -7,6 +7,7 @@ import {
   requireHome,
   verifyAuthorization,
 } from '../accounts/index.ts';
+import { requireUnblocked } from '../blocks/index.ts';
 import type { Home, RelayContext } from '../context.ts';
 import type { PeerRelay } from '../dispatch/relay-handler.ts';
 import type { Writer } from '../storage/types.ts';
@@ -77,6 +78,7 @@ async function checkNew(
   const signatures = () => deviceCertificateSignatures(network, certificate);
   await verifier.verifyOnce(message.certificate.text, signatures, 'certificate');
   await verifyEnvelope(context, receipt, { certificate, now });
+  requireUnblocked(context, requester, target);
   return await verifyAuthorization(context, authorization, { target, requester, now });
 }
 

@@ -348,16 +348,6 @@ export function registryRestored({ log, metrics }: Observed): void {
   log.info('registry readable again');
 }
 
-/** Records that the operator blocked another relay. */
-export function relayBlocked({ log }: Pick<Observed, 'log'>, facts: { readonly relay: string }) {
-  log.warn(facts, 'relay blocked');
-}
-
-/** Records that the operator ended a block. */
-export function relayUnblocked({ log }: Pick<Observed, 'log'>, facts: { readonly relay: string }) {
-  log.warn(facts, 'relay unblocked');
-}
-
 /** Records that the registry no longer lists this relay as active: other relays refuse it. */
 export function ownRecordNotActive({ log, metrics }: Observed, status: string): void {
   metrics.count('own_record_not_active');

@@ -23,7 +23,7 @@ interface ReloadParts {
 }
 
 /** Jobs that read files and rows which an operator changes. */
-const reading = ['federation.registry', 'federation.changes'] as const;
+const reading = ['blocks.changes', 'federation.registry', 'federation.changes'] as const;
 
 /** The configuration that a relay runs with, as far as it can change. */
 export class Reload {

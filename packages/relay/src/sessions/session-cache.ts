@@ -1,5 +1,5 @@
 import { BoundedMap } from '../bounded-map.ts';
-import type { Bus, Clock, Sessions } from '../context.ts';
+import type { Blocks, Bus, Clock, Sessions } from '../context.ts';
 import type { RelayLimits } from '../limits.ts';
 import type { Storage } from '../storage/types.ts';
 import { isSecretText, secretHash } from './secrets.ts';
@@ -21,6 +21,7 @@ export class SessionCache implements Sessions, Disposable {
   readonly #storage: Storage;
   readonly #clock: Clock;
   readonly #bus: Bus;
+  readonly #blocks: Pick<Blocks, 'hasAccount'>;
   readonly #trust: number;
   readonly #cache: BoundedMap<string, Cached>;
   readonly #subscription: Disposable;
@@ -32,9 +33,11 @@ export class SessionCache implements Sessions, Disposable {
     readonly clock: Clock;
     readonly bus: Bus;
     readonly limits: Pick<RelayLimits, 'sessionTrust' | 'cachedSessions'>;
+    readonly blocks: Pick<Blocks, 'hasAccount'>;
   }) {
     this.#storage = parts.storage;
     this.#cache = new BoundedMap(parts.limits.cachedSessions);
+    this.#blocks = parts.blocks;
     this.#trust = parts.limits.sessionTrust;
     this.#clock = parts.clock;
     this.#bus = parts.bus;
@@ -83,16 +86,21 @@ export class SessionCache implements Sessions, Disposable {
     const hash = secretHash(token);
     const found = this.#fresh(hash) ?? (await this.#read(hash));
     if (found === undefined || found.origin !== origin) return undefined;
-    return this.#clock.now() < found.session.expiresAt ? found.session : undefined;
+    return this.#isValid(found.session) ? found.session : undefined;
   }
 
   async confirm({ id }: Session): Promise<Session | undefined> {
     const session = (await this.#read(id))?.session;
-    return session !== undefined && this.#clock.now() < session.expiresAt ? session : undefined;
+    return session !== undefined && this.#isValid(session) ? session : undefined;
   }
 
   [Symbol.dispose](): void {
     this.#subscription[Symbol.dispose]();
+  }
+
+  /** The sessions of an account end when it is blocked; one may have been opened at that moment. */
+  #isValid({ account, expiresAt }: Session): boolean {
+    return this.#clock.now() < expiresAt && !this.#blocks.hasAccount(account);
   }
 
   #fresh(hash: string): Cached | undefined {

@@ -2,12 +2,15 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { addressKey } from '@posthouse/peer';
 import type { RelayContext } from '../context.ts';
+import { TurnTime } from '../event-loop.ts';
 import { connectionRefused } from '../observability/events.ts';
+import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 
 export interface ConnectionTableParts {
   readonly context: Pick<RelayContext, 'limits' | 'log' | 'metrics'>;
   readonly clients: ClientAddresses;
+  readonly blocked: BlockedAddresses;
 }
 
 interface Entry {
@@ -41,7 +44,10 @@ export class ConnectionTable {
     this.#parts = parts;
   }
 
-  /** Adds a connection that was accepted, or ends it if there is no room; returns whether there is. */
+  /**
+   * Adds a connection that was accepted, or ends it if there is no room or its address is blocked;
+   * returns whether it was added.
+   */
   add(socket: Socket): boolean {
     const key = connectionKey(socket);
     const { remoteAddress = '' } = socket;
@@ -49,6 +55,11 @@ export class ConnectionTable {
       ? undefined
       : addressKey(remoteAddress);
     const end = () => void socket.destroy();
+    if (this.#parts.blocked.hasPeer(remoteAddress)) {
+      connectionRefused(this.#parts.context, 'the address is blocked');
+      end();
+      return false;
+    }
     if (!this.#makeRoom(address)) {
       end();
       return false;
@@ -80,6 +91,17 @@ export class ConnectionTable {
     const entry = this.#entries.get(key);
     if (entry?.address === undefined || entry.hasSession === hasSession) return;
     this.#set(key, { ...entry, hasSession });
+  }
+
+  /** Ends the connections of addresses that are blocked now, in slices of the event loop. */
+  async endBlocked(): Promise<void> {
+    const turn = new TurnTime();
+    for (const address of [...this.#byAddress.keys()]) {
+      if (turn.isOver) await turn.next();
+      const of = this.#byAddress.get(address);
+      if (of === undefined || !this.#parts.blocked.has(address)) continue;
+      for (const key of [...of.strangers, ...of.withSession]) this.#entries.get(key)?.end();
+    }
   }
 
   /** Ends all connections at once. */

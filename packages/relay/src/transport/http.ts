@@ -27,6 +27,7 @@ import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
 import { addBlobRoutes, type BlobParts } from './blob-routes.ts';
+import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
@@ -38,6 +39,7 @@ export interface HttpParts extends ServerParts, BlobParts {
   readonly context: RelayContext;
   readonly dispatcher: Dispatcher;
   readonly addresses: PublicAddresses;
+  readonly blocked: BlockedAddresses;
   /** What is served besides methods. */
   readonly pages?: FrontPages;
 }
@@ -89,6 +91,11 @@ export function createHttp(parts: HttpParts): Http {
     reply.headers(commonHeaders);
     if (request.raw.headers.host === undefined && request.raw.httpVersion === '1.1') {
       return answerError(reply, new ProtocolError('bad_request', 'the header Host is missing'));
+    }
+    if (parts.blocked.hasClient(request.raw)) {
+      chargeRefused(parts, request);
+      const error = new ProtocolError('forbidden', 'the operator blocked this address');
+      return answerError(reply.header('connection', 'close'), error);
     }
     if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
     // For an unknown route, answer without reading the body.

@@ -7,6 +7,7 @@ import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
+import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
@@ -19,6 +20,7 @@ export interface WebSocketParts {
   readonly hub: Hub;
   readonly addresses: PublicAddresses;
   readonly clients: ClientAddresses;
+  readonly blocked: BlockedAddresses;
   readonly bytes: ByteAccounts;
   readonly open: ConnectionTable;
 }
@@ -104,12 +106,13 @@ export class WebSocketTransport implements AsyncDisposable {
 
   /** @throws ProtocolError if the path is no WebSocket address, or the limit is reached */
   #admit(origin: string | undefined, socket: Duplex, address: string): asserts origin is string {
-    const { context, open } = this.#parts;
+    const { blocked, context, open } = this.#parts;
     const refused = (code: ErrorCode, reason: string) => {
       connectionRefused(context, reason);
       return new ProtocolError(code, reason);
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
+    if (blocked.has(address)) throw refused('forbidden', 'the address is blocked');
     if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay is stopping');
     if (context.availability.isCutOff) {
       throw refused('temporarily_unavailable', 'storage out of reach');

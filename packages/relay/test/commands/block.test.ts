@@ -97,9 +97,42 @@ describe('posthouse block', () => {
       output: '',
       errors: '3 relays are blocked: remove one, or raise limits.blockedRelays\n',
     });
-    expect(await rowsOf(relay.context.storage, 'blocked_relays')).toHaveLength(3);
+    expect(await rowsOf(relay.context.storage, 'blocks')).toHaveLength(3);
     // One that is blocked already needs no room.
     expect(await block('add', 'relay', id('c'), '--reason', 'x')).toMatchObject({ code: 0 });
+  });
+
+  test('02 §18: blocks accounts and addresses, for a time or for good', async () => {
+    const ann = 'neo:860833102:NX8GreRFGFK5wpGMWetpX93HmtrezGogzk';
+    const added = await block('add', 'account', ann, '--reason', 'spam', '--until', '7d');
+    expect(added.output).toMatch(new RegExp(`^account ${ann} is blocked until \\S+Z\n$`));
+    const until = Math.floor(Date.parse(/until (\S+)/.exec(added.output)?.[1] as string) / 1_000);
+    expect(logged(added.errors)).toEqual({
+      ...{ level: 40, account: ann, until, msg: 'account blocked' },
+    });
+    expect(await block('add', 'address', '2001:db8:1:2::9')).toMatchObject({
+      output: 'address 2001:db8:1:2::/64 is blocked\n',
+    });
+    const blocked_at = expect.any(Number);
+    expect(await listed()).toEqual([
+      { kind: 'account', account: ann, reason: 'spam', blocked_at, until },
+      { kind: 'address', address: '2001:db8:1:2::/64', reason: '', blocked_at },
+    ]);
+    const { output } = await block('list');
+    expect(output.split('\n')[0]).toMatch(/^blocked +kind +id +until +reason$/);
+    expect(output.split('\n')[2]).toMatch(/^\S+Z +address +2001:db8:1:2::\/64 +-$/);
+    expect(await block('add', 'address', '127.0.0.1')).toEqual({
+      ...{ code: 2, output: '' },
+      errors: expect.stringContaining('has addresses of this machine itself'),
+    });
+    for (const [kind, id] of [
+      ['account', ann],
+      ['address', '2001:db8:1:2::77'],
+    ] as const) {
+      expect(await block('remove', kind, id)).toMatchObject({ code: 0 });
+      expect(await block('remove', kind, id)).toMatchObject({ code: 1 });
+    }
+    expect(await listed()).toEqual([]);
   });
 
   test('works after the relay was stopped, and the list outlives it', async () => {
@@ -135,6 +168,10 @@ describe('posthouse block', () => {
       ['add', 'relay', 'relay.example'],
       ['add', 'relay', id('a').toUpperCase()],
       ['add', 'account', id('a')],
+      ['add', 'address', '192.0.2.0/33'],
+      ['add', 'relay', id('a'), '--until', 'yesterday'],
+      ['add', 'relay', id('a'), '--until', '2020-01-01'],
+      ['add', 'relay', id('a'), '--until', '0d'],
       ['remove', 'relay', `${id('a')}a`],
       ['list', '--reason', 'x'],
       ['nonsense'],

@@ -114,8 +114,8 @@ describe('posthouse peers', () => {
     await know('c');
     await know('d', { status: 'suspended', ...failing, retry_at: 0 });
     await know('e', { last_ok: at });
-    await insert(relay.context.storage, 'blocked_relays', {
-      ...{ relay_id: id('e'), reason: 'spam', created_at: at },
+    await insert(relay.context.storage, 'blocks', {
+      ...{ kind: 'relay', id: id('e'), reason: 'spam', created_at: at },
     });
     const now = Math.floor(Date.now() / 1_000);
     // Two processes run, one of them has the connection; a third one ended long ago.
@@ -197,8 +197,8 @@ describe('posthouse peers', () => {
       output: '',
       errors: `relay ${id('c')} is not known: see posthouse peers\n`,
     });
-    await insert(relay.context.storage, 'blocked_relays', {
-      ...{ relay_id: id('a'), reason: '', created_at: at },
+    await insert(relay.context.storage, 'blocks', {
+      ...{ kind: 'relay', id: id('a'), reason: '', created_at: at },
     });
     expect(await peers('retry', id('a'))).toEqual({
       code: 1,
@@ -209,8 +209,8 @@ describe('posthouse peers', () => {
 
   test('a relay that is no longer blocked is tried at once: its block made it fail', async () => {
     await know('a', { ...failing, retry_at: 9_000_000_000 });
-    await insert(relay.context.storage, 'blocked_relays', {
-      ...{ relay_id: id('a'), reason: '', created_at: at },
+    await insert(relay.context.storage, 'blocks', {
+      ...{ kind: 'relay', id: id('a'), reason: '', created_at: at },
     });
     const remove = ['block', 'remove', 'relay', id('a'), '--data', data.path];
     expect(await posthouse(remove, data.environment).ended).toBe(0);

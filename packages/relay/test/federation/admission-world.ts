@@ -128,7 +128,7 @@ export class AdmissionWorld implements AsyncDisposable {
   async block(relayId: string): Promise<void> {
     await this.#part.storage.write('relays', (tx) =>
       tx.run(
-        'INSERT INTO blocked_relays (relay_id, reason, created_at) VALUES (?, ?, ?)',
+        "INSERT INTO blocks (kind, id, reason, created_at) VALUES ('relay', ?, ?, ?)",
         relayId,
         'spam',
         this.clock.now(),

@@ -211,8 +211,8 @@ describe.skipIf(withoutNats !== undefined)(
       const { storage, clock } = first.server.context;
       await blockRelay(
         storage,
-        { relayId: b.relayId, reason: '' },
-        { now: clock.now(), relays: 9 },
+        { id: b.relayId, reason: '', endsAt: undefined },
+        { now: clock.now(), limits: first.server.context.limits },
       );
       network.advance(60);
       await vi.waitFor(() => {

@@ -47,7 +47,9 @@ beforeEach(async () => {
     throw error;
   });
   hub = parts.use(new Hub(bus, {} as ListenersByKind));
-  sessions = parts.use(new SessionCache({ storage, clock, bus, limits }));
+  sessions = parts.use(
+    new SessionCache({ storage, clock, bus, limits, blocks: { hasAccount: () => false } }),
+  );
   const observed = { metrics: new Metrics(), log: pino({ level: 'silent' }) };
   const context = { ...observed, storage, clock, bus, limits };
   reader = parts.use(new SessionEndsReader(context as never, { hub, sessions }));

@@ -5,6 +5,7 @@ import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { pino } from 'pino';
 import { AccountFactsCache, accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
 import { auth } from '../../src/auth/index.ts';
+import { BlockList, blocks } from '../../src/blocks/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { WorkerKeySealer } from '../../src/crypto/key-sealer.ts';
@@ -31,7 +32,7 @@ export const network = new Network({
   primitives: nodePrimitives,
 });
 
-export const modules = [registration, auth, accounts, messages, groups, channels];
+export const modules = [registration, auth, accounts, messages, groups, channels, blocks];
 
 /** Limits of one who is refused nothing for coming often. */
 export const withoutRateLimits: RelayLimits = {
@@ -96,6 +97,7 @@ export function openModules(
 } {
   const { storage, clock, bus } = parts;
   const log = pino({ level: 'silent' });
+  const blockList = new BlockList(parts);
   const context: RelayContext = {
     jobs: { wake: () => {} },
     // What keeps accounts out has tests of its own.
@@ -111,7 +113,8 @@ export function openModules(
       peerId: 'unused',
       sign: (message) => encodeBase64url(nodePrimitives.p256.sign(keys.privateKey, message)),
     },
-    sessions: new SessionCache({ storage, clock, bus, limits: parts.limits }),
+    blocks: blockList,
+    sessions: new SessionCache({ storage, clock, bus, blocks: blockList, limits: parts.limits }),
     knownAccounts: new AccountFactsCache(parts),
     availability: { isCutOff: false, onCutOff: () => new DisposableStack() },
     disk: { isLow: () => false },

@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { beforeEach, expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { BlockedAddresses } from '../../src/transport/blocked-addresses.ts';
 import { ClientAddresses } from '../../src/transport/client-addresses.ts';
 import { ConnectionTable } from '../../src/transport/connection-table.ts';
 
@@ -25,14 +26,24 @@ class FakeSocket extends EventEmitter {
 }
 
 let table: ConnectionTable;
+let blocked: string[];
+const blocks = {
+  get hasAddresses() {
+    return blocked.length > 0;
+  },
+  hasAddress: (address: string) => blocked.includes(address),
+};
 beforeEach(() => {
+  blocked = [];
   const limits = {
     ...defaultLimits,
     ...{ connections: 6, strangerConnections: 4, connectionsPerAddress: 3 },
   };
+  const clients = new ClientAddresses(['192.0.2.99']);
   table = new ConnectionTable({
     context: { limits, log: pino({ level: 'silent' }), metrics: new Metrics() },
-    clients: new ClientAddresses(['192.0.2.99']),
+    clients,
+    blocked: new BlockedAddresses(blocks, clients),
   });
 });
 
@@ -90,4 +101,20 @@ test('connections that ended leave room', () => {
   for (let count = 0; count < 10; count += 1) connect('192.0.2.1').destroy();
   const sockets = [1, 2, 3].map(() => connect('192.0.2.1'));
   expect(destroyed(sockets)).toEqual([false, false, false]);
+});
+
+test('connections of a blocked address end, and it gets no new ones; a trusted proxy is never blocked', async () => {
+  const open = ['192.0.2.1', '192.0.2.2'].map((address) => connect(address));
+  const proxy = connect('192.0.2.99');
+  table.assign(proxy as unknown as Socket, {
+    address: '2001:db8:0:1::/64',
+    end: () => proxy.destroy(),
+  });
+  blocked = ['192.0.2.1', '192.0.2.99', '2001:db8:0:1::/64'];
+  await table.endBlocked();
+  expect(destroyed([...open, proxy])).toEqual([true, false, true]);
+  expect(connect('192.0.2.1').destroyed).toBe(true);
+  expect(connect('::ffff:192.0.2.1').destroyed).toBe(true);
+  expect(connect('2001:db8:0:1:1::7').destroyed).toBe(true);
+  expect(connect('192.0.2.99').destroyed).toBe(false);
 });

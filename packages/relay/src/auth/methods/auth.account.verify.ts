@@ -2,6 +2,7 @@ import { accountAuthInput, checkAccountKey, ProtocolError } from '@posthouse/pro
 import { signatureCheck } from '@posthouse/protocol/crypto';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { wasEverHere } from '../../accounts/index.ts';
+import { requireUnblocked } from '../../blocks/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import { claimInvite, offeredInvite, registrations } from '../../registration/index.ts';
 import { consumeChallenge } from '../challenges.ts';
@@ -33,6 +34,7 @@ export const authAccountVerify: Handler<'auth.account.verify'> = async (context,
     signature: params.account_signature,
   });
   await verifier.verify([signature], 'account_signature');
+  requireUnblocked(context, account);
   const offered = await offeredInvite(context, (params as JsonObject).invite_code);
   const invite = offered?.digest;
   // As much as a wrong signature: guessing codes is no cheaper.

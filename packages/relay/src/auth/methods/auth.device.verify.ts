@@ -16,6 +16,7 @@ import {
   inactiveDevicesJobName,
   type PresentedDevice,
 } from '../../accounts/index.ts';
+import { requireUnblocked } from '../../blocks/index.ts';
 import type { RelayContext } from '../../context.ts';
 import { digest } from '../../digest.ts';
 import type { Handler } from '../../dispatch/handler.ts';
@@ -43,6 +44,7 @@ export const authDeviceVerify: Handler<'auth.device.verify'> = async (context, c
   const deviceId = deriveDeviceId(network, certificate);
   checkRenewal(call, { mode: 'device', account, deviceId });
   await verifyProof(context, attempt, { deviceId, origin: call.origin });
+  requireUnblocked(context, account);
 
   const { changes } = sessions;
   const text = canonicalJson(certificate);

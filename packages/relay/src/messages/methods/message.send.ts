@@ -1,5 +1,6 @@
 import { checkAuthorizationUse } from '@posthouse/protocol';
 import { parseCertificate, verifyAuthorization } from '../../accounts/index.ts';
+import { requireUnblocked } from '../../blocks/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { Writer } from '../../storage/types.ts';
@@ -63,6 +64,7 @@ async function checkNew(
   if (isReceived) return { kind: 'queue' };
   const use = { target, requester, now };
   if (recipientHome.kind === 'local') {
+    requireUnblocked(context, target);
     return { kind: 'timeline', access: await verifyAuthorization(context, authorization, use) };
   }
   if (authorization !== undefined) checkAuthorizationUse(network, authorization, use);

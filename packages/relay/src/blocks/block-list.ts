@@ -1,0 +1,81 @@
+import type { BlockChange, Blocks, Clock } from '../context.ts';
+import { TurnTime } from '../event-loop.ts';
+import type { Storage } from '../storage/types.ts';
+import { readRange } from './address-range.ts';
+import { AddressSet } from './address-set.ts';
+import { type AfterBlock, type Block, readBlocks, readChanges } from './block-store.ts';
+
+/** Blocks that are read at once. */
+const batchSize = 250;
+
+/** By account: when its block ends, Unix seconds, or infinity. */
+type Accounts = Map<string, number>;
+
+/** The blocks of accounts and addresses in the memory of this process. */
+export class BlockList implements Blocks {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #storage: Pick<Storage, 'read'>;
+  readonly #listeners = new Set<(change: BlockChange) => void>();
+  #accounts: Accounts = new Map();
+  #addresses = new AddressSet();
+  /** The number of the change that is in memory. */
+  #known = -1;
+
+  constructor(parts: {
+    readonly clock: Pick<Clock, 'now'>;
+    readonly storage: Pick<Storage, 'read'>;
+  }) {
+    this.#clock = parts.clock;
+    this.#storage = parts.storage;
+  }
+
+  hasAccount(account: string): boolean {
+    const endsAt = this.#accounts.get(account);
+    return endsAt !== undefined && this.#clock.now() < endsAt;
+  }
+
+  get hasAddresses(): boolean {
+    return !this.#addresses.isEmpty;
+  }
+
+  hasAddress(address: string): boolean {
+    return this.#addresses.has(address, this.#clock.now());
+  }
+
+  onChange(listener: (change: BlockChange) => void): Disposable {
+    this.#listeners.add(listener);
+    return { [Symbol.dispose]: () => void this.#listeners.delete(listener) };
+  }
+
+  async refresh(): Promise<void> {
+    const number = await this.#storage.read(readChanges);
+    if (number === this.#known) return;
+    const accounts: Accounts = new Map();
+    const addresses = new AddressSet();
+    const turn = new TurnTime();
+    for (let after: AfterBlock | undefined, isLast = false; !isLast; ) {
+      const page = { after, limit: batchSize };
+      const blocks = await this.#storage.read((tx) => readBlocks(tx, this.#clock.now(), page));
+      for (const block of blocks) add(block, { accounts, addresses });
+      after = blocks.at(-1);
+      isLast = blocks.length < batchSize;
+      if (turn.isOver) await turn.next();
+    }
+    const before = this.#accounts;
+    this.#accounts = accounts;
+    this.#addresses = addresses;
+    // The number from before: what changed meanwhile is read again.
+    this.#known = number;
+    const added = [...accounts.keys()].filter((account) => !before.has(account));
+    for (const listener of this.#listeners) listener({ accounts: added });
+  }
+}
+
+function add(
+  { kind, id, endsAt = Number.POSITIVE_INFINITY }: Block,
+  to: { readonly accounts: Accounts; readonly addresses: AddressSet },
+): void {
+  if (kind === 'account') to.accounts.set(id, endsAt);
+  const range = kind === 'address' ? readRange(id) : undefined;
+  if (range !== undefined) to.addresses.add(range, endsAt);
+}

@@ -1,0 +1,146 @@
+/** What the operator does: blocks accounts and addresses, and ends blocks. */
+import { ProtocolError } from '@posthouse/protocol';
+import type { RelayLimits } from '../limits.ts';
+import { endOldestSessions } from '../sessions/session-store.ts';
+import type { Storage, Writer } from '../storage/types.ts';
+import {
+  type AddressRange,
+  ofCustomers,
+  overlaps,
+  readRange,
+  writeRange,
+} from './address-range.ts';
+import { type Block, type BlockKind, blockWrites, deleteBlock, storeBlock } from './block-store.ts';
+
+/** A block to store. */
+export type NewBlock = Omit<Block, 'createdAt' | 'kind'>;
+
+export interface BlockOptions {
+  /** Unix seconds. */
+  readonly now: number;
+  readonly limits: Pick<RelayLimits, 'blockedAccounts' | 'blockedAddresses' | 'blockedRelays'>;
+}
+
+/** By kind: the limit of its blocks, and what they are called. */
+const limitOf = {
+  account: 'blockedAccounts',
+  address: 'blockedAddresses',
+  relay: 'blockedRelays',
+} as const satisfies Record<BlockKind, keyof RelayLimits>;
+
+const namesOf = { account: 'accounts', address: 'addresses', relay: 'relays' } as const;
+
+/**
+ * Stores a block in a write that holds `blockWrites`.
+ *
+ * @returns whether it is new
+ * @throws ProtocolError `state_conflict` if there is no room for it
+ */
+export async function addBlock(
+  tx: Writer,
+  block: Omit<Block, 'createdAt'>,
+  { now, limits }: BlockOptions,
+): Promise<boolean> {
+  const setting = limitOf[block.kind];
+  const limit = limits[setting];
+  const stored = await storeBlock(tx, block, { now, limit });
+  if (stored !== 'full') return stored === 'new';
+  throw new ProtocolError(
+    'state_conflict',
+    `${limit} ${namesOf[block.kind]} are blocked: remove one, or raise limits.${setting}`,
+  );
+}
+
+/**
+ * Blocks an account, whether this relay knows it or not, and ends its sessions. A running relay refuses
+ * it within two seconds.
+ *
+ * @returns whether it was not blocked before
+ * @throws ProtocolError `state_conflict` if too many accounts are blocked
+ */
+export async function blockAccount(
+  storage: Storage,
+  block: NewBlock,
+  options: BlockOptions,
+): Promise<boolean> {
+  const { id: account } = block;
+  return await storage.write(
+    [blockWrites, `account:${account}`],
+    async (tx) => {
+      const isNew = await addBlock(tx, { kind: 'account', ...block }, options);
+      for (let ended = 1; ended > 0; ) {
+        const left = { count: 0, except: undefined };
+        ended = (await endOldestSessions(tx, { kind: 'all', account }, left)).length;
+      }
+      return isNew;
+    },
+    { keepsFacts: true },
+  );
+}
+
+/** Addresses that are never blocked: connections from this machine. */
+const loopback = ['127.0.0.0/8', '::1'];
+
+/**
+ * Reads the address or network of a block; of IPv6 nothing smaller than a /64, one customer's network.
+ *
+ * @param trustedProxies addresses and networks of the proxies whose connections carry other clients
+ * @returns as it is stored
+ * @throws ProtocolError `bad_request` if it is none, or holds loopback or a trusted proxy
+ * @example
+ * addressToBlock('2001:db8:1:2::9', []); // '2001:db8:1:2::/64'
+ */
+export function addressToBlock(text: string, trustedProxies: readonly string[]): string {
+  const read = readRange(text);
+  if (read === undefined) {
+    throw new ProtocolError(
+      'bad_request',
+      `${JSON.stringify(text)} is no address: give one as 192.0.2.7, 192.0.2.0/24, 2001:db8::7 or 2001:db8::/48`,
+    );
+  }
+  const range = ofCustomers(read);
+  if (loopback.some((one) => overlapsText(range, one))) {
+    throw new ProtocolError(
+      'bad_request',
+      `${writeRange(range)} has addresses of this machine itself: give a smaller network`,
+    );
+  }
+  const proxy = trustedProxies.find((one) => overlapsText(range, one));
+  if (proxy === undefined) return writeRange(range);
+  throw new ProtocolError(
+    'bad_request',
+    `${writeRange(range)} has the trusted proxy ${proxy}, through which others connect: ` +
+      'give the address of the client',
+  );
+}
+
+function overlapsText(range: AddressRange, text: string): boolean {
+  const other = readRange(text);
+  return other !== undefined && overlaps(range, ofCustomers(other));
+}
+
+/**
+ * Blocks an address or a network that {@link addressToBlock} returned. A running relay closes its
+ * connections within two seconds.
+ *
+ * @returns whether it was not blocked before
+ * @throws ProtocolError `state_conflict` if too many addresses are blocked
+ */
+export async function blockAddress(
+  storage: Storage,
+  block: NewBlock,
+  options: BlockOptions,
+): Promise<boolean> {
+  return await storage.write(blockWrites, (tx) =>
+    addBlock(tx, { kind: 'address', ...block }, options),
+  );
+}
+
+/** Ends the block of an account or an address; returns whether it was blocked. */
+export async function unblock(
+  storage: Storage,
+  block: Pick<Block, 'kind' | 'id'>,
+  now: number,
+): Promise<boolean> {
+  return await storage.write(blockWrites, (tx) => deleteBlock(tx, block, now));
+}
