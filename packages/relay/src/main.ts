@@ -41,7 +41,22 @@ const verbs: readonly Verb[] = [
     'create, list and revoke invites for new accounts',
     () => import('./commands/invite.ts'),
   ],
-  ['account', 'let accounts in, and list those that wait', () => import('./commands/account.ts')],
+  [
+    'account',
+    'let accounts in, list those that wait, list and show those that are here',
+    () => import('./commands/account.ts'),
+  ],
+  ['group', 'list and show the groups that the relay hosts', () => import('./commands/group.ts')],
+  [
+    'channel',
+    'list and show the channels that the relay hosts',
+    () => import('./commands/channel.ts'),
+  ],
+  [
+    'stats',
+    'count accounts, groups, channels and bytes, and show the largest',
+    () => import('./commands/stats.ts'),
+  ],
   [
     'reports',
     'list reports of posts in channels, the newest last',

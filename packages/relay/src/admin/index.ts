@@ -1,4 +1,5 @@
 export { findRunningRelay } from './client.ts';
+export { mostTop } from './inventory/totals.ts';
 export { openAdminInterface } from './open.ts';
 export { createToken } from './token.ts';
 export { runVerb } from './verb.ts';

@@ -1,6 +1,9 @@
-/** `posthouse account`: which accounts the operator lets in. */
+/** `posthouse account`: which accounts the operator lets in, and which are here. */
+
+import { AccountId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
+import { addOwnerCommands } from './owners-view.ts';
 import { accountOf } from './reports-arguments.ts';
 import { asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print } from './terminal-output.ts';
@@ -19,6 +22,8 @@ The address of a request is that of the client: an IPv6 address stands for its /
 
 Exit status: 0 done, 1 failed or no such account, 2 wrong arguments or configuration.
 
+list has all accounts that are, or were, at home here; home is the relay of their route.
+
 Examples:
   posthouse account waiting --config relay.json
   posthouse account approve neo:860833102:NX8GreRFGFK5wpGMWetpX93HmtrezGogzk --config relay.json
@@ -30,7 +35,7 @@ interface OwnFlags {
 
 /** Completes `posthouse account`. */
 export function configure(command: Command): void {
-  asksStorage(command)
+  const account = asksStorage(command)
     // Flags after a verb belong to it.
     .enablePositionalOptions()
     .addHelpText('after', help)
@@ -53,6 +58,10 @@ export function configure(command: Command): void {
     .addCommand(
       lists('waiting', 'list the accounts that wait for approval').action((_, of) => waiting(of)),
     );
+  addOwnerCommands(account, {
+    ...{ kind: 'account', member: 'account', id: AccountId, form: 'neo:<magic>:<address>' },
+    columns: ['home', 'devices', 'attachment_bytes'],
+  });
 }
 
 function aboutOne(name: string, description: string, done: string): Command {

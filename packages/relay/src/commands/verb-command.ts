@@ -56,7 +56,7 @@ function callerOf(call: (noun: string, name: string, params: JsonObject) => Prom
     async all<Item>(noun: string, name: string, params: JsonObject = {}, most = Infinity) {
       const found: Item[] = [];
       for (let cursor: JsonObject = {}; ; ) {
-        const page = await call(noun, name, { limit: pageRows, ...params, ...cursor });
+        const page = await call(noun, name, { ...params, ...cursor });
         found.push(...(page.items as Item[]));
         if (typeof page.next !== 'string' || found.length >= most) return found.slice(0, most);
         cursor = { cursor: page.next };
@@ -65,9 +65,6 @@ function callerOf(call: (noun: string, name: string, params: JsonObject) => Prom
   };
   return caller;
 }
-
-/** Rows of a page that a command asks for. */
-const pageRows = 1_000;
 
 /** Names the flag of a member that is wrong as the operator typed it. */
 function withFlagName(of: Command, error: unknown): unknown {

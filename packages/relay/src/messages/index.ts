@@ -12,7 +12,8 @@ import { timelineResync } from './resync.ts';
 import { waitingMailJob } from './waiting-mail-job.ts';
 
 export { releaseDeliveries, wakeDestination } from './delivery.ts';
-export { readWaitingMail, type WaitingMail } from './waiting-mail.ts';
+export type { MessageKey } from './store.ts';
+export { readWaitingMail, readWaitingMessages, type WaitingMail } from './waiting-mail.ts';
 
 export const messages: StoredModule = {
   name: 'messages',
