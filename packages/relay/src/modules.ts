@@ -11,6 +11,7 @@ import { registration } from './registration/index.ts';
 import { clockMigration } from './storage/clock-mark.ts';
 import { identityMigration } from './storage/identity.ts';
 import { moveMigration } from './storage/move/mark.ts';
+import type { RestoredStep } from './storage/restored.ts';
 import type { Migration } from './storage/types.ts';
 import { usageMigrations } from './usage/index.ts';
 
@@ -37,7 +38,7 @@ export const relayMigrations: readonly Migration[] = [
 ];
 
 /** What each module does when the database was put back to an earlier state (`posthouse restored`). */
-export const restoredStatements: readonly string[] = [
+export const restoredStatements: readonly RestoredStep[] = [
   ...storedModules.flatMap((module) => module.restored),
   ...federationRestored,
 ];

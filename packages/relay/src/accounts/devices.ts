@@ -1,6 +1,7 @@
 import {
   type AccountDeviceState,
   type DeviceCertificate,
+  deriveDeviceId,
   devicesOf,
   type Network,
   ProtocolError,
@@ -117,16 +118,22 @@ export async function confirmDevice(
 
 /** Makes the rows of a state's certificates. */
 export function devicesFrom(network: Network, state: AccountDeviceState): Device[] {
-  return [...devicesOf(network, state)].map(([deviceId, certificate]) => {
-    const text = canonicalJson(certificate);
-    return {
-      deviceId,
-      notBefore: certificate.not_before,
-      expiresAt: certificate.expires_at,
-      certificateId: digest(text),
-      certificate: text,
-    };
-  });
+  return [...devicesOf(network, state)].map(([deviceId, certificate]) => ({
+    deviceId,
+    notBefore: certificate.not_before,
+    expiresAt: certificate.expires_at,
+    ...certificateRow(certificate),
+  }));
+}
+
+function certificateRow(certificate: DeviceCertificate) {
+  const text = canonicalJson(certificate);
+  return { certificateId: digest(text), certificate: text };
+}
+
+/** Makes the signer that a certificate names, for an event of earlier that was signed with it. */
+export function deviceSigner(network: Network, certificate: DeviceCertificate): Signer {
+  return { deviceId: deriveDeviceId(network, certificate), ...certificateRow(certificate) };
 }
 
 /**

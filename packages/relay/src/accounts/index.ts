@@ -40,6 +40,7 @@ export {
 export {
   confirmDevice,
   currentDevice,
+  deviceSigner,
   inactiveDevicesJobName,
   parseCertificate,
   requireCallingDevice,

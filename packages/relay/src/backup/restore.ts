@@ -4,7 +4,7 @@ import { copyFile, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { keyFiles, keyFolder } from '../keys/keys.ts';
 import { migrate, pendingMigrations } from '../storage/migrations.ts';
-import { markRestored } from '../storage/restored.ts';
+import { markRestored, type RestoredStep } from '../storage/restored.ts';
 import { restoringFile } from '../storage/restoring.ts';
 import { SqliteConnection } from '../storage/sqlite/connection.ts';
 import { databaseOf } from '../storage/sqlite/folder.ts';
@@ -23,7 +23,7 @@ export interface RestoreOptions extends BackupWork {
   /** Every migration of the relay. */
   readonly migrations: readonly Migration[];
   /** `restoredStatements` of the modules. */
-  readonly statements: readonly string[];
+  readonly statements: readonly RestoredStep[];
   /** What the relay must be, if the caller knows it. */
   readonly expected: {
     readonly network?: string | undefined;

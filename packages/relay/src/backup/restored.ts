@@ -5,7 +5,7 @@ import { migrate } from '../storage/migrations.ts';
 import { type DatabaseAddress, openExclusive } from '../storage/move/databases.ts';
 import { checkInService } from '../storage/move/mark.ts';
 import { parseAddress } from '../storage/move/move.ts';
-import { markRestored } from '../storage/restored.ts';
+import { markRestored, type RestoredStep } from '../storage/restored.ts';
 import type { Migration, Storage } from '../storage/types.ts';
 
 /**
@@ -23,7 +23,7 @@ export async function markPutBack(
     now,
   }: {
     readonly migrations: readonly Migration[];
-    readonly statements: readonly string[];
+    readonly statements: readonly RestoredStep[];
     readonly now: number;
   },
 ): Promise<number> {

@@ -1,5 +1,6 @@
 import type { Capability } from '@posthouse/protocol';
 import type { Job } from '../context.ts';
+import type { RestoredStep } from '../storage/restored.ts';
 import type { Migration, Reader } from '../storage/types.ts';
 import type { SubscriptionKind } from './call.ts';
 import type { Handlers } from './handler.ts';
@@ -22,8 +23,8 @@ export interface Module {
 /** A module with tables of its own; `modules.ts` lists them. */
 export interface StoredModule extends Module {
   readonly migrations: readonly Migration[];
-  /** Statements that run in one transaction when the database was put back to an earlier state. */
-  readonly restored: readonly string[];
+  /** What runs in one transaction when the database was put back to an earlier state. */
+  readonly restored: readonly RestoredStep[];
 }
 
 /**

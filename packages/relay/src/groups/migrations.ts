@@ -300,4 +300,13 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX group_recoveries_by_certificate ON group_recoveries (group_id, certificate_id)',
     ],
   },
+  {
+    id: 408,
+    name: 'groups: what a restore lost',
+    statements: [
+      // Sequence and epoch of the state to which the host was put back, until the chain goes on.
+      'ALTER TABLE groups ADD COLUMN lost_after BIGINT',
+      'ALTER TABLE groups ADD COLUMN lost_epoch BIGINT',
+    ],
+  },
 ];

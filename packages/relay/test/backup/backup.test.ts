@@ -42,6 +42,7 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     // What other relays and clients know better than the backup.
     const changed = [
       ...['auth_sessions', 'timeline_heads', 'timeline_floor', 'account_routes', 'groups'],
+      ...['group_epochs', 'group_events'],
       ...['group_stagings', 'channels', 'relay_facts', 'relay_move', 'relays'],
     ];
     const same = (rows: Record<string, unknown[]>) =>
@@ -58,7 +59,14 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
         { account: 'ann', held_until: -400, checked_at: 0 },
         { account: 'zoe', held_until: 400, checked_at: 7 },
       ],
-      groups: [{ sequence: 6 + step, epoch: 2, chain_head: 'head' }],
+      groups: [
+        {
+          ...{ sequence: 6 + step, epoch: 2 + step, chain_head: 'head' },
+          ...{ lost_after: 6, lost_epoch: 2 },
+        },
+      ],
+      group_epochs: [{ epoch: 2 + step, superseded: 0 }],
+      group_events: [{ sequence: 6 + step, epoch: 2 + step, signer_device_id: null }],
       group_stagings: [{ expires_at: 0 }],
       channels: [{ head: 8 + step, revision: 3 }],
       relays: [{ relay_id: '0xbb', failing_since: null, failures: 0, retry_at: null, seen_at: 2 }],

@@ -7,7 +7,7 @@ import type { ServedRelay } from './served-relay.ts';
 export async function doubtRoutes(relay: ServedRelay, people: readonly Person[]): Promise<void> {
   const aggregates = people.map(({ account }) => `account:${account}`);
   await relay.server.context.storage.write(aggregates, async (tx) => {
-    for (const statement of accounts.restored) await tx.run(statement);
+    for (const statement of accounts.restored) await tx.run(String(statement));
   });
 }
 

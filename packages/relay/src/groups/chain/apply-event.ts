@@ -10,7 +10,7 @@ import {
   type TimelinePosition,
 } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
-import type { Caller } from '../../accounts/index.ts';
+import type { Caller, Signer } from '../../accounts/index.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import type { RelayLimits } from '../../limits.ts';
@@ -78,6 +78,13 @@ export interface DecidedEvent {
   readonly rotation?: StoredStaging;
 }
 
+/** An event that this host had accepted before it was put back to an earlier state. */
+export interface LostEvent extends Pick<DecidedEvent, 'event' | 'group' | 'effects' | 'now'> {
+  readonly signer: Signer | undefined;
+  /** What the event had been given. */
+  readonly at: TimelinePosition & { readonly acceptedAt: number };
+}
+
 /** The parts of the relay that an event is applied with. */
 export interface ApplyContext {
   readonly random: Random;
@@ -117,23 +124,60 @@ export async function applyEvent(
   return { result: null, notices };
 }
 
+/**
+ * Applies an event at the position that it had. No epoch begins, no device is admitted and no box is
+ * stored: its relay secret is lost, and those that joined have access from what follows on.
+ */
+export async function applyLostEvent(tx: Writer, lost: LostEvent): Promise<void> {
+  const { at, effects, group, signer } = lost;
+  const { group_id: groupId } = group.stored;
+  const event = { ...at, payload: lost.event.payload };
+  await insertEvent(tx, groupId, { event, signer });
+  await endMemberships(tx, lost);
+  await deleteApplications(
+    tx,
+    groupId,
+    effects.joined.map(({ account }) => account),
+  );
+  await forEach(effects.joined, (member) =>
+    insertMember(tx, groupId, { ...member, role: 'member', since: at.sequence }),
+  );
+  for (const role of effects.roles) await setRole(tx, groupId, role);
+  await forEach(effects.rekeyed, async ({ account, member_encryption_public_key: key }) => {
+    await setMemberKey(tx, groupId, { account, key });
+    await deleteRecovery(tx, groupId, { account, now: lost.now });
+  });
+  await changeBans(tx, groupId, effects);
+  await updateStaging(tx, groupId, lost);
+  await updateGroup(tx, nextGroup(lost, at));
+}
+
 /** The group's row after the event. */
 function nextGroup(
-  { event, effects, group: { stored }, rotation }: DecidedEvent,
-  position: TimelinePosition,
+  {
+    event,
+    effects,
+    group: { stored },
+    rotation,
+  }: Pick<DecidedEvent, 'event' | 'effects' | 'group' | 'rotation'>,
+  { sequence, epoch }: TimelinePosition,
 ): StoredGroup {
   return {
     ...stored,
     ...effects.properties,
-    ...position,
+    sequence,
+    epoch,
     status: effects.closes ? 'closed' : stored.status,
     owner: effects.owner ?? stored.owner,
     commitment: effects.client_secret_commitment ?? stored.commitment,
     chain_head: event.head,
     member_count: stored.member_count + effects.joined.length - effects.left.length,
     ban_count: stored.ban_count + effects.banned.length - effects.unbanned.length,
-    access_ended: effects.left.length > 0 ? position.sequence : stored.access_ended,
+    access_ended: effects.left.length > 0 ? sequence : stored.access_ended,
     box_set: rotation?.boxSet ?? stored.box_set,
+    // The chain went on: what was lost before does not continue it any more (05 §5.6).
+    lost_after: null,
+    lost_epoch: null,
   };
 }
 
@@ -155,7 +199,7 @@ export async function beginEpoch(
 /** Ends memberships, with their intervals and recovery requests (05 §9.1, §9.2). */
 async function endMemberships(
   tx: Writer,
-  { effects, group: { stored, view }, now }: DecidedEvent,
+  { effects, group: { stored, view }, now }: Pick<DecidedEvent, 'effects' | 'group' | 'now'>,
 ): Promise<Requester[]> {
   const requesters: Requester[] = [];
   await forEach(effects.left, async (account) => {
@@ -231,7 +275,7 @@ async function changeBans(tx: Writer, groupId: string, effects: GroupEffects): P
 async function updateStaging(
   tx: Writer,
   groupId: string,
-  { effects, rotation }: DecidedEvent,
+  { effects, rotation }: Pick<DecidedEvent, 'effects' | 'rotation'>,
 ): Promise<void> {
   if (rotation !== undefined) {
     await deleteStaging(tx, groupId);

@@ -24,11 +24,18 @@ export interface StoredGroup {
   /** The set of client boxes in force. */
   readonly box_set: number;
   readonly last_box_set: number;
+  /**
+   * Sequence and epoch of the state to which the host was put back, while no event of the chain was
+   * accepted since; else `null` (05 §5.6).
+   */
+  readonly lost_after: number | null;
+  readonly lost_epoch: number | null;
 }
 
 const columns = `group_id, status, owner, name, description, member_capacity, invite_policy,
   commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
-  last_box_set`;
+  last_box_set,
+  lost_after, lost_epoch`;
 
 /** Reads the row of a group. */
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
@@ -52,7 +59,7 @@ export async function ownsGroups(tx: Reader, owner: string, count: number): Prom
 
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
-    `INSERT INTO groups (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO groups (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     group.group_id,
     ...changeable(group),
   );
@@ -63,7 +70,8 @@ export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void>
   await tx.run(
     `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
         invite_policy = ?, commitment = ?, chain_head = ?, sequence = ?, epoch = ?,
-        member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?
+        member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?,
+        lost_after = ?, lost_epoch = ?
       WHERE group_id = ?`,
     ...changeable(group),
     group.group_id,
@@ -80,7 +88,7 @@ export async function setLastBoxSet(tx: Writer, groupId: string, boxSet: number)
   await tx.run('UPDATE groups SET last_box_set = ? WHERE group_id = ?', boxSet, groupId);
 }
 
-function changeable(group: StoredGroup): (string | number)[] {
+function changeable(group: StoredGroup): (string | number | null)[] {
   return [
     group.status,
     group.owner,
@@ -97,6 +105,8 @@ function changeable(group: StoredGroup): (string | number)[] {
     group.access_ended,
     group.box_set,
     group.last_box_set,
+    group.lost_after,
+    group.lost_epoch,
   ];
 }
 

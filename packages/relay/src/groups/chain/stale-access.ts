@@ -123,7 +123,12 @@ function afterRotation(group: StoredGroup): StoredGroup | undefined {
   }
 }
 
-function rotationEvent(network: Network, { sequence, epoch }: StoredGroup, now: number) {
+/** Makes the event of a rotation by the relay, at the position of the group after it. */
+export function rotationEvent(
+  network: Network,
+  { sequence, epoch }: Pick<StoredGroup, 'sequence' | 'epoch'>,
+  now: number,
+) {
   const payload = canonicalJson(createKeyRotated(network));
   return { sequence, epoch, acceptedAt: now, payload };
 }

@@ -86,7 +86,7 @@ export async function decideEvent(
 }
 
 /** The accounts whose membership, role or ban decides about a body. */
-function targetsOf({ kind, body }: GroupChainBody): readonly string[] {
+export function targetsOf({ kind, body }: GroupChainBody): readonly string[] {
   switch (kind) {
     case 'group.role.update':
     case 'group.member.leave':

@@ -115,5 +115,7 @@ function rowOf(group: GroupProjection): StoredGroup {
     access_ended: 0,
     box_set: 0,
     last_box_set: 0,
+    lost_after: null,
+    lost_epoch: null,
   };
 }

@@ -1,7 +1,7 @@
 /** Gives a move up: `mark.ts` describes the states. */
 import { systemClock } from '../../clock.ts';
 import { migrate } from '../migrations.ts';
-import { markRestored } from '../restored.ts';
+import { markRestored, type RestoredStep } from '../restored.ts';
 import type { Migration } from '../types.ts';
 import {
   type DatabaseAddress,
@@ -26,7 +26,7 @@ export interface AbandonOptions {
   readonly lost?: DatabaseAddress | undefined;
   /** Every migration, and `restoredStatements`: with `lost`, the source is a state of earlier. */
   readonly migrations: readonly Migration[];
-  readonly restored: readonly string[];
+  readonly restored: readonly RestoredStep[];
 }
 
 /**

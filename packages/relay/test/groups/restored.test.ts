@@ -1,0 +1,266 @@
+/** A host that was put back to an earlier state, and the owner who hands back what it lost (05 §5.6). */
+import {
+  advanceGroup,
+  type GroupEvent,
+  type GroupSyncPage,
+  verifyGroupSyncPage,
+} from '@posthouse/protocol';
+import { nodeRandom } from '@posthouse/protocol/node';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { restored } from '../../src/groups/restored.ts';
+import { insertRows, readTables } from '../../src/storage/move/rows.ts';
+import { TestGroup } from '../fixtures/group.ts';
+import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
+import type { Person } from '../fixtures/person.ts';
+import { inProcessRelay, network } from '../support/in-process-relay.ts';
+
+const relay = inProcessRelay();
+const ann = relay.person('ann');
+const ben = relay.person('ben');
+const cem = relay.person('cem');
+const dan = relay.person('dan');
+const step = 2 ** 32;
+let group: TestGroup;
+beforeEach(async () => {
+  group = await TestGroup.create(relay, ann);
+  await group.admit(ben, cem);
+});
+
+/** Puts the groups of the relay back to what they are now, as a restore does. */
+async function backUp(): Promise<() => Promise<void>> {
+  const { storage } = relay.context;
+  const tables = (await readTables(storage)).filter(({ name }) => /^groups$|^group_/.test(name));
+  const rows = new Map<string, Awaited<ReturnType<typeof relay.rows>>>();
+  for (const { name } of tables) rows.set(name, await relay.rows(name));
+  return async () => {
+    await storage.write('relay', async (tx) => {
+      for (const table of tables) {
+        await tx.run(`DELETE FROM "${table.name}"`);
+        await insertRows(tx, table, rows.get(table.name) as never);
+      }
+      const parts = {
+        now: relay.clock.now(),
+        random: nodeRandom,
+        service: network.type('').slice(0, -1),
+      };
+      for (const each of restored) {
+        if (typeof each === 'string') await tx.run(each);
+        else await each(tx, parts);
+      }
+    });
+  };
+}
+
+async function sync(person: Person, after = -1): Promise<GroupSyncPage> {
+  const params = { group_id: group.groupId, after };
+  const answer = await relay.call('group.sync', params, { session: person.session() });
+  return answer as unknown as GroupSyncPage;
+}
+
+interface Lost {
+  readonly events: readonly GroupEvent[];
+  readonly certificates: GroupSyncPage['certificates'];
+}
+
+/** Loses what `acts` writes to the chain, and returns that. */
+async function lose(acts: () => Promise<void>): Promise<Lost> {
+  const before = (await sync(ann)).events.at(-1)?.sequence;
+  const restore = await backUp();
+  await acts();
+  const { events, certificates } = await sync(ann, before);
+  await restore();
+  return { events, certificates };
+}
+
+/** Admits Dan and removes Ben. */
+async function change(): Promise<void> {
+  await group.admit(dan);
+  await group.remove([ben]);
+}
+
+const boxesFor = (...people: readonly Person[]) =>
+  Object.fromEntries(people.map((person) => [person.account, group.box(person)]));
+
+/** The owner's update that hands events back. */
+function handingBack(
+  { events, certificates }: Lost,
+  { boxes = boxesFor(dan), by = ann }: { boxes?: object; by?: Person } = {},
+) {
+  const restore = { events, certificates, client_secret_boxes: boxes };
+  return group.link('group.update', { name: 'Club', restore } as never, { by });
+}
+
+const codeOf = (body: object, by = ann) =>
+  relay.codeOf('group.update', body, { session: by.session() });
+
+describe('05 §5.6, §7.2: after a host lost events of the chain,', () => {
+  test('no epoch or sequence is given twice, and no message of before is accepted', async () => {
+    await group.remove([cem]);
+    const { sequence, epoch } = (await readChain(relay, group, ann)).state;
+    await lose(change);
+    const { state } = await readChain(relay, group, ann);
+    expect(state).toMatchObject({ sequence: sequence + step, epoch: epoch + step });
+    const message = group.message(ann, epoch + 1);
+    const options = { session: ann.session() };
+    expect(await relay.codeOf('group.message.send', message, options)).toBe('state_conflict');
+    expect(verified(await readKeys(relay, group, ben)).get(epoch + step)).toBeDefined();
+  });
+
+  test('the owner hands them back: who left is out, who joined is in, and messages since are rejected', async () => {
+    const lost = await lose(change);
+    const { state: before } = await readChain(relay, group, cem);
+    const since = await group.send(ben, before.epoch);
+    await group.write('group.update', handingBack(lost));
+
+    const { state } = await readChain(relay, group, cem);
+    expect([...state.members.keys()].sort()).toEqual([ann, cem, dan].map((p) => p.account).sort());
+    expect(state).toMatchObject({ head: group.head, epoch: before.epoch + 1 });
+    const page = verifyGroupSyncPage(network, await sync(cem), { after: -1 });
+    const anchor = { group_id: group.groupId, relay_id: relay.relayId };
+    const { outcomes } = advanceGroup(network, anchor, page);
+    const rejected = outcomes.filter(({ kind }) => kind === 'rejected');
+    expect(rejected).toMatchObject([{ event: { sequence: since } }]);
+    expect(page.events.slice(0, -4)).toEqual(expect.arrayContaining([...lost.events]));
+
+    const from = (person: Person) => ({ session: person.session() });
+    const benSends = group.message(ben, state.epoch);
+    expect(await relay.codeOf('group.message.send', benSends, from(ben))).toBe('forbidden');
+    const params = { group_id: group.groupId };
+    expect(await relay.codeOf('group.sync', params, from(ben))).toBe('forbidden');
+    expect(await relay.codeOf('group.key.sync', params, from(ben))).toBe('forbidden');
+    // Dan has the secrets from here on.
+    expect(verified(await readKeys(relay, group, dan)).get(state.epoch)).toBeDefined();
+    await group.send(dan, state.epoch);
+    await group.admit(ben);
+  });
+
+  test('a lost rotation of the client secret comes back with a box for each member', async () => {
+    const lost = await lose(async () => {
+      await change();
+      await group.rotate();
+    });
+    const few = { boxes: boxesFor(ann, dan) };
+    expect(await codeOf(handingBack(lost, few))).toBe('bad_request');
+    const all = handingBack(lost, { boxes: boxesFor(ann, cem, dan) });
+    await group.write('group.update', all);
+    const { state } = await readChain(relay, group, cem);
+    expect(state.client_secret_commitment).toBe(group.commitment);
+    for (const person of [ann, cem, dan]) {
+      const last = (await readKeys(relay, group, person)).at(-1);
+      expect(last).toMatchObject({ epoch: state.epoch, status: 'verified' });
+    }
+    await group.rotate();
+  });
+
+  test('restored twice, they still can be handed back', async () => {
+    const lost = await lose(change);
+    await (await backUp())();
+    await group.write('group.update', handingBack(lost));
+    expect((await readChain(relay, group, cem)).state.members.has(ben.account)).toBe(false);
+  });
+});
+
+describe('05 §5.6: handing back changes nothing', () => {
+  const refused: [string, string, (lost: Lost) => object | Promise<object>][] = [
+    [
+      'with a changed event',
+      'invalid_signature',
+      (lost) =>
+        handingBack({
+          ...lost,
+          events: lost.events.map((event, index) =>
+            index === 0 ? { ...event, payload: { ...event.payload, more: 1 } } : event,
+          ),
+        }),
+    ],
+    [
+      'without the first event',
+      'state_conflict',
+      (lost) => handingBack({ ...lost, events: lost.events.slice(1) }),
+    ],
+    [
+      'without the last event',
+      'state_conflict',
+      (lost) => handingBack({ ...lost, events: lost.events.slice(0, -1) }),
+    ],
+    [
+      'at sequences that were given after the restore',
+      'state_conflict',
+      ({ events, certificates }) => {
+        const moved = events.map((event) => ({ ...event, sequence: event.sequence + step }));
+        return handingBack({ certificates, events: moved });
+      },
+    ],
+    [
+      'in epochs that were given after the restore',
+      'state_conflict',
+      ({ events, certificates }) => {
+        const moved = events.map((event) => ({ ...event, epoch: event.epoch + step }));
+        return handingBack({ certificates, events: moved });
+      },
+    ],
+    [
+      'with an event of the future',
+      'state_conflict',
+      ({ events, certificates }) => {
+        const later = relay.clock.now() + 1;
+        return handingBack({
+          certificates,
+          events: events.map((event) => ({ ...event, accepted_at: later })),
+        });
+      },
+    ],
+    ['without a box', 'bad_request', (lost) => handingBack(lost, { boxes: {} })],
+    [
+      'with a box of no member',
+      'bad_request',
+      (lost) => handingBack(lost, { boxes: boxesFor(dan, ben) }),
+    ],
+    ['with a message', 'bad_request', (lost) => withMessage(lost)],
+    [
+      'as no object',
+      'bad_request',
+      () => group.link('group.update', { name: 'x', restore: 1 } as never),
+    ],
+    [
+      'after the chain went on',
+      'state_conflict',
+      async (lost) => {
+        const { head } = group;
+        const { state } = await readChain(relay, group, ann);
+        group.head = state.head;
+        await group.update({ name: 'Another' });
+        group.head = head;
+        return handingBack(lost);
+      },
+    ],
+  ];
+
+  function withMessage({ events, certificates }: Lost) {
+    const [first] = events as [GroupEvent];
+    const payload = group.message(ann, first.epoch);
+    return handingBack({ certificates, events: [{ ...first, payload } as never] });
+  }
+
+  test.each(refused)('%s: %s', async (_, code, make) => {
+    const lost = await lose(change);
+    const body = await make(lost);
+    const before = await relay.dump();
+    expect(await codeOf(body)).toBe(code);
+    expect(await relay.dump()).toEqual(before);
+  });
+
+  test('by a member who is not the owner, by one who left, and on a host that lost nothing', async () => {
+    const [page] = [await sync(ann)];
+    expect(await codeOf(handingBack({ ...page, events: [] }, { boxes: {} }))).toBe(
+      'state_conflict',
+    );
+    const lost = await lose(change);
+    const before = await relay.dump();
+    for (const person of [cem, ben]) {
+      expect(await codeOf(handingBack(lost, { by: person }), person)).toBe('forbidden');
+    }
+    expect(await codeOf(handingBack(lost, { by: dan }), dan)).toBe('forbidden');
+    expect(await relay.dump()).toEqual(before);
+  });
+});
