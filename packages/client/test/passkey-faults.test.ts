@@ -18,8 +18,8 @@ import {
   network,
   open,
   otherKey,
+  otherWallet,
   pageWithAuthenticator,
-  walletOf,
 } from './support/passkeys.ts';
 
 const page = pageWithAuthenticator();
@@ -62,8 +62,10 @@ describe('a document that was changed is refused', () => {
     );
   });
 
-  test('no document', async () => {
-    await expect(open()).rejects.toEqual(hasCode('passkey_mismatch'));
+  test.each([[[]], [undefined], [{}]])('%j in place of documents', async (documents) => {
+    const opening = openWithPasskey(network, documents as never);
+    await expect(opening).rejects.toEqual(hasCode('passkey_mismatch'));
+    expect(methods()).toEqual([]);
   });
 });
 
@@ -164,16 +166,20 @@ describe('a failure has a code and names the password', () => {
 });
 
 describe('input that cannot be used asks no authenticator', () => {
-  const otherWallet = walletOf(otherKey);
-  const [watched] = fallback.accounts;
+  const withKey = (text: string | null) => ({
+    ...fallback,
+    accounts: fallback.accounts.map((one) => ({ ...one, key: text })),
+  });
+  const [text = '', otherText = ''] = [fallback, otherWallet].map(
+    ({ accounts: [one] }) => one?.key as string,
+  );
   test.each<[string, Partial<NewPasskeyOptions>]>([
     ['an empty name', { name: '' }],
     ['a name of 65 bytes', { name: `${'ä'.repeat(32)}a` }],
     ['a fallback of another key', { fallback: otherWallet }],
-    [
-      'a fallback without a key',
-      { fallback: { ...fallback, accounts: [{ ...watched!, key: null }] } },
-    ],
+    ['a fallback without a key', { fallback: withKey(null) }],
+    ['a fallback that was cut', { fallback: withKey(text.slice(0, -1)) }],
+    ['a fallback with the text of another key', { fallback: withKey(otherText) }],
     [
       'a fallback that is too costly to open',
       { fallback: { ...fallback, scrypt: { n: 2 ** 30, r: 8, p: 8 } } },
@@ -193,6 +199,14 @@ describe('input that cannot be used asks no authenticator', () => {
   ])('a key of %s', async (_what, bytes) => {
     const creating = createPasskey(network, bytes, { name: 'Ann', fallback });
     await expect(creating).rejects.toEqual(hasCode('invalid_input'));
+    expect(methods()).toEqual([]);
+  });
+
+  test('a browser that says that it has no PRF', async () => {
+    vi.stubGlobal('PublicKeyCredential', {
+      getClientCapabilities: async () => ({ 'extension:prf': false }),
+    });
+    await expect(create()).rejects.toEqual(hasCode('passkey_unavailable'));
     expect(methods()).toEqual([]);
   });
 

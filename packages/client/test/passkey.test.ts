@@ -19,8 +19,8 @@ import {
   network,
   open,
   otherKey,
+  otherWallet,
   pageWithAuthenticator,
-  walletOf,
 } from './support/passkeys.ts';
 
 const page = pageWithAuthenticator();
@@ -124,7 +124,7 @@ describe('several passkeys of a key', () => {
 
   test('passkeys of another key or purpose exclude no authenticator', async () => {
     const others = [await create({ purpose: 'store-key' })];
-    const options = { name: 'Bob', fallback: walletOf(otherKey) };
+    const options = { name: 'Bob', fallback: otherWallet };
     others.push(await createPasskey(network, otherKey, options));
     expect((await create({ others })).account).toBe(account);
   });

@@ -2,6 +2,7 @@
 import { deriveAccountId, encodeBase64url, Network } from '@posthouse/protocol';
 import { nodePrimitives } from '@posthouse/protocol/node';
 import { afterEach, beforeEach, expect, vi } from 'vitest';
+import { encryptNep2 } from '../../../protocol/src/identity/wallet.ts';
 import {
   createPasskey,
   type NewPasskeyOptions,
@@ -20,12 +21,15 @@ export const accountOf = (bytes: Uint8Array) =>
   deriveAccountId(network, encodeBase64url(nodePrimitives.p256.publicKey(bytes)));
 export const account = accountOf(key);
 
-/** A wallet that names the account of a key; its password does not matter here. */
-export function walletOf(bytes: Uint8Array) {
+/** A wallet of a key, with costs made for tests. */
+async function walletOf(bytes: Uint8Array) {
   const [, , address = ''] = accountOf(bytes).split(':');
-  return { scrypt: { n: 16_384, r: 8, p: 8 }, accounts: [{ address, key: '6P' as string | null }] };
+  const cost = { n: 2, r: 1, p: 1 };
+  const text = await encryptNep2(nodePrimitives, bytes, { password: 'secret', address, cost });
+  return { scrypt: cost, accounts: [{ address, key: text as string | null }] };
 }
-export const fallback = walletOf(key);
+export const fallback = await walletOf(key);
+export const otherWallet = await walletOf(otherKey);
 
 /** Gives each test of the file a page with a new authenticator. */
 export function pageWithAuthenticator(): { readonly current: FakeAuthenticator } {

@@ -106,7 +106,7 @@ export {
   signingDevice,
 } from './signers.ts';
 export {
-  checkNep6Wallet,
+  checkWalletKey,
   type Nep6Wallet,
   openNep6Wallet,
   WalletError,

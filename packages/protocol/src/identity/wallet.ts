@@ -73,13 +73,8 @@ export interface WalletKey {
 }
 
 /**
- * Checks the parsed content of a wallet file, without its password.
- *
+ * Checks the parsed content of a wallet file.
  * @throws WalletError `format`, `cost`
- * @example
- * const value: unknown = JSON.parse(text);
- * checkNep6Wallet(value);
- * console.log(value.accounts.map(({ address }) => address));
  */
 export function checkNep6Wallet(value: unknown): asserts value is Nep6Wallet {
   try {
@@ -112,15 +107,34 @@ export async function openNep6Wallet(
   value: unknown,
   { password, address }: { readonly password: string; readonly address?: string },
 ): Promise<WalletKey> {
+  const { account, encrypted, addressHash, cost } = encryptedKey(network, value, address);
+  const { mask, cipher } = await nep2Keys({ password, salt: addressHash, cost });
+  const privateKey = xor(cipher.decrypt(encrypted), mask);
+  return checkKey(network, privateKey, account);
+}
+
+/**
+ * Checks, without the password, that a wallet has an undamaged key of an address.
+ *
+ * @param value parsed content of the file
+ * @throws WalletError `format`, `cost`, `account`
+ * @example
+ * const [, , address = ''] = account.split(':');
+ * checkWalletKey(network, JSON.parse(text), address);
+ */
+export function checkWalletKey(network: Network, value: unknown, address: string): void {
+  encryptedKey(network, value, address);
+}
+
+/** The key that {@link openNep6Wallet} decrypts, and what it needs for that. */
+function encryptedKey({ primitives }: Network, value: unknown, address: string | undefined) {
   checkNep6Wallet(value);
   const account = chooseAccount(value, address);
-  const { encrypted, addressHash } = decodeNep2(network.primitives, account.key);
-  if (!equalBytes(addressHash, hashOfAddress(network.primitives, account.address))) {
+  const { encrypted, addressHash } = decodeNep2(primitives, account.key);
+  if (!equalBytes(addressHash, hashOfAddress(primitives, account.address))) {
     throw new WalletError('format', 'the key is of another address');
   }
-  const { mask, cipher } = await nep2Keys({ password, salt: addressHash, cost: value.scrypt });
-  const privateKey = xor(cipher.decrypt(encrypted), mask);
-  return checkKey(network, privateKey, account.address);
+  return { account: account.address, encrypted, addressHash, cost: value.scrypt };
 }
 
 function chooseAccount(

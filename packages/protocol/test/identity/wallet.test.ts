@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { noblePrimitives } from '../../src/crypto/index.ts';
 import { checkNep6Wallet } from '../../src/identity/wallet.ts';
-import { Network, openNep6Wallet, WalletError } from '../../src/index.ts';
+import { checkWalletKey, Network, openNep6Wallet, WalletError } from '../../src/index.ts';
 
 const network = new Network({
   context: `neo:860833102:0x${'00'.repeat(20)}`,
@@ -98,6 +98,24 @@ describe('01 appendix C: a NEP-6 wallet', () => {
     expect((await open(both)).address).toBe(account.address);
     expect(await faultOf(() => open(both, watched.address))).toBe('account');
     expect(await faultOf(() => open({ ...wallet, accounts: [watched] }))).toBe('account');
+  });
+
+  test('its key is checked without the password: which one, whole, of its address, not too costly', async () => {
+    const other = 'NLveEWWA7cAAKZ2pQMZraQ9TqMJbtMiGSm';
+    const check = (value: unknown, address = account.address) =>
+      checkWalletKey(network, value, address);
+    expect(
+      check({ ...wallet, accounts: [{ address: other, key: null }, account] }),
+    ).toBeUndefined();
+    expect(await faultOf(() => check(wallet, other))).toBe('account');
+    expect(await faultOf(() => check({}))).toBe('format');
+    expect(await faultOf(() => check({ ...wallet, scrypt: { n: 16_384, r: 8, p: 129 } }))).toBe(
+      'cost',
+    );
+    const damaged = { ...account, key: account.key.replace(/N$/, 'M') };
+    expect(await faultOf(() => check({ ...wallet, accounts: [damaged] }))).toBe('format');
+    const renamed = { ...wallet, accounts: [{ ...account, address: other }] };
+    expect(await faultOf(() => check(renamed, other))).toBe('format');
   });
 
   test('an account the wallet does not have is told as such', async () => {

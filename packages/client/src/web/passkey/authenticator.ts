@@ -2,6 +2,7 @@
 import { decodeBase64url, encodeBase64url } from '@posthouse/protocol';
 import { webRandom } from '../../environment.ts';
 import { ClientError } from '../../errors.ts';
+import { passkeyStatus } from './passkey-status.ts';
 import { type Bytes, type CredentialsContainer, platform } from './webauthn.ts';
 
 /** A page that can ask an authenticator. */
@@ -41,6 +42,16 @@ export function requirePasskeys(rpId?: string): PasskeyPage {
     throw unavailable('this browser has no passkeys, or this is no page');
   }
   return { credentials, origin: location.origin, rpId: rpId ?? location.hostname };
+}
+
+/**
+ * Refuses a browser that says that it has no PRF: the person would make a passkey that opens nothing.
+ *
+ * @throws ClientError `passkey_unavailable`
+ */
+export async function requirePrf(): Promise<void> {
+  const { works } = await passkeyStatus();
+  if (works === 'no') throw unavailable('this browser cannot protect a key with a passkey (PRF)');
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Keys that a passkey opens, in addition to a password: never in its place. */
 import {
-  checkNep6Wallet,
+  checkWalletKey,
   deriveAccountId,
   encodeBase64url,
   type Nep6Wallet,
@@ -9,7 +9,13 @@ import {
 } from '@posthouse/protocol';
 import { webRandom } from '../../environment.ts';
 import { ClientError } from '../../errors.ts';
-import { evaluate, hideCredential, makeCredential, requirePasskeys } from './authenticator.ts';
+import {
+  evaluate,
+  hideCredential,
+  makeCredential,
+  requirePasskeys,
+  requirePrf,
+} from './authenticator.ts';
 import {
   bytesOf,
   documentVersion,
@@ -73,8 +79,8 @@ export interface OpenedKey {
  *
  * @param key 32 bytes, a private key; not changed
  * @returns a document without secrets, which the app stores as JSON
- * @throws ClientError `passkey_unavailable` (no HTTPS, no passkeys in this browser, a worker),
- *   `passkey_unsuitable` (the authenticator has no PRF, or cannot verify the person), `passkey_refused`
+ * @throws ClientError `passkey_unavailable` (no HTTPS, no passkeys or no PRF in this browser, a
+ *   worker), `passkey_unsuitable` (the authenticator has no PRF, or cannot verify the person), `passkey_refused`
  *   (cancelled, too late), `passkey_exists`, `passkey_wrong_site`; `invalid_input` for a key or name
  *   that cannot be used, or a fallback of another key
  * @example
@@ -94,11 +100,12 @@ export async function createPasskey(
   const { name, fallback, purpose = 'account-key', others = [], signal } = options;
   const account = accountOfKey(network, key);
   if (account === undefined) throw invalid('the key is no private key of 32 bytes');
-  requireFallback(fallback, account);
+  requireFallback(network, fallback, account);
   if (name === '' || utf8Length(name) > mostNameBytes)
     throw invalid('the name has not 1 to 64 bytes');
   if (others.length >= mostDocuments) throw invalid('there are 16 passkeys: remove one first');
   const page = requirePasskeys(options.rpId);
+  await requirePrf();
   const salt = webRandom(32);
   const isSame = (other: PasskeyDocument) =>
     isPasskeyDocument(other) && other.account === account && other.purpose === purpose;
@@ -148,9 +155,11 @@ export async function openWithPasskey(
   documents: readonly PasskeyDocument[],
   { purpose = 'account-key', rpId, signal }: OpenPasskeyOptions = {},
 ): Promise<OpenedKey> {
-  if (documents.length > mostDocuments) throw invalid('there are more than 16 documents');
+  // They come from the page's storage, which may have been changed.
+  const given = Array.isArray(documents) ? documents : [];
+  if (given.length > mostDocuments) throw invalid('there are more than 16 documents');
   const page = requirePasskeys(rpId);
-  const usable = usableDocuments(documents, { purpose, rpId: page.rpId });
+  const usable = usableDocuments(given, { purpose, rpId: page.rpId });
   const salts = [...usable.values()].map((one) => [one.credential_id, bytesOf(one.salt)] as const);
   const { credentialId, prf } = await evaluate(page, new Map(salts), signal);
   try {
@@ -204,17 +213,16 @@ function usableDocuments(
 }
 
 /** @throws ClientError `invalid_input` */
-function requireFallback(fallback: Nep6Wallet, account: string): void {
-  const [, , address] = account.split(':');
-  const has = (one: Nep6Wallet['accounts'][number]) =>
-    one.address === address && typeof one.key === 'string';
+function requireFallback(network: Network, fallback: Nep6Wallet, account: string): void {
+  const [, , address = ''] = account.split(':');
   try {
-    checkNep6Wallet(fallback);
-    if (fallback.accounts.some(has)) return;
+    checkWalletKey(network, fallback, address);
   } catch (cause) {
-    throw invalid('the fallback is no wallet that opens: make one with `sealNep6Wallet`', cause);
+    throw invalid(
+      'the fallback is no whole wallet of the key: make it with `sealNep6Wallet`',
+      cause,
+    );
   }
-  throw invalid('the fallback is a wallet of another key: make one with `sealNep6Wallet`');
 }
 
 /** The account ID of a private key; `undefined` if it is none. */
