@@ -12,6 +12,7 @@ const relayOnce = [
   'packages/relay/test/storage/sqlite*.test.ts',
   'packages/relay/test/{accounts/rules,commands/{dev,init,main,start-faults},dispatch/{encode,rate-limiter}}.test.ts',
   'packages/relay/test/{blocks,transport}/addresses.test.ts',
+  'packages/relay/test/policy/program.test.ts',
   'packages/conformance/test/{main,report}.test.ts',
 ];
 

@@ -29,7 +29,7 @@ const floors: readonly (readonly string[])[] = [
   ['crypto', 'keys', 'storage'],
   ['sessions', 'tls'],
   ['dispatch', 'jobs'],
-  ['blocks', 'pages', 'registration', 'usage'],
+  ['blocks', 'pages', 'policy', 'registration', 'usage'],
   ['accounts'],
   ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
   ['federation', 'notifications'],

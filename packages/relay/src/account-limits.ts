@@ -1,4 +1,4 @@
-import { limit, period } from './limit-kinds.ts';
+import { limit, period, timer } from './limit-kinds.ts';
 
 /** Limits of which accounts come to be at home here, and of what accounts store in a day. */
 export const accountLimits = {
@@ -30,6 +30,10 @@ export const accountLimits = {
     536_870_912,
     'Bytes of all other relays and their accounts in a day (UTC); then each has one 64th of it.',
   ),
+  policyQuestions: limit(64, 'Questions to the program of `policy.command` under way at once.'),
+  policyQuestionsOfAccount: limit(8, 'Questions of one account that wait for their turn.'),
+  policyTimeout: timer(1_000, 'Milliseconds that program has to answer a question.'),
+  policyLogLines: limit(60, 'Lines of its standard error in the log in a minute.'),
   registrationInvites: limit(10_000, 'Invites stored at once (03 §4.3).'),
   registrationInviteNote: limit(256, "Bytes of the operator's remark about an invite."),
   claimsOfInvite: limit(

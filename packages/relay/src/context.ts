@@ -36,6 +36,7 @@ export interface RelayContext {
   readonly registration: Registration;
   readonly blocks: Blocks;
   readonly dailyBytes: DailyBytes;
+  readonly policy: Policy;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
   readonly disk: DiskRoom;
@@ -106,6 +107,32 @@ export interface DailyBytes {
   add(stored: StoredBytes, isNew: boolean): Promise<void> | undefined;
   /** Reads how many bytes an account may still store, attachments included; 0 or less if none. */
   readRoom(tx: Reader, account: string): Promise<number>;
+}
+
+/** What the operator's program is asked about, before it is stored. */
+export type PolicyQuestion = {
+  /** Who causes it. */
+  readonly account: string;
+  /** The client's address. */
+  readonly address: string;
+} & (
+  | { readonly ask: 'account' | 'group' }
+  /** A new post, or an edit of one, as the caller signed it: it is public. */
+  | { readonly ask: 'post'; readonly channel: string; readonly post: JsonObject }
+);
+
+/** Asks the program that the operator configured, if there is one. */
+export interface Policy {
+  /** Whether there is a program to ask. */
+  readonly isOn: boolean;
+  /**
+   * Asks after all checks of a call, and before anything of it is stored.
+   *
+   * @throws ProtocolError `forbidden` if the program refuses; `temporarily_unavailable` if it gives no
+   *   answer, unless the operator chose to go on then; `rate_limited` if the account causes too many
+   *   questions at once
+   */
+  ask(question: PolicyQuestion): Promise<void>;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

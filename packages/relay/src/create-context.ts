@@ -31,6 +31,7 @@ import { publishGap } from './notifications/publish-gap.ts';
 import { StorageReach } from './notifications/storage-reach.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { openPolicy } from './policy/index.ts';
 import { SessionCache } from './sessions/session-cache.ts';
 import { DiskWatch } from './storage/disk-room.ts';
 import { openObservedStorage } from './storage/observed.ts';
@@ -121,6 +122,7 @@ export async function createContext(
     registration: { mode: config.registration },
     blocks,
     dailyBytes: new DailyByteCounts({ clock, limits, storage, log }),
+    policy: await openPolicy(config, { clock, limits, log, metrics, parts }),
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,
     disk,

@@ -62,6 +62,8 @@ export interface AdmittedWrite<A, T> {
   readonly signed: SignedByCaller;
   /** Checks the caller's right and throws if it is missing; uses only what `tx` reads. */
   readonly admit: (tx: Reader, calling: CallingDevice) => Promise<A>;
+  /** Asks for what is no matter of storage, once the caller is admitted. */
+  readonly ask?: (admitted: Admitted<A>) => Promise<void>;
   /** Makes the write as an append, if it can; `undefined` if not. */
   readonly append?: (admitted: Admitted<A>) => Promise<T | undefined>;
   readonly work: (tx: Writer, admitted: A, now: number) => Promise<T>;
@@ -71,11 +73,11 @@ export interface AdmittedWrite<A, T> {
  * Makes a write that needs a right: checked by {@link admitCaller} first, and again inside the
  * transaction.
  *
- * @throws ProtocolError `unauthorized`, `invalid_signature`, and the errors of `admit` and `work`
+ * @throws ProtocolError `unauthorized`, `invalid_signature`, and the errors of `admit`, `ask` and `work`
  */
 export async function writeAdmitted<A, T>(
   context: RelayContext,
-  { session, aggregates, signed, admit, append, work }: AdmittedWrite<A, T>,
+  { session, aggregates, signed, admit, ask, append, work }: AdmittedWrite<A, T>,
 ): Promise<T> {
   const { clock, storage } = context;
   const callingIn = async (tx: Reader): Promise<CallingDevice> => {
@@ -87,6 +89,7 @@ export async function writeAdmitted<A, T>(
     (check) => storage.read(async (tx) => await check(tx, await callingIn(tx))),
     { signed, requireRight: admit },
   );
+  await ask?.(admitted);
   const appended = await append?.(admitted);
   if (appended !== undefined) return appended;
   return await storage.write(aggregates, async (tx) => {

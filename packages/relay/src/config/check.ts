@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { isAbsolute } from 'node:path';
 import {
   checkHttpsEndpoint,
   checkRegistryNodes,
@@ -31,6 +32,7 @@ export function checkConfig(config: RelayConfig, purpose: Purpose): string[] {
     ...checkStorage(config),
     ...checkOperations(config),
     ...checkBlobs(config),
+    ...checkPolicy(config),
     ...checkRegistry(config),
     ...problemsOf(() =>
       checkText(config.name, { maxBytes: limits.relayNameBytes, allowEmpty: false }, 'name'),
@@ -117,6 +119,12 @@ function checkOperations({ operations, tls }: RelayConfig): string[] {
     );
   }
   return problems;
+}
+
+function checkPolicy({ policy: { command } }: RelayConfig): string[] {
+  const [path] = command;
+  if (path === undefined || isAbsolute(path)) return [];
+  return [`policy.command: expected an absolute path as its first text, found ${path}`];
 }
 
 function checkBlobs({ blobs }: RelayConfig): string[] {

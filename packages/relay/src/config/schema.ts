@@ -180,6 +180,15 @@ export const RelayConfig = Type.Object(
       }),
     }),
     trustedProxies: texts('Proxies whose X-Forwarded-For counts: addresses or subnets.'),
+    policy: Type.Object({
+      command: texts(
+        'Program, with its arguments, that is asked before a new account, a post or a group is stored: the absolute path first. Empty: none is asked.',
+      ),
+      onFailure: Type.Union([Type.Literal('refuse'), Type.Literal('allow')], {
+        description: 'What becomes of a call if the program gives no valid answer in time.',
+        default: 'refuse',
+      }),
+    }),
     registry: Type.Union([Type.String(), RegistryNodes], {
       description:
         'Registry file (empty: registry.json in the data folder), or the nodes of the chain: `{ "nodes": ["https://..."], "agree": 1 }`. A variable has the same as JSON.',

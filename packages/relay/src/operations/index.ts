@@ -11,7 +11,7 @@ import type { TlsFiles } from '../tls/configured-files.ts';
  * - `ok`;
  * - `degraded`: calls are answered, but notices of other processes may be late, or storage accepts
  *   no writes, or a disk is nearly full, or nothing is deleted since the clock may be wrong, or the
- *   registry cannot be read, or the certificate needs attention;
+ *   registry cannot be read, or the certificate needs attention, or the policy program fails;
  * - `unavailable`: storage cannot be reached, and most calls are refused.
  */
 export interface Health {
@@ -33,6 +33,8 @@ export interface Health {
    * has less than {@link soon} seconds; `none`: a proxy has it.
    */
   readonly certificate: 'ok' | 'expiring' | 'unusable' | 'none';
+  /** `failing`: the program does not run, or gave no answer last; `none`: none is asked. */
+  readonly policy: 'ok' | 'failing' | 'none';
   /** Other relays: with a connection, and failing. Neither changes `status`. */
   readonly peers: { readonly connected: number; readonly failing: number };
 }
@@ -169,11 +171,12 @@ export class Operations implements AsyncDisposable {
     const disk = disks.isLow('data') || disks.isLow('blobs') ? 'low' : 'ok';
     const registry = metrics.value('registry_lost_now') === 0 ? 'ok' : 'lost';
     const certificate = this.#certificate();
-    const parts = [storage, disk, bus, clock, registry, certificate];
+    const policy = this.#policy();
+    const parts = [storage, disk, bus, clock, registry, certificate, policy];
     const isWell = parts.every((part) => part === 'ok' || part === 'none');
     const status = storage === 'lost' ? 'unavailable' : isWell ? 'ok' : 'degraded';
     const { version, schema } = this.#build;
-    const states = { storage, disk, bus, clock, registry, certificate } as const;
+    const states = { storage, disk, bus, clock, registry, certificate, policy } as const;
     return { status, ...states, version, schema, peers: this.#peers() };
   }
 
@@ -183,6 +186,12 @@ export class Operations implements AsyncDisposable {
     const seconds = metrics.current('certificate_left_seconds');
     if (seconds === undefined) return 'none';
     return seconds < soon ? 'expiring' : 'ok';
+  }
+
+  #policy(): Health['policy'] {
+    const failing = this.#context.metrics.current('policy_failing_now');
+    if (failing === undefined) return 'none';
+    return failing === 1 ? 'failing' : 'ok';
   }
 
   #peers(): Health['peers'] {

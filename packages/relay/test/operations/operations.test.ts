@@ -30,7 +30,12 @@ describe('/health', () => {
     expect(status).toBe(200);
     expect(JSON.parse(text)).toEqual({
       ...{ status: 'ok', storage: 'ok', disk: 'ok', bus: 'ok', clock: 'ok', registry: 'ok' },
-      ...{ certificate: 'ok', version: manifest.version, schema: expect.any(Number) },
+      ...{
+        certificate: 'ok',
+        policy: 'none',
+        version: manifest.version,
+        schema: expect.any(Number),
+      },
       peers: { connected: 0, failing: 0 },
     });
   });

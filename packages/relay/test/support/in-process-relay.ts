@@ -7,6 +7,7 @@ import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/
 import { afterEach, beforeEach, inject } from 'vitest';
 import type {
   Job,
+  Policy,
   RegistrationMode,
   RelayAnswer,
   RelayContext,
@@ -21,6 +22,7 @@ import type { RelayReply } from '../../src/dispatch/relay-dispatcher.ts';
 import type { PeerRelay } from '../../src/dispatch/relay-handler.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
+import { noPolicy } from '../../src/policy/index.ts';
 import type { Session } from '../../src/sessions/session.ts';
 import type { Storage, StorageFaults } from '../../src/storage/types.ts';
 import { type HomeRelay, Person } from '../fixtures/person.ts';
@@ -83,6 +85,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   isActive = true;
   /** Which new accounts are taken; `open` again at the next start. */
   registration: { mode: RegistrationMode } = { mode: 'open' };
+  /** What the operator's program decides; none at the next start. */
+  policy: Policy = noPolicy;
   /** What happens, once, while the next call waits for its signatures. */
   meanwhile: (() => Promise<void>) | undefined;
   /** What happens, once, when the next record that another account signed has been verified. */
@@ -126,6 +130,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
     this.callsAtOnce = manyCalls;
     this.isActive = true;
     this.registration.mode = 'open';
+    this.policy = noPolicy;
     this.meanwhile = undefined;
     this.afterProof = undefined;
     this.#limits = { ...withoutRateLimits, ...this.#declaredLimits };
@@ -150,6 +155,17 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
   get context(): RelayContext {
     if (this.#running === undefined) throw new Error('the relay is stopped');
     return this.#running.context;
+  }
+
+  /** The policy that the test sets last. */
+  #asked(): Policy {
+    const isOn = () => this.policy.isOn;
+    return {
+      get isOn() {
+        return isOn();
+      },
+      ask: (question) => this.policy.ask(question),
+    };
   }
 
   get relayId(): string {
@@ -303,6 +319,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         },
         jobs: { wake: (name) => this.#onWake.get(name)?.() },
         registration: this.registration,
+        policy: this.#asked(),
         registryStatus: { isActive: () => Promise.resolve(this.isActive) },
         bus,
       },

@@ -23,6 +23,7 @@ import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { noPolicy } from '../../src/policy/index.ts';
 import { registration } from '../../src/registration/index.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
 import { DailyByteCounts } from '../../src/usage/index.ts';
@@ -71,7 +72,7 @@ type Parts = Pick<
   | 'registryStatus'
   | 'bus'
 > &
-  Partial<Pick<RelayContext, 'jobs' | 'registration'>>;
+  Partial<Pick<RelayContext, 'jobs' | 'policy' | 'registration'>>;
 
 /** Parts of a relay that knows no other one, in one process. */
 export function partsOfOneRelay(): Omit<Parts, 'storage' | 'clock' | 'limits' | 'jobs'> {
@@ -103,6 +104,7 @@ export function openModules(
     // What keeps accounts out has tests of its own.
     registration: { mode: 'open' },
     dailyBytes: new DailyByteCounts({ ...parts, log }),
+    policy: noPolicy,
     keySealer: new WorkerKeySealer(),
     ...parts,
     network,

@@ -14,7 +14,7 @@ import type { RelayContext } from '../../context.ts';
 import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handler.ts';
 import type { Notice } from '../../dispatch/notice.ts';
 import { publicationNotRecorded } from '../../observability/peer-events.ts';
-import { registrations, useRight } from '../../registration/index.ts';
+import { mayRegister, registrations, useRight } from '../../registration/index.ts';
 import type { Writer } from '../../storage/types.ts';
 import { countArrival } from '../arrivals.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
@@ -49,6 +49,9 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     );
   }
   const isAnswered = await lookUpUnknown(context, account, `address ${call.address}`);
+  if (context.policy.isOn && (await isNewcomer(context, account))) {
+    await context.policy.ask({ ask: 'account', account, address: call.address });
+  }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   // Accounts that come to this relay are counted for each address.
@@ -82,6 +85,15 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
   if (published.isConfirmed === false) context.jobs.wake(ownRoutesJobName);
   return await replicate(context, published);
 };
+
+/** Tells whether an account that may come to be at home here was never before. */
+async function isNewcomer(context: RelayContext, account: string): Promise<boolean> {
+  const now = context.clock.now();
+  return await context.storage.read(
+    async (tx) =>
+      !(await wasEverHere(tx, account)) && (await mayRegister(context, tx, { account, now })),
+  );
+}
 
 /**
  * Asks the network for an account that is unknown here: a higher route refuses the submitted one,

@@ -12,7 +12,7 @@ import { requireReadablePost, requireWriter } from '../write-access.ts';
 
 /** `channel.post.edit` (06 §8.8). */
 export const channelPostEdit: Handler<'channel.post.edit'> = async (context, call) => {
-  const { limits, network } = context;
+  const { limits, network, policy, storage } = context;
   const { params: edit } = call;
   const session = call.session;
   checkChannelPostEdit(network, edit);
@@ -21,6 +21,17 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
   return await writeAdmitted(context, {
     ...{ session, aggregates: `channel:${channelId}`, signed: edit },
     admit: (tx, calling) => requireWriter(tx, channelId, calling),
+    ask: async () => {
+      if (!policy.isOn) return;
+      const isRepeat = await storage.read(async (tx) => {
+        const post = await requireReadablePost(tx, channelId, target);
+        const before = await readPostState(tx, channelId, post);
+        return reducePost(before, edit) === before;
+      });
+      if (isRepeat) return;
+      const asked = { ask: 'post', account: session.account, address: call.address } as const;
+      await policy.ask({ ...asked, channel: channelId, post: edit });
+    },
     work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
       const post = await requireReadablePost(tx, channelId, target);
       const before = await readPostState(tx, channelId, post);

@@ -10,7 +10,7 @@ import { checkMayWrite } from '../write-access.ts';
 
 /** `channel.post` (06 §8.7). */
 export const channelPost: Handler<'channel.post'> = async (context, call) => {
-  const { limits, network } = context;
+  const { limits, network, policy } = context;
   const { params: post } = call;
   const session = call.session;
   checkChannelPost(network, post);
@@ -32,6 +32,11 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
         );
       }
       return { signer, channel, published };
+    },
+    ask: async ({ right: { published } }) => {
+      if (!policy.isOn || published !== undefined) return;
+      const { account } = session;
+      await policy.ask({ ask: 'post', account, address: call.address, channel: channelId, post });
     },
     append: async ({ caller }): Promise<HandlerResult | undefined> => {
       const now = context.clock.now();

@@ -12,7 +12,7 @@ import { type Caller, requireCaller, verifyOwnSignature } from '../../accounts/i
 import type { RelayContext } from '../../context.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { DeviceSession } from '../../sessions/session.ts';
-import type { Writer } from '../../storage/types.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
 import { openInterval } from '../chain/access-store.ts';
 import { beginEpoch } from '../chain/apply-event.ts';
 import { insertEvent } from '../chain/event-store.ts';
@@ -27,7 +27,7 @@ import { writeBox } from '../chain/key-store.ts';
 
 /** `group.create` (05 §13.2). */
 export const groupCreate: Handler<'group.create'> = async (context, call) => {
-  const { clock, limits, network, storage } = context;
+  const { clock, limits, network, policy, storage } = context;
   const session = call.session;
   checkGroupParams(network, 'group.create', call.params);
   const { create, client_secret_box: box } = call.params;
@@ -36,8 +36,7 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
   await verifyOwnSignature(context, create, { session, now: clock.now() });
   // With the account: its devices change before the interval opens, or find it open.
   const aggregates = [`account:${session.account}`, `group:${group.group_id}`];
-  const store = async (tx: Writer) => {
-    const now = clock.now();
+  const admit = async (tx: Reader, now: number) => {
     const caller = await requireCaller(tx, session, now);
     if ((await readGroup(tx, group.group_id)) !== undefined) {
       throw new ProtocolError('state_conflict', 'the group ID is taken');
@@ -45,6 +44,15 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
     if (await ownsGroups(tx, session.account, limits.groupsOfAccount)) {
       throw new ProtocolError('rate_limited', 'the account has enough groups');
     }
+    return caller;
+  };
+  if (policy.isOn) {
+    await storage.read((tx) => admit(tx, clock.now()));
+    await policy.ask({ ask: 'group', account: session.account, address: call.address });
+  }
+  const store = async (tx: Writer) => {
+    const now = clock.now();
+    const caller = await admit(tx, now);
     await storeGroup(context, tx, { group, create, caller, now, box: canonicalJson(box) });
     return { result: null };
   };

@@ -1,0 +1,1 @@
+export { noPolicy, openPolicy } from './policy.ts';

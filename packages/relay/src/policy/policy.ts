@@ -1,0 +1,80 @@
+/** What the operator's program decides of calls. */
+import { ProtocolError } from '@posthouse/protocol';
+import { ConfigError, type RelayConfig } from '../config/index.ts';
+import type { Policy, PolicyQuestion, RelayContext } from '../context.ts';
+import { FairSlots } from '../fair-slots.ts';
+import { policyAsked } from '../observability/policy-events.ts';
+import { unavailable } from '../storage/unavailable.ts';
+import { PolicyProgram } from './program.ts';
+
+/** Questions of all accounts that wait for their turn. */
+const mostWaiting = 1_024;
+
+type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
+
+/** Allows all, without a question. */
+export const noPolicy: Policy = { isOn: false, ask: async () => {} };
+
+/**
+ * Starts the program of the configuration, if there is one.
+ *
+ * @param parts.parts ends the program with the relay
+ * @throws ConfigError if it cannot be run
+ */
+export async function openPolicy(
+  { policy }: Pick<RelayConfig, 'policy'>,
+  parts: Parts & { readonly parts: AsyncDisposableStack },
+): Promise<Policy> {
+  const { command, onFailure } = policy;
+  if (command.length === 0) return noPolicy;
+  const program = await PolicyProgram.start(command, parts).catch((error: Error) => {
+    throw new ConfigError([`policy.command: ${error.message}`]);
+  });
+  return new AskedPolicy(parts.parts.use(program), parts, onFailure);
+}
+
+/**
+ * Asks a program, a limited number of questions at once; others wait, in rotation of their accounts.
+ */
+export class AskedPolicy implements Policy {
+  readonly isOn = true;
+  readonly #program: Pick<PolicyProgram, 'ask'>;
+  readonly #parts: Parts;
+  readonly #onFailure: 'refuse' | 'allow';
+  readonly #slots: FairSlots;
+
+  constructor(program: Pick<PolicyProgram, 'ask'>, parts: Parts, onFailure: 'refuse' | 'allow') {
+    this.#program = program;
+    this.#parts = parts;
+    this.#onFailure = onFailure;
+    this.#slots = new FairSlots(parts.limits.policyQuestions);
+  }
+
+  async ask(question: PolicyQuestion): Promise<void> {
+    const { clock, limits, metrics } = this.#parts;
+    const { account } = question;
+    if (this.#slots.waitingOf(account) >= limits.policyQuestionsOfAccount) {
+      throw new ProtocolError('rate_limited', 'too many of these calls at once: wait for answers', {
+        data: { retry_after: 1 },
+      });
+    }
+    // Never by `onFailure`: a flood of questions must not be a way past the program.
+    if (this.#slots.waiting >= mostWaiting) throw unavailable('too many calls wait: try again');
+    await this.#slots.take(account);
+    const started = clock.monotonic();
+    let isAllowed: boolean | undefined;
+    try {
+      isAllowed = await this.#program.ask(question);
+    } finally {
+      this.#slots.give();
+    }
+    const milliseconds = clock.monotonic() - started;
+    policyAsked({ metrics }, { ask: question.ask, isAllowed, milliseconds });
+    if (isAllowed === true) return;
+    if (isAllowed === false) {
+      throw new ProtocolError('forbidden', 'the rules of this relay do not allow it');
+    }
+    if (this.#onFailure === 'allow') return;
+    throw unavailable('the relay cannot ask for a decision now: try again later');
+  }
+}
