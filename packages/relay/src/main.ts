@@ -85,12 +85,12 @@ const verbs: readonly Verb[] = [
   ['clock', 'show whether the clock is trusted, or accept it', () => import('./commands/clock.ts')],
   [
     'check',
-    'check configuration, folder, keys, database and clock on this machine',
+    'check the relay on this machine and under its public address',
     () => import('./commands/check.ts'),
   ],
   [
     'doctor',
-    'check the relay on this machine, and as other machines see it',
+    'the same, and whether other relays reach this one',
     () => import('./commands/doctor.ts'),
   ],
   ['config', 'show the configuration', () => import('./commands/config.ts')],

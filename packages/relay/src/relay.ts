@@ -201,6 +201,7 @@ async function startParts(
     longWork,
     blobs,
     operations,
+    checkSecret: identity.checkSecret,
     parts,
   });
   const endpoint = addresses.https[0] as string;

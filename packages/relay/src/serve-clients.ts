@@ -43,6 +43,7 @@ export async function serveClients(
     longWork,
     blobs,
     operations,
+    checkSecret,
     parts,
   }: {
     readonly context: RelayContext;
@@ -53,6 +54,7 @@ export async function serveClients(
     readonly longWork: LongWork;
     readonly blobs: Blobs | undefined;
     readonly operations: Operations | undefined;
+    readonly checkSecret: Uint8Array;
     readonly parts: AsyncDisposableStack;
   },
 ): Promise<Reload> {
@@ -87,7 +89,7 @@ export async function serveClients(
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
-    ...{ tls, blobs, transfers: new Transfers(context) },
+    ...{ tls, blobs, checkSecret, transfers: new Transfers(context) },
     pages: frontPages(config, { ...context, relayId: context.identity.relayId, addresses }),
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });

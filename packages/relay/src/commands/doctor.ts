@@ -5,9 +5,8 @@ import { asksStorage } from './storage-command.ts';
 
 const help = `${outcomesHelp}
 
-In addition to \`posthouse check\` it asks other machines: the registry, this relay under its public
-name, and other relays, which dial this one at the addresses of its descriptor. Other relays do that
-once in a minute.
+In addition to \`posthouse check\` it has other relays dial this one at the addresses of its descriptor.
+They do that once in a minute.
 ${endingHelp}
 
 Examples:
@@ -19,5 +18,5 @@ export function configure(command: Command): void {
   asksStorage(command)
     .option('--json', 'print one JSON object per line')
     .addHelpText('after', help)
-    .action((flags: CheckFlags) => printChecks(flags, { network: true }));
+    .action((flags: CheckFlags) => printChecks(flags, 'relays'));
 }

@@ -8,11 +8,15 @@ interface LongWorkParts {
   /** Aborts after the first SIGINT or SIGTERM. */
   readonly signal: AbortSignal;
   readonly progress: (state: ProgressState) => void;
+  /** Removes the bar, so that the command can print lines of its own. */
+  readonly clear: () => void;
 }
 
 interface LongCommandOptions<T> {
   /** Prints events and the result as JSON, one object per line. */
   readonly json?: boolean | undefined;
+  /** Shows progress as a bar on a terminal and nowhere else: the command prints as it goes. */
+  readonly isTerminalOnly?: boolean;
   /** What is said after Ctrl+C: what is there now, and how to go on. */
   readonly stopped: string;
   readonly work: (parts: LongWorkParts) => Promise<T>;
@@ -26,13 +30,18 @@ interface LongCommandOptions<T> {
  * @returns the result; `undefined` if it was stopped
  */
 export async function longCommand<T>(options: LongCommandOptions<T>): Promise<T | undefined> {
-  const { json = false, stopped, work } = options;
+  const { json = false, isTerminalOnly = false, stopped, work } = options;
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
   const progress = progressOf(json);
   try {
-    return await work({ signal: stopping.signal, progress: (state) => progress.show(state) });
+    return await work({
+      signal: stopping.signal,
+      progress: (state) =>
+        isTerminalOnly && !process.stderr.isTTY ? undefined : progress.show(state),
+      clear: () => progress.end(),
+    });
   } catch (error) {
     if (!stopping.signal.aborted) throw error;
     progress.end();

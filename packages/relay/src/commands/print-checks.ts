@@ -1,13 +1,22 @@
 /** What `posthouse check` and `posthouse doctor` share: output and help; operations/ has the checks. */
 import { terminalJson } from '@posthouse/protocol/terminal';
 import { relayMigrations } from '../modules.ts';
-import { type CheckResult, type Outcome, runChecks } from '../operations/checks/index.ts';
+import {
+  type CheckResult,
+  type Outcome,
+  runChecks,
+  type Scope,
+} from '../operations/checks/index.ts';
 import { configFrom, type Flags } from './config-flags.ts';
+import { longCommand } from './long-command.ts';
 import { oneLine, print } from './terminal-output.ts';
+
+type Begun = NonNullable<Parameters<typeof runChecks>[0]['begun']>;
 
 /** Flags of both commands. */
 export interface CheckFlags extends Flags {
   readonly json?: boolean;
+  readonly local?: boolean;
 }
 
 /** Start of both help texts: what is printed. */
@@ -26,17 +35,23 @@ run. It needs the configuration that the relay runs with.
 Exit status: 0 without a failed check, 1 with one, 2 wrong arguments.`;
 
 /** Runs the checks and prints each result; the exit status is 1 if one failed. */
-export async function printChecks(
-  { json, ...flags }: CheckFlags,
-  { network }: { readonly network: boolean },
-): Promise<void> {
+export async function printChecks({ json, ...flags }: CheckFlags, scope: Scope): Promise<void> {
   const counts: Record<Outcome, number> = { ok: 0, warning: 0, failed: 0, skipped: 0 };
-  const options = { load: () => configFrom(flags), migrations: relayMigrations, network };
-  for await (const result of runChecks(options)) {
-    counts[result.outcome] += 1;
-    print(json === true ? [terminalJson({ ...result })] : linesOf(result));
-  }
-  if (json !== true) {
+  const options = { load: () => configFrom(flags), migrations: relayMigrations, scope };
+  const isWhole = await longCommand({
+    ...{ isTerminalOnly: true, stopped: 'nothing was changed; run the command again' },
+    work: async ({ signal, progress, clear }) => {
+      const begun: Begun = ({ name, ...counted }) =>
+        progress({ step: `checking ${name}`, ...counted });
+      for await (const result of runChecks({ ...options, begun, signal })) {
+        clear();
+        counts[result.outcome] += 1;
+        print(json === true ? [terminalJson({ ...result })] : linesOf(result));
+      }
+      return true;
+    },
+  });
+  if (json !== true && isWhole === true) {
     const { ok, warning, failed, skipped } = counts;
     print(['', `${ok} ok, ${warning} warning, ${failed} failed, ${skipped} skipped`]);
   }

@@ -7,7 +7,7 @@ export {
 export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';
 export { DescriptorFetcher } from './descriptor-fetch.ts';
 export { Federation } from './federation.ts';
-export { trusting } from './https.ts';
+export { readBody, trusting } from './https.ts';
 export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
 export {

@@ -8,6 +8,7 @@ import {
   peerIdOf,
 } from '@posthouse/protocol';
 import type { RelayIdentity } from '../context.ts';
+import { checkSecret } from './check-proof.ts';
 import type { RelayKeys } from './keys.ts';
 
 /** The relay's identity with the signer of its descriptor. */
@@ -15,6 +16,8 @@ export interface SigningIdentity extends RelayIdentity {
   readonly signer: AccountSigner;
   /** The peer key, for connections with other relays. */
   readonly peer: PeerIdentity;
+  /** Of proofs that a request comes from a command with the relay's keys. */
+  readonly checkSecret: Uint8Array;
 }
 
 /** Derives the relay's identity from its keys; private keys stay inside its functions. */
@@ -28,5 +31,6 @@ export function relayIdentity(network: Network, keys: RelayKeys): SigningIdentit
     sign: (message) => encodeBase64url(p256.sign(keys.relay, message)),
     signer,
     peer: ed25519Identity(keys.peer),
+    checkSecret: checkSecret(keys.relay),
   };
 }

@@ -257,7 +257,8 @@ export class NatsBus implements Bus, AsyncDisposable {
 }
 
 /** Turns off the library's own reconnects and its buffer for publishing meanwhile. */
-function connectionOptions(text: string): NodeConnectionOptions {
+/** Returns the library's options of a connection with the server of an address. */
+export function connectionOptions(text: string): NodeConnectionOptions {
   const url = new URL(text);
   const user = decodeURIComponent(url.username);
   const pass = decodeURIComponent(url.password);

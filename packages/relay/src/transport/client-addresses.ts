@@ -35,6 +35,11 @@ export class ClientAddresses {
 
   /** Returns the key for limits; equal for all requests of one client. */
   of(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
+    return addressKey(this.addressOf(request));
+  }
+
+  /** Returns the client's address. */
+  addressOf(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
     let address = request.socket.remoteAddress ?? '';
     const header = request.headers['x-forwarded-for'];
     const hops = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',');
@@ -43,6 +48,6 @@ export class ClientAddresses {
       if (!isIPv4(hop) && !isIPv6(hop)) break;
       address = hop;
     }
-    return addressKey(address);
+    return withoutMapping(address);
   }
 }

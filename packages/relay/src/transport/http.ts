@@ -30,6 +30,7 @@ import { addBlobRoutes, type BlobParts } from './blob-routes.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts';
+import { addCheckRoute } from './check-route.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { addPageRoutes } from './page-routes.ts';
@@ -42,6 +43,8 @@ export interface HttpParts extends ServerParts, BlobParts {
   readonly blocked: BlockedAddresses;
   /** What is served besides methods. */
   readonly pages?: FrontPages;
+  /** Of the proofs of `posthouse check`. */
+  readonly checkSecret?: Uint8Array;
 }
 
 export interface Http {
@@ -130,7 +133,13 @@ export function createHttp(parts: HttpParts): Http {
     }
     addBlobRoutes(app, parts, base);
   }
-  if (parts.pages) addPageRoutes(app, parts.pages, (request) => chargeRefused(parts, request));
+  const charge = (request: FastifyRequest) => chargeRefused(parts, request);
+  if (parts.pages) addPageRoutes(app, parts.pages, charge);
+  if (parts.checkSecret) {
+    const { clients, addresses, checkSecret: secret } = parts;
+    const seen = { clients, secret, charge, clock: parts.context.clock };
+    for (const base of addresses.basePaths) addCheckRoute(app, base, seen);
+  }
   return { app, terminate: () => parts.open.terminate() };
 }
 

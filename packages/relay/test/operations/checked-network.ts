@@ -9,7 +9,7 @@ import { loadConfig, type PartialConfig } from '../../src/config/index.ts';
 import { DevNetwork } from '../../src/dev/dev-network.ts';
 import type { DevRelay } from '../../src/dev/dev-relay.ts';
 import { relayMigrations } from '../../src/modules.ts';
-import { type CheckResult, runChecks } from '../../src/operations/checks/index.ts';
+import { type CheckResult, runChecks, type Scope } from '../../src/operations/checks/index.ts';
 import { RelayData } from '../support/engine.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
@@ -19,10 +19,10 @@ const patience = { timeout: 30_000 };
 export type Results = Readonly<Record<string, CheckResult>>;
 
 /** Runs checks, and returns their results by name. */
-export async function checksOf(values: PartialConfig, network = true): Promise<Results> {
+export async function checksOf(values: PartialConfig, scope: Scope = 'relays'): Promise<Results> {
   const found: Record<string, CheckResult> = {};
   const load = () => loadConfig({ values });
-  for await (const result of runChecks({ load, migrations: relayMigrations, network })) {
+  for await (const result of runChecks({ load, migrations: relayMigrations, scope })) {
     found[result.check] = result;
   }
   return found;

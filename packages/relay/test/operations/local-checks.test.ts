@@ -32,7 +32,7 @@ afterEach(async () => {
   await data[Symbol.asyncDispose]();
 });
 
-const local = (more: PartialConfig = {}) => checksOf({ ...settings, ...more }, false);
+const local = (more: PartialConfig = {}) => checksOf({ ...settings, ...more }, 'local');
 
 /** The findings that are neither ok nor skipped. */
 const bad = (found: Awaited<ReturnType<typeof local>>) => [

@@ -86,7 +86,7 @@ test('07 §A9: another relay under the public name is found out', async () => {
     seen: `another relay answers at ${endpoint}, or none`,
     cure: expect.stringContaining('DNS'),
   });
-  expect(withOutcome(found, 'failed')).toEqual(['public descriptor']);
+  expect(withOutcome(found, 'failed')).toEqual(['public descriptor', 'public websocket']);
 }, 60_000);
 
 test('07 §A9: a relay that runs with other addresses than the configuration is found out', async () => {

@@ -21,12 +21,20 @@ export const failed = (seen: string, cure: string): Finding => ({
   ...{ outcome: 'failed', seen, cure },
 });
 
+/** What checks find that need a running relay, without one. */
+export const notRunning = skipped('the relay does not run');
+
+/**
+ * What a check asks: this machine alone; registry, public address and clocks of others too; or other
+ * relays, which dial this one (`posthouse doctor`).
+ */
+export type Scope = 'local' | 'network' | 'relays';
+
 /** An entry of the list of checks. */
 export interface Check {
   /** Unique; operators and their scripts read it. */
   readonly name: string;
-  /** `network`: asks other machines, for `posthouse doctor`. */
-  readonly scope: 'local' | 'network';
+  readonly scope: Scope;
   /** Checks without which this one tells nothing: it is skipped if one of them failed. */
   readonly needs?: readonly string[];
   /** What to do if `find` throws, which is a failure with the error's message as what was seen. */

@@ -1,12 +1,15 @@
 /** The list of checks of `posthouse check` and `posthouse doctor`, and how they are run. */
+import { bus } from './bus.ts';
 import { certificateFiles } from './certificate-files.ts';
-import { type Check, type CheckResult, failed, skipped } from './check.ts';
+import { type Check, type CheckResult, failed, type Scope, skipped } from './check.ts';
 import { CheckedRelay, type CheckedRelayOptions } from './checked-relay.ts';
+import { clientAddress } from './client-address.ts';
 import { clock } from './clock.ts';
 import { clockOfOthers } from './clock-of-others.ts';
 import { configuration } from './configuration.ts';
 import { dataFolder } from './data-folder.ts';
 import { database } from './database.ts';
+import { databaseServer } from './database-server.ts';
 import { descriptor } from './descriptor.ts';
 import { diskSpace } from './disk-space.ts';
 import { keys } from './keys.ts';
@@ -17,7 +20,7 @@ import { publicDescriptor } from './public-descriptor.ts';
 import { publicWebSocket } from './public-websocket.ts';
 import { registryRecord } from './registry-record.ts';
 
-export type { CheckResult, Outcome } from './check.ts';
+export type { CheckResult, Outcome, Scope } from './check.ts';
 
 /** Every check, in the order in which they run; one comes after those that it needs. */
 export const checks: readonly Check[] = [
@@ -27,6 +30,8 @@ export const checks: readonly Check[] = [
   keys,
   certificateFiles,
   database,
+  databaseServer,
+  bus,
   clock,
   descriptor,
   listener,
@@ -34,10 +39,20 @@ export const checks: readonly Check[] = [
   publicCertificate,
   publicDescriptor,
   publicWebSocket,
+  clientAddress,
   clockOfOthers,
   peerPort,
   listed,
 ];
+
+/** From the smallest. */
+const scopes: readonly Scope[] = ['local', 'network', 'relays'];
+
+interface RunOptions extends CheckedRelayOptions {
+  readonly scope: Scope;
+  readonly begun?: (check: { name: string; done: number; total: number }) => void;
+  readonly signal?: AbortSignal;
+}
 
 /** Milliseconds that a check of the network has for each of its connections. */
 const patience = 20_000;
@@ -45,21 +60,27 @@ const patience = 20_000;
 /**
  * Runs the checks of a relay one after another, whether the relay runs or not.
  *
- * @param options.network whether to run those that ask other machines, too
+ * @param options.scope how far to ask; those of smaller scopes run too
+ * @param options.begun called before each check, with its name and those that ran
+ * @param options.signal ends the check under way, and all
  * @example
- * for await (const { check, outcome } of runChecks({ load, migrations, network: false })) {
+ * for await (const { check, outcome } of runChecks({ load, migrations, scope: 'local' })) {
  *   if (outcome === 'failed') process.exitCode = 1;
  * }
  */
 export async function* runChecks({
-  network,
+  scope,
+  begun = () => {},
+  signal = new AbortController().signal,
   ...options
-}: CheckedRelayOptions & { readonly network: boolean }): AsyncGenerator<CheckResult> {
+}: RunOptions): AsyncGenerator<CheckResult> {
   await using relay = new CheckedRelay(options);
   const unmet = new Set<string>();
-  for (const check of checks) {
-    if (check.scope === 'network' && !network) continue;
-    const result = await runCheck(check, relay, unmet);
+  const chosen = checks.filter((check) => scopes.indexOf(check.scope) <= scopes.indexOf(scope));
+  for (const [done, check] of chosen.entries()) {
+    begun({ name: check.name, done, total: chosen.length });
+    const result = await runCheck(check, relay, { unmet, signal });
+    signal.throwIfAborted();
     if (result.outcome === 'failed') unmet.add(check.name);
     yield result;
   }
@@ -68,7 +89,7 @@ export async function* runChecks({
 async function runCheck(
   check: Check,
   relay: CheckedRelay,
-  unmet: Set<string>,
+  { unmet, signal }: { readonly unmet: Set<string>; readonly signal: AbortSignal },
 ): Promise<CheckResult> {
   const { name, needs = [], cure } = check;
   const missing = needs.find((one) => unmet.has(one));
@@ -78,7 +99,8 @@ async function runCheck(
     return { check: name, ...skipped(`not checked, since "${missing}" failed`) };
   }
   try {
-    return { check: name, ...(await check.find(relay, AbortSignal.timeout(patience))) };
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(patience)]);
+    return { check: name, ...(await check.find(relay, limit)) };
   } catch (error) {
     return { check: name, ...failed(wordsOf(error), cure) };
   }

@@ -1,7 +1,7 @@
 import { classifyEndpoint } from '@posthouse/protocol';
 import { formatMultiaddr } from '@posthouse/protocol/federation';
 import type { DialOutcome, ReachabilityReport, RelayReport } from '../../federation/index.ts';
-import { type Check, type Finding, failed, ok, skipped, warning } from './check.ts';
+import { type Check, type Finding, failed, notRunning, ok, skipped, warning } from './check.ts';
 import type { CheckedRelay } from './checked-relay.ts';
 
 type Dialled = Extract<RelayReport, { readonly kind: 'dialled' }>;
@@ -22,7 +22,7 @@ const words: Readonly<Record<DialOutcome, string>> = {
 /** Whether other relays reach the port for relays (07 §B2): they try, and tell. */
 export const peerPort: Check = {
   name: 'peer port',
-  scope: 'network',
+  scope: 'relays',
   needs: ['database', 'descriptor'],
   cure: 'try again',
   async find(relay) {
@@ -34,7 +34,7 @@ export const peerPort: Check = {
 /** Whether other relays name this one to others, by which relays find each other (07 §B7). */
 export const listed: Check = {
   name: 'known to others',
-  scope: 'network',
+  scope: 'relays',
   needs: ['database', 'descriptor'],
   cure: 'try again',
   async find(relay) {
@@ -53,7 +53,7 @@ async function reportOf(relay: CheckedRelay): Promise<ReachabilityReport | Findi
   if (relay.listens.relays === undefined) {
     return skipped('federation.listen is empty: this relay is alone, no other relay can reach it');
   }
-  if (!relay.isRunning) return skipped('the relay does not run');
+  if (!relay.isRunning) return notRunning;
   const found = await relay.reachability;
   if (found.kind === 'report') {
     const { report } = found;

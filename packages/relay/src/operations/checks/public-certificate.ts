@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import { validityOf } from './certificate-validity.ts';
-import { type Check, failed } from './check.ts';
+import { type Check, failed, notRunning } from './check.ts';
 
 /** Whether the certificate of the public name is one that others accept, and for how long. */
 export const publicCertificate: Check = {
@@ -11,6 +11,8 @@ export const publicCertificate: Check = {
   needs: ['descriptor'],
   cure: 'let the name in public.https lead to the running relay',
   async find(relay, signal) {
+    // If a proxy has the certificate, it is there without the relay.
+    if (!relay.isRunning && relay.config.tls.mode !== 'off') return notRunning;
     const { hostname, port } = new URL(await relay.endpoint);
     const host = hostname.replace(/^\[|\]$/g, '');
     const secureContext = await relay.secureContext;

@@ -1,7 +1,7 @@
 import { descriptorPeerId, type RelayDescriptor } from '@posthouse/protocol';
 import { formatPeerId } from '@posthouse/protocol/federation';
 import { parseDescriptor, verifyAgainstRecord } from '../../federation/index.ts';
-import { type Check, failed, ok } from './check.ts';
+import { type Check, failed, notRunning, ok } from './check.ts';
 import type { CheckedRelay } from './checked-relay.ts';
 
 const elsewhere =
@@ -17,6 +17,7 @@ export const publicDescriptor: Check = {
   needs: ['descriptor'],
   cure: 'let the name in public.https lead to the running relay, with a valid certificate; a public name must not lead to a private address (see /etc/hosts on this machine)',
   async find(relay, signal) {
+    if (!relay.isRunning) return notRunning;
     const own = await relay.descriptor;
     const endpoint = await relay.endpoint;
     const value = parseDescriptor(relay, await (await relay.fetcher).fetch(endpoint, signal));
