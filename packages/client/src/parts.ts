@@ -17,7 +17,6 @@ import {
   DeviceId,
   encodeBase64url,
   GroupId,
-  isErrorCode,
   limits,
   MessageId,
   ProtocolError,
@@ -33,7 +32,7 @@ import {
   utf8,
   utf8Length,
 } from '@posthouse/protocol';
-import { canonicalJson, decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { ownKey, ownRecords, routes, timelines } from './accounts/account-rows.ts';
 import { adoptState, knownState, resolveOwnState } from './accounts/device-states.ts';
 import { noteHomeChange } from './accounts/former-relay-rows.ts';
@@ -49,6 +48,7 @@ import { enqueueWrite, isPending } from './channels/outbox.ts';
 import { outgoingToChannel } from './channels/send-waiting.ts';
 import { currentDescriptor } from './channels/timeline/read-channel.ts';
 import { backoff, isTemporary, retryHintOf } from './connect/backoff.ts';
+import { untilAborted } from './connect/deadline.ts';
 import { accountIdentity } from './connect/session.ts';
 import { callWithoutSession } from './connect/unauthenticated-call.ts';
 import { contactRows } from './contacts/contact-rows.ts';
@@ -70,7 +70,6 @@ import {
   isClientError,
   isRefusal,
   RelayMisbehaviour,
-  RelayRefused,
   RelayUnreachable,
 } from './errors.ts';
 import { recordEvents, recordPassing } from './events/event-log.ts';
@@ -106,7 +105,7 @@ import {
   sharedChannels,
   waitingMarks,
 } from './own-devices/change-rows.ts';
-import { handedOver, handOvers } from './own-devices/hand-over-rows.ts';
+import { handedOver, handOverDays, handOvers } from './own-devices/hand-over-rows.ts';
 import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
 import { positionKey } from './store/row-keys.ts';
 import { callHost } from './sync/host-calls.ts';
@@ -149,7 +148,6 @@ export const allParts = [
   createGroupSecret,
   currentDescriptor,
   currentDevices,
-  decodeUtf8,
   DeviceId,
   draftFor,
   dropTasks,
@@ -163,14 +161,13 @@ export const allParts = [
   groupRow,
   groupRows,
   handedOver,
+  handOverDays,
   handOvers,
   hasMessageId,
   historyType,
   homeRelay,
   isClientError,
-  isErrorCode,
   isGroupMessage,
-  isJsonObject,
   isOwnDeviceType,
   isPending,
   isRefusal,
@@ -194,7 +191,6 @@ export const allParts = [
   ownKey,
   ownRecords,
   parseContent,
-  parseJson,
   positionKey,
   ProtocolError,
   publishProfile,
@@ -212,7 +208,6 @@ export const allParts = [
   refreshHome,
   RelayId,
   RelayMisbehaviour,
-  RelayRefused,
   RelayUnreachable,
   removeMessage,
   removeUndecrypted,
@@ -243,6 +238,7 @@ export const allParts = [
   unfollowChannel,
   UnixSeconds,
   unixSeconds,
+  untilAborted,
   utf8,
   utf8Length,
   waitingMarks,

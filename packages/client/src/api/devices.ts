@@ -56,14 +56,16 @@ export class Devices {
    * Hands the messages that this device stores to another device of the account: those with people,
    * and those of groups, newest first, in sealed messages that only that device can open. It goes on
    * with `sync` and `follow` after a failure or a restart, with the event `hand-over`; calling it
-   * again goes on, too. On the other device messages appear at their places, read, with the event
+   * again goes on, too, and with other options it begins anew. On one day it sends 8 MiB, or less if
+   * the relay takes less; it goes on the next day. On the other device messages appear at their places, read, with the event
    * `history`. That device cannot verify their senders' signatures: it trusts this one
    * (`Message.handedOverBy`). Messages of groups that it does not know yet are left out.
    *
    * @param options.conversations only these, with people or groups
    * @param options.since only messages that a relay accepted at or after these Unix seconds
    * @param options.progress called after each message with history
-   * @returns how much was handed over
+   * @returns how much was handed over; `isComplete` is false if the rest follows on another day, and
+   *   `error` says why it was given up
    * @throws ClientError `invalid_input`, `no_recipient_device`
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour; it goes on later
    * @example

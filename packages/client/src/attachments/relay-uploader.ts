@@ -2,20 +2,17 @@
  * The blob store that a relay of this project may offer its accounts. It is no part of the protocol;
  * the descriptor declares it.
  */
-import type { JsonObject } from '@posthouse/protocol/json';
+import { isErrorCode } from '@posthouse/protocol';
+import { decodeUtf8, isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { HttpResponse } from '../connect/transport.ts';
 import type { AccountCore } from '../core.ts';
 import {
   ClientError,
   checkRelayAnswer,
-  decodeUtf8,
-  isErrorCode,
-  isJsonObject,
-  parseJson,
   RelayMisbehaviour,
   RelayRefused,
   RelayUnreachable,
-} from '../taken.ts';
+} from '../errors.ts';
 import type { Uploader } from './seal-attachment.ts';
 
 /** The capability of a relay that stores blobs of its accounts. */

@@ -1,9 +1,10 @@
 /** Reads stored messages in batches for a hand-over, newest first (decision 0039). */
 import type { JsonObject } from '@posthouse/protocol/json';
 import type { ConversationKey } from '../conversations/conversation-rows.ts';
+import type { AccountCore } from '../core.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
 import type { Collection } from '../store/collection.ts';
-import type { StoreReader } from '../store/index.ts';
+import type { StoreRange, StoreReader } from '../store/index.ts';
 import {
   canonicalJson,
   checkDepth,
@@ -31,6 +32,10 @@ import {
 const pageSize = 100;
 /** Index entries read for one batch, whether they are handed over or not. */
 const mostRead = 2_000;
+/** Index entries that are counted at once. */
+const countedAtOnce = 1_000;
+/** Messages from before `since`, one after another, after which an index is taken for read. */
+const mostOld = 1_000;
 /** Levels of JSON around a message in the object. */
 const depthAround = 3;
 
@@ -56,10 +61,24 @@ export async function historySources(
   return [everyPerson, ...joined.map(({ group_id: id }) => messagePrefix({ kind: 'group', id }))];
 }
 
-/** Counts the messages of the indexes, without reading them. */
-export async function countHistory(tx: StoreReader, sources: readonly string[]): Promise<number> {
+/** Counts the messages of the indexes, without reading them: in pages, because there may be a million. */
+export async function countHistory(
+  { store }: Pick<AccountCore, 'store'>,
+  sources: readonly string[],
+  signal: AbortSignal,
+): Promise<number> {
   let count = 0;
-  for (const prefix of sources) count += (await indexOf(prefix).list(tx, { prefix })).length;
+  for (const prefix of sources) {
+    for (let after: string | undefined = ''; after !== undefined; ) {
+      signal.throwIfAborted();
+      const range: StoreRange = { prefix, after, limit: countedAtOnce };
+      const page: readonly { readonly key: string }[] = await store.read((tx) =>
+        indexOf(prefix).list(tx, range),
+      );
+      count += page.length;
+      after = page.at(-1)?.key;
+    }
+  }
   return count;
 }
 
@@ -74,7 +93,7 @@ export async function nextHistory(tx: StoreReader, row: HandOverRow): Promise<Hi
     'messages' | 'group_messages'
   >;
   let { source, before } = row.at;
-  let [bytes, read, skipped] = [0, 0, 0];
+  let [bytes, read, skipped, old] = [0, 0, 0, 0];
   for (let prefix = row.sources[source]; prefix !== undefined; prefix = row.sources[source]) {
     const range = {
       prefix,
@@ -86,6 +105,7 @@ export async function nextHistory(tx: StoreReader, row: HandOverRow): Promise<Hi
     for (const { key, value } of entries) {
       const found = await copyOf(tx, prefix, { key, value, since: row.since });
       read += 1;
+      old = found === undefined && row.since !== undefined ? old + 1 : 0;
       if (found !== undefined) {
         const size = utf8Length(canonicalJson(found.copy));
         const isFull =
@@ -103,9 +123,9 @@ export async function nextHistory(tx: StoreReader, row: HandOverRow): Promise<Hi
       before = key;
       if (read >= mostRead) return { ...batch, skipped, next: nextAt(source, before) };
     }
-    if (entries.length === pageSize) continue;
+    if (entries.length === pageSize && old < mostOld) continue;
     source += 1;
-    before = undefined;
+    [before, old] = [undefined, 0];
   }
   return { ...batch, skipped, next: undefined };
 }

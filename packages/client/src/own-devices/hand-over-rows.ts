@@ -18,6 +18,17 @@ export interface HandOverRow {
 }
 export const handOvers = new Collection<HandOverRow>('hand-overs');
 
+/** What this device handed over on a day: key `own`. */
+export interface HandOverDay {
+  /** Days since 1970 (UTC), by the relay's clock. */
+  readonly day: number;
+  /** Bytes of calls. */
+  readonly bytes: number;
+  /** Bytes of a day from which on the next one is waited for. */
+  readonly most: number;
+}
+export const handOverDays = new Collection<HandOverDay>('hand-over-day');
+
 /** Unix seconds at which the last hand-over to a device was complete, by device ID. */
 export const handedOver = new Collection<number>('handed-over');
 

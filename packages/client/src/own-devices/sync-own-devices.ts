@@ -2,7 +2,6 @@
 import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { dropChanges, openWork, seenDevices } from './change-rows.ts';
-import { handOvers } from './hand-over-rows.ts';
 
 /** Milliseconds after which one `sync` asks no other host of a channel that is to be followed. */
 const adoptionTime = 5_000;
@@ -36,19 +35,21 @@ export async function syncOwnDevices(
   // A hand-over to a device that was removed has to end.
   const hasWork = toAdopt || work.toHandOver || (hasOthers && work.toSend);
   if (!hasNews && !hasWork) return;
-  const { adoptFromOwnDevices, noteNewDevices, sendChanges } = await core.later();
+  const { adoptFromOwnDevices, continueHandOvers, noteNewDevices, sendChanges } =
+    await core.later();
   if (hasNews) await noteNewDevices(core);
   if (!hasWork) return;
   if (inBackground) {
     core.sender.start('own-devices', async (within) => {
       if (hasOthers) await sendChanges(core, within);
       await adoptFromOwnDevices(core, within);
-      await continueHistory(core, within, Number.POSITIVE_INFINITY);
     });
+    // Apart, because it may last for long.
+    core.sender.start('hand-overs', (within) => continueHandOvers(core, within));
     return;
   }
   await sendChanges(core, signal);
-  await continueHistory(core, signal, batchesPerSync);
+  await continueHandOvers(core, signal, batchesPerSync);
 }
 
 /** Adopts what other own devices sent, also after they were removed; hosts get a short time. */
@@ -56,14 +57,4 @@ export async function adoptShared(core: AccountCore, signal: AbortSignal): Promi
   if (!(await core.store.read(openWork)).toAdopt) return;
   const { adoptFromOwnDevices } = await core.later();
   await adoptFromOwnDevices(core, signal, adoptionTime);
-}
-
-async function continueHistory(
-  core: AccountCore,
-  signal: AbortSignal,
-  batches: number,
-): Promise<void> {
-  if ((await core.store.read((tx) => handOvers.list(tx, { limit: 1 }))).length === 0) return;
-  const { continueHandOvers } = await core.later();
-  await continueHandOvers(core, signal, batches);
 }

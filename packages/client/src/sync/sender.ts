@@ -42,6 +42,11 @@ export class Sender {
     this.run(conversation, work).catch(() => undefined);
   }
 
+  /** Whether work of a conversation is under way. */
+  isRunning(conversation: string): boolean {
+    return this.#lanes.has(conversation);
+  }
+
   /** Runs work while nothing else is sent in a conversation. */
   async alone<T>(conversation: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     for (let lane = this.#lanes.get(conversation); lane !== undefined; ) {

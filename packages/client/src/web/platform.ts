@@ -40,21 +40,20 @@ export interface IdbTransaction {
 
 /** A range of keys; made by the platform. */
 export interface IdbKeyRange {
-  readonly upper: string;
-  readonly upperOpen: boolean;
+  readonly lower: unknown;
 }
 
-/** A cursor without values. */
 interface IdbCursor {
   readonly key: string;
-  advance(count: number): void;
+  readonly value: string;
+  continue(): void;
 }
 
 export interface IdbObjectStore {
   get(key: string): IdbRequest<string | undefined>;
   getAll(range: IdbKeyRange, count?: number): IdbRequest<string[]>;
   getAllKeys(range: IdbKeyRange, count?: number): IdbRequest<string[]>;
-  openKeyCursor(range: IdbKeyRange, direction: 'prev'): IdbRequest<IdbCursor | null>;
+  openCursor(range: IdbKeyRange, direction: 'prev'): IdbRequest<IdbCursor | null>;
   put(value: string, key: string): IdbRequest<unknown>;
   delete(key: string): IdbRequest<unknown>;
 }

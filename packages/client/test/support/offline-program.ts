@@ -72,18 +72,13 @@ export class OfflineProgram {
   }
 }
 
-/** The relay answers with an error instead of carrying a request out. */
-export function refused(code: string, status = 400): Rule {
-  const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test' }));
-  return async () => ({ status, contentType: 'application/json', body });
-}
-
 /** The relay answers the first request with an error instead of carrying it out. */
 export function refusedOnce(status: number, code: string): Rule {
   let isRefused = false;
   return async (send) => {
     if (isRefused) return await send();
     isRefused = true;
-    return await refused(code, status)(send);
+    const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test' }));
+    return { status, contentType: 'application/json', body };
   };
 }

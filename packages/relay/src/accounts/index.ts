@@ -20,7 +20,6 @@ import { deviceStateResync } from './resync.ts';
 import { statusHintsJob } from './status-hints-job.ts';
 
 export { type Access, requireAccess, verifyAuthorization, verifySigned } from './access.ts';
-export { endAccount } from './account-end.ts';
 export {
   type Admitted,
   admitCaller,

@@ -114,10 +114,7 @@ export async function readBlock(
 }
 
 /** Where a page of blocks begins. */
-export interface AfterBlock {
-  readonly kind: string;
-  readonly id: string;
-}
+export type AfterBlock = Pick<Block, 'kind' | 'id'>;
 
 /** Reads blocks that are in force, in the order of kind and ID; at most `limit`. */
 export async function readBlocks(

@@ -9,7 +9,6 @@ export {
   blockWrites,
   deleteBlock,
   readBlock,
-  readBlocks,
   readBlocksOf,
 } from './block-store.ts';
 export {
@@ -18,7 +17,6 @@ export {
   type BlockOptions,
   blockAccount,
   blockAddress,
-  blockBriefly,
   type NewBlock,
   unblock,
 } from './change.ts';

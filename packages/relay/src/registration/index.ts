@@ -13,7 +13,6 @@ export {
 } from './account-store.ts';
 export { newInviteCode } from './invite-code.ts';
 export {
-  deleteClaim,
   deleteInvite,
   hasUsableInvite,
   insertInvite,

@@ -94,7 +94,7 @@ function handOverCommand(environment: CliEnvironment): Command {
       const since = Math.floor(Date.now() / 1_000) - days * 86_400;
       const peers = await Promise.all((options.with ?? []).map((name) => accountOf(account, name)));
       const conversations = peers.map((id) => ({ kind: 'person', id }) as const);
-      const { sent, skipped, total } = await account.devices.handOver(device, {
+      const { sent, skipped, total, isComplete } = await account.devices.handOver(device, {
         ...(options.days !== undefined && { since }),
         ...(conversations.length > 0 && { conversations }),
         progress: ({ sent, total }) => out.note(`${sent} of ${total}`),
@@ -102,6 +102,7 @@ function handOverCommand(environment: CliEnvironment): Command {
       });
       out.result({ device, sent, skipped, total }, () => [
         `handed ${sent} messages to ${device}; it stores them when it synchronizes`,
+        ...(isComplete ? [] : [`the rest of ${total} follows tomorrow: run \`courier sync\` then`]),
       ]);
     },
   );
