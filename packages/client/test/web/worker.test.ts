@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { patience } from '../../../relay/test/support/patience.ts';
 import { network, relayWithClients } from '../support/relay-with-clients.ts';
 import { type AppServer, bundleForPage, serveApp } from './support/app-server.ts';
 import { pageOf } from './support/chromium.ts';
@@ -33,7 +34,7 @@ const failure = (work) => work().then(
 /** The texts that arrive in a tab, each time they do. */
 const hear = () => {
   globalThis.heard = [];
-  ann.subscribe(({ kind, message }) => {
+  globalThis.hearing = ann.subscribe(({ kind, message }) => {
     if (kind === 'message' && message.from !== ann.id) heard.push(message.body.text);
   });
 };
@@ -146,21 +147,25 @@ describe.skipIf(isMissing('Chromium'))('pages in Chromium', () => {
     await tab.close();
   }, 120_000);
 
-  test('receiving 1,000 messages causes no long task in the page', async () => {
+  test('catching up with 1,000 messages after a time offline causes no long task in the page', async () => {
     await using browser = await openBrowser('Chromium');
-    const { bob, annId } = await inContact(browser.page);
-    await browser.page.run(`hear(), globalThis.long = [], new PerformanceObserver((list) => {
+    const { page } = browser;
+    const { bob, annId } = await inContact(page);
+    await page.run(`globalThis.long = [], new PerformanceObserver((list) => {
       long.push(...list.getEntries().map(({ duration }) => duration));
     }).observe({ type: 'longtask' })`);
-    // A task is also long if the machine has no time for it: one part of four without any is enough.
+    // A task is also long if the machine has no time for it: then all 1,000 are received once more.
     const counts: number[] = [];
-    for (let part = 1; part <= 4; part += 1) {
-      await browser.page.run('long.length = 0');
-      for (let index = 0; index < 250; index += 1) await bob.messages.post(annId, { text: 'text' });
+    while (counts.length < 4 && counts.at(-1) !== 0) {
+      for (let index = 0; index < 1_000; index += 1) {
+        await bob.messages.post(annId, { text: 'text' });
+      }
       await bob.sync();
-      await expect.poll(() => browser.page.run('heard.length')).toBe(part * 250);
-      counts.push(await browser.page.run<number>('long.length'));
+      await page.run('long.length = 0, hear()');
+      await expect.poll(() => page.run('heard.length'), patience).toBe(1_000);
+      counts.push(await page.run<number>('long.length'));
+      await page.run('hearing[Symbol.dispose]()');
     }
-    expect(Math.min(...counts)).toBe(0);
-  }, 120_000);
+    expect(counts.at(-1)).toBe(0);
+  }, 240_000);
 });
