@@ -1,10 +1,15 @@
 /** 02 §9.4, 03 §4.3: a relay that takes new accounts by invite, as an app and a person meet it. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { nodeRandom } from '@posthouse/protocol/node';
+import { Relay } from '@posthouse/relay';
 import { expect, test } from 'vitest';
 import { insertInvite, newInviteCode } from '../../relay/src/registration/index.ts';
+import { temporaryFolder } from '../../relay/test/support/folder.ts';
 import { MemoryStore } from '../src/index.ts';
+import { NodeTransport } from '../src/node.ts';
 import { Person } from './support/courier.ts';
-import { relayWithClients } from './support/relay-with-clients.ts';
+import { network, relayWithClients } from './support/relay-with-clients.ts';
 
 const world = relayWithClients({ registration: 'invite' });
 
@@ -51,4 +56,33 @@ test('courier setup --invite', async () => {
   expect(error).toContain('pass an invite code of its operator');
   const { relay } = await ann.json('setup', '--invite', await invite(), ...ann.network);
   expect(relay).toBe(world.relay.relayId);
+});
+
+test('03 §12.1: a move to a relay that takes accounts by invite needs a code, and uses it', async () => {
+  using folder = temporaryFolder();
+  await using open = await Relay.start(
+    {
+      ...{ network: network.context, dev: true, data: folder.path, log: 'silent' },
+      registry: join(world.folder, 'relay', 'registry.json'),
+      ...{ listen: '127.0.0.1:0', federation: { listen: '' } },
+    },
+    { clock: world.clock },
+  );
+  const ca = readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8') + world.ca;
+  using transport = new NodeTransport({ ca });
+  const { registry } = world;
+  const store = new MemoryStore();
+  await using client = await world.client({ registry, transport, store });
+  const ann = await client.setUp({ relayId: open.relayId });
+  const to = world.relay.relayId;
+  const inviteCode = await invite();
+  for (const code of [{}, { inviteCode: 'wrong' }]) {
+    await expect(ann.home.move(to, code)).rejects.toMatchObject({ code: 'registration_refused' });
+    expect(await ann.status()).toMatchObject({ homeRelay: open.relayId });
+  }
+  await ann.home.move(to, { inviteCode });
+  expect(await ann.status()).toMatchObject({ homeRelay: to });
+  await expect((await world.client()).setUp({ inviteCode })).rejects.toMatchObject({
+    code: 'registration_refused',
+  });
 });
