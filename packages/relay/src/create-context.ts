@@ -67,7 +67,8 @@ export async function createContext(
   options: RelayOptions,
   parts: AsyncDisposableStack,
 ): Promise<CreatedContext> {
-  const { clock = systemClock, random = nodeRandom, log = createLog(config.log) } = options;
+  const { clock = systemClock, random = nodeRandom } = options;
+  const { log = createLog(config.log, undefined, config.logAddresses) } = options;
   const { network: context, service: word, limits, data } = config;
   const network = new Network({ context, word, primitives: nodePrimitives });
   const metrics = new Metrics();

@@ -13,7 +13,7 @@ import { withName } from './config/with-name.ts';
 import type { RelayContext } from './context.ts';
 import { type CreatedContext, createContext, type RelayOptions } from './create-context.ts';
 import { combineModules, type ModuleSet } from './dispatch/module-set.ts';
-import { useRegistry } from './federation/index.ts';
+import { registryFileJob, useRegistry } from './federation/index.ts';
 import { ClockGuard } from './jobs/clock-guard.ts';
 import type { JobRunner } from './jobs/runner.ts';
 import { checkMemory, processMemory } from './memory.ts';
@@ -217,6 +217,7 @@ async function startParts(
     [
       ...[guard.job, spaceJob, countsJob, dailyBytesJob],
       ...[...modules.jobs, ...federation.jobs, ...ownJobs],
+      ...(peerPort === undefined ? [registryFileJob(created.registry)] : []),
     ],
     guard,
   );

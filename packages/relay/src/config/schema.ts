@@ -215,6 +215,11 @@ export const RelayConfig = Type.Object(
       ],
       { description: 'How much is logged to standard error.', default: 'info' },
     ),
+    logAddresses: Type.Union([Type.Literal('off'), Type.Literal('hashed'), Type.Literal('full')], {
+      description:
+        'How addresses are logged: not at all, as a hash by a random key of the day that is in memory alone, or as they are.',
+      default: 'hashed',
+    }),
     limits: RelayLimits,
   },
   { description: 'Configuration of a Posthouse relay.' },

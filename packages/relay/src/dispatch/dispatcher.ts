@@ -16,6 +16,7 @@ import type { Session } from '../sessions/session.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
+import { CallLog } from './call-log.ts';
 import { CallTurns } from './call-turns.ts';
 import { checkDiskRoom } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
@@ -120,22 +121,24 @@ export class Dispatcher {
   /** Answers a request; never throws. What the handler wrote is durable when this resolves. */
   async answer(request: DecodedRequest): Promise<Answer> {
     const started = this.#context.clock.monotonic();
-    const answer = await this.#answer(request);
-    callAnswered(this.#context, {
+    const log = new CallLog(this.#context, { client: request.address });
+    const answer = await this.#answer(request, log);
+    const call = {
       // The name of an unknown method is the caller's text, and no label.
       method: this.#isServed(request.method) ? request.method : 'unknown',
       transport: connectionOf(request) === undefined ? 'http' : 'websocket',
       code: answer.ok ? 'ok' : answer.error.code,
       milliseconds: this.#context.clock.monotonic() - started,
-    });
+    } as const;
+    callAnswered(this.#context, call, log);
     return answer;
   }
 
-  async #answer(request: DecodedRequest): Promise<Answer> {
+  async #answer(request: DecodedRequest, log: CallLog): Promise<Answer> {
     try {
-      return { ok: true, result: await this.#call(request) };
+      return { ok: true, result: await this.#call(request, log) };
     } catch (error) {
-      return { ok: false, error: refusalOf(this.#context, request.method, error) };
+      return { ok: false, error: refusalOf(this.#context, request.method, error, log) };
     }
   }
 
@@ -161,7 +164,7 @@ export class Dispatcher {
     return this.#allowances.isOverdrawn(payer);
   }
 
-  async #call(request: DecodedRequest): Promise<JsonText | null> {
+  async #call(request: DecodedRequest, own: CallLog): Promise<JsonText | null> {
     const payer = payerOf(request);
     // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
@@ -188,7 +191,13 @@ export class Dispatcher {
     const stored = storedBytes({ method, definition, session, params, bytes: request.bytes });
     if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, owner, charge);
-    const context = { ...this.#context, verifier: metered };
+    const context = {
+      ...this.#context,
+      verifier: metered,
+      get log() {
+        return own.log;
+      },
+    };
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
       sealKeys: (keys) => keySealer.seal(keys, owner),

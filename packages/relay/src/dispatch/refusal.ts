@@ -1,7 +1,8 @@
-import { encodeBase64url, ProtocolError } from '@posthouse/protocol';
+import { ProtocolError } from '@posthouse/protocol';
 import { JsonError } from '@posthouse/protocol/json';
 import type { RelayContext } from '../context.ts';
 import { callFailed } from '../observability/events.ts';
+import { CallLog } from './call-log.ts';
 
 /** A refusal of another relay that the caller receives as it came: no fault of this relay. */
 export class ForwardedError extends ProtocolError {}
@@ -16,13 +17,18 @@ export function limitedText(text: string, limit: number): string {
 
 /**
  * Returns the error that a caller receives for what a call threw. An unknown exception is logged
- * under an ID, and the caller gets no more than that.
+ * under the ID of the call, and the caller gets no more than that.
  */
-export function refusalOf(context: RelayContext, method: string, error: unknown): ProtocolError {
+export function refusalOf(
+  context: RelayContext,
+  method: string,
+  error: unknown,
+  call?: CallLog,
+): ProtocolError {
   if (error instanceof ForwardedError) return error;
   if (error instanceof ProtocolError && error.code !== 'internal_error') return error;
   if (error instanceof JsonError) return new ProtocolError('bad_request', error.message);
-  const id = encodeBase64url(context.random(9));
-  callFailed(context, { method, id, error });
+  const { id, log } = call ?? new CallLog(context, {});
+  callFailed({ metrics: context.metrics, log }, { method, id, error });
   return new ProtocolError('internal_error', `internal error ${id}`);
 }

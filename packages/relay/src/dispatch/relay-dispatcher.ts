@@ -19,6 +19,7 @@ import {
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import { relayServed } from '../observability/peer-events.ts';
+import { CallLog } from './call-log.ts';
 import { checkRoomForWrite } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
 import {
@@ -140,21 +141,24 @@ export class RelayDispatcher {
   async #timed(request: ReceivedRequest, options: CallOptions): Promise<Answered> {
     const { clock } = this.#context;
     const started = clock.monotonic();
-    const answered = await this.#call(request, options).catch((error: unknown) =>
-      refusalOf(this.#context, request.method, error),
+    const log = new CallLog(this.#context, { relay: options.peer.relayId });
+    const answered = await this.#call(request, options, log).catch((error: unknown) =>
+      refusalOf(this.#context, request.method, error, log),
     );
     // The name of an unknown method is the peer's text, and no label.
     const method = this.#find(request) === undefined ? 'unknown' : request.method;
     const code = answered instanceof ProtocolError ? answered.code : 'ok';
     relayServed(this.#context, { method, code });
-    callAnswered(this.#context, {
-      ...{ method, transport: 'relay', code },
-      milliseconds: clock.monotonic() - started,
-    });
+    const milliseconds = clock.monotonic() - started;
+    callAnswered(this.#context, { method, transport: 'relay', code, milliseconds }, log);
     return answered;
   }
 
-  async #call(request: ReceivedRequest, { peer, wait, bytes }: CallOptions): Promise<Answered> {
+  async #call(
+    request: ReceivedRequest,
+    { peer, wait, bytes }: CallOptions,
+    own: CallLog,
+  ): Promise<Answered> {
     if (wait > 0) throw tooManyCalls(wait);
     const found = this.#find(request);
     if (found === undefined) {
@@ -173,7 +177,13 @@ export class RelayDispatcher {
     const stored = deliveredBytes(relayId, { method: name, params, bytes });
     if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, `relay ${relayId}`, charge);
-    const context = { ...this.#context, verifier: metered };
+    const context = {
+      ...this.#context,
+      verifier: metered,
+      get log() {
+        return own.log;
+      },
+    };
     const { result, notices = [] } = await handler(context, { method: name, params, peer });
     if (notices.length > 0) bus.publish(notices);
     // A repeat was stored before, and announces nothing.

@@ -8,6 +8,7 @@ export { type ConnectionList, type PeerConnection, readConnections } from './con
 export { DescriptorFetcher } from './descriptor-fetch.ts';
 export { Federation } from './federation.ts';
 export { readBody, trusting } from './https.ts';
+export { registryFileJob } from './jobs.ts';
 export { federationMigrations } from './migrations.ts';
 export { type KnownRelay, readKnownRelays, retryRelay } from './peer-list.ts';
 export {

@@ -34,6 +34,20 @@ export function federationJobs(options: JobOptions): Job[] {
 }
 
 /**
+ * Makes the job of a relay without other relays: it reads a registry file that has changed, so that one
+ * that breaks is in health, metrics and log.
+ */
+export function registryFileJob(registry: KeptRegistry): Job {
+  return {
+    name: 'registry.file',
+    async run({ clock, limits }) {
+      if (registry.isFile && (await registry.isChanged())) await registry.refresh();
+      return clock.now() + limits.federationBlockCheck;
+    },
+  };
+}
+
+/**
  * Looks every few seconds for what an operator changed: drops relays that were blocked, and has a
  * registry file read that has changed.
  */

@@ -115,11 +115,12 @@ export function callAnswered(
     readonly code: ErrorCode | 'ok';
     readonly milliseconds: number;
   },
+  about?: { readonly facts: object },
 ): void {
   const { method, transport, code } = call;
   metrics.count('calls', { method, transport, code });
   metrics.observe('call_seconds', { method, transport }, call.milliseconds / 1_000);
-  log.debug(call, 'call answered');
+  if (log.isLevelEnabled('debug')) log.debug({ ...call, ...about?.facts }, 'call answered');
 }
 
 /** Records an internal error; the caller sees only the error's `id`. */

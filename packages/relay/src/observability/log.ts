@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { type LogAddresses, loggedAddress } from './logged-addresses.ts';
 
 export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
 
@@ -18,13 +19,21 @@ const redacted = [
 /** Limit of buffered bytes while standard error is blocked; later lines are dropped. */
 const maxBuffered = 65_536;
 
-/** Creates the relay's logger: JSON lines on stderr; standard output is for results. */
+/**
+ * Creates the relay's logger: JSON lines on stderr; standard output is for results.
+ *
+ * @param addresses what the members `address` and `client` of a line have
+ */
 export function createLog(
   level: LogLevel,
   destination: DestinationStream = standardError(),
+  addresses: LogAddresses = 'hashed',
 ): Logger {
   const paths = redacted.flatMap((name) => [name, `*.${name}`]);
-  return pino({ level, base: null, redact: { paths, censor: '[secret]' } }, destination);
+  const address = loggedAddress(addresses);
+  const serializers = { address, client: address };
+  const redact = { paths, censor: '[secret]' };
+  return pino({ level, base: null, redact, serializers }, destination);
 }
 
 /** If the log cannot be written, for example to a full disk, the relay continues without it. */

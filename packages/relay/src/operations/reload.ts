@@ -23,7 +23,12 @@ interface ReloadParts {
 }
 
 /** Jobs that read files and rows which an operator changes. */
-const reading = ['blocks.changes', 'federation.registry', 'federation.changes'] as const;
+const reading = [
+  'blocks.changes',
+  'federation.registry',
+  'federation.changes',
+  'registry.file',
+] as const;
 
 /** The configuration that a relay runs with, as far as it can change. */
 export class Reload {

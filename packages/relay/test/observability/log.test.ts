@@ -1,7 +1,11 @@
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import type { RelayContext } from '../../src/context.ts';
+import { CallLog } from '../../src/dispatch/call-log.ts';
+import { refusalOf } from '../../src/dispatch/refusal.ts';
 import { callAnswered, callFailed } from '../../src/observability/events.ts';
 import { createLog } from '../../src/observability/log.ts';
+import { type LogAddresses, loggedAddress } from '../../src/observability/logged-addresses.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 
 /** A destination that keeps its lines. */
@@ -35,6 +39,70 @@ test('an event is one line and one counter', () => {
     'call failed',
   ]);
   expect(kept.all[2]).toContain('why');
+});
+
+describe('logAddresses', () => {
+  const day = 86_400_000;
+  const shown = (how: LogAddresses, address = '203.0.113.9') => {
+    const kept = lines();
+    createLog('info', kept, how).child({ client: address }).info({ address }, 'seen');
+    return JSON.parse(kept.all[0] as string) as { address?: string; client?: string };
+  };
+
+  test('off leaves addresses out, full shows them, hashed is the default', () => {
+    expect(Object.keys(shown('off'))).not.toContain('address');
+    expect(shown('off').client).toBeUndefined();
+    expect(shown('full')).toMatchObject({ address: '203.0.113.9', client: '203.0.113.9' });
+    const kept = lines();
+    createLog('info', kept).info({ address: '203.0.113.9' }, 'seen');
+    expect(kept.all[0]).toMatch(/"address":"#[0-9a-f]{16}"/);
+  });
+
+  test('a hash is the same on one day, and another one on the next day and in another process', () => {
+    let now = 10 * day;
+    const first = loggedAddress('hashed', () => now);
+    const [hash, other] = [first('203.0.113.9'), first('203.0.113.8')];
+    expect(hash).not.toBe(other);
+    now += day - 1;
+    expect(first('203.0.113.9')).toBe(hash);
+    now += 1;
+    expect(first('203.0.113.9')).not.toBe(hash);
+    expect(loggedAddress('hashed', () => now)('203.0.113.9')).not.toBe(hash);
+  });
+});
+
+test('each line of a call has its ID and caller, and a call without lines makes none', () => {
+  const kept = lines();
+  let made = 0;
+  const random = (length: number) => {
+    made += 1;
+    return new Uint8Array(length).fill(made);
+  };
+  const observed = { log: createLog('info', kept, 'full'), metrics: new Metrics(), random };
+  const silent = new CallLog(observed, { client: '203.0.113.9' });
+  const answered = {
+    method: 'relay.info',
+    transport: 'http',
+    code: 'ok',
+    milliseconds: 1,
+  } as const;
+  callAnswered(observed, answered, silent);
+  expect([kept.all, made]).toEqual([[], 0]);
+  const call = new CallLog(observed, { client: '203.0.113.9' });
+  const refusal = refusalOf(
+    observed as unknown as RelayContext,
+    'relay.info',
+    new Error('why'),
+    call,
+  );
+  call.log.warn('a line of its handler');
+  const found = kept.all.map((line) => JSON.parse(line) as object);
+  expect(found).toMatchObject([
+    { request: call.id, client: '203.0.113.9', msg: 'call failed' },
+    { request: call.id, client: '203.0.113.9', msg: 'a line of its handler' },
+  ]);
+  expect(refusal.message).toBe(`internal error ${call.id}`);
+  expect(made).toBe(1);
 });
 
 test('a level keeps the rest out', () => {
