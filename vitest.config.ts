@@ -76,6 +76,7 @@ const long = {
     'packages/client/test/network/interrupted-move.test.ts',
     'packages/client/test/own-devices/killed.test.ts',
     'packages/client/test/web/passkey.test.ts',
+    'packages/client/test/web/store-faults.test.ts',
     'packages/client/test/web/tabs.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',

@@ -102,10 +102,10 @@ export class IndexedDbStore implements Store {
       abort(transaction);
       await ended;
       // A request that failed has aborted the transaction: it is the cause of all other errors.
-      throw asStoreError(transaction.error ?? error);
+      throw this.#failed(transaction.error ?? error);
     }
     const fault = await ended;
-    if (fault !== undefined) throw asStoreError(fault);
+    if (fault !== undefined) throw this.#failed(fault);
     if (entries.hasChanges) {
       if (this.#closed === undefined) this.#commits.postMessage(null);
       this.#notify();
@@ -149,6 +149,17 @@ export class IndexedDbStore implements Store {
     } finally {
       this.#pending.delete(closed.reject);
     }
+  }
+
+  /**
+   * Returns the error of a write. After one without space, Firefox lets the next transaction of the
+   * database delete and nothing else: it gets an empty one, so that the next write is a usual one.
+   */
+  #failed(error: unknown): unknown {
+    if ((error as Error | null)?.name === 'QuotaExceededError' && this.#closed === undefined) {
+      this.#begin('readwrite').commit();
+    }
+    return asStoreError(error);
   }
 
   #begin(mode: 'readonly' | 'readwrite'): IdbTransaction {

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { type ChromiumBrowser, openChromium } from './chromium.ts';
 import type { Browser } from './engine.ts';
-import { openFirefox } from './firefox.ts';
+import { type FirefoxBrowser, openFirefox } from './firefox.ts';
 import { openWebKit } from './webkit.ts';
 
 const found = (...paths: string[]) => paths.find((path) => existsSync(path));
@@ -19,6 +19,14 @@ export type EngineName = keyof typeof executables;
 export const engineNames = Object.keys(executables) as EngineName[];
 
 export const isMissing = (name: EngineName) => executables[name] === undefined;
+
+/** Opens Firefox with an empty profile and settings of its own. */
+export async function openFirefoxWith(
+  settings: Readonly<Record<string, boolean | number | string>>,
+): Promise<FirefoxBrowser> {
+  if (executables.Firefox === undefined) throw new Error('Firefox is not installed');
+  return await openFirefox(executables.Firefox, settings);
+}
 
 /** Opens a browser with an empty profile. */
 export async function openBrowser(name: 'Chromium'): Promise<ChromiumBrowser>;

@@ -1,9 +1,15 @@
 /** Firefox, over WebDriver BiDi: JSON over a WebSocket that it opens itself. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../../../relay/test/support/folder.ts';
 import { asOutcome, type Browser, lineOf, outcomeOf } from './engine.ts';
+
+/** A Firefox whose page can be ended as by a crash. */
+export interface FirefoxBrowser extends Browser {
+  /** Kills the processes of all pages. Afterwards `page` is another one, with nothing open. */
+  killPage(): Promise<void>;
+}
 
 /** Nothing is asked of the makers' servers. */
 const settings = {
@@ -24,10 +30,14 @@ const settings = {
 // biome-ignore lint/suspicious/noExplicitAny: results of any command.
 type Json = any;
 
-export async function openFirefox(executable: string): Promise<Browser> {
+/** @param more settings of this browser alone */
+export async function openFirefox(
+  executable: string,
+  more: Readonly<Record<string, boolean | number | string>> = {},
+): Promise<FirefoxBrowser> {
   await using parts = new AsyncDisposableStack();
   const folder = parts.use(temporaryFolder());
-  const lines = Object.entries(settings).map(
+  const lines = Object.entries({ ...settings, ...more }).map(
     ([name, value]) => `user_pref(${JSON.stringify(name)}, ${JSON.stringify(value)});`,
   );
   writeFileSync(join(folder.path, 'user.js'), lines.join('\n'));
@@ -65,7 +75,7 @@ export async function openFirefox(executable: string): Promise<Browser> {
   await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
   await call('session.subscribe', { events: ['log.entryAdded'] });
   const { contexts } = await call('browsingContext.getTree', {});
-  const { context } = contexts[0];
+  let [{ context }] = contexts;
   const rest = parts.move();
   return {
     complaints,
@@ -82,6 +92,28 @@ export async function openFirefox(executable: string): Promise<Browser> {
         return outcomeOf(result.value);
       },
     },
+    async killPage() {
+      const processes = descendants(browser.pid as number, / tab$/);
+      if (processes.length === 0) throw new Error('Firefox has no process of a page');
+      for (const id of processes) process.kill(id, 'SIGKILL');
+      ({ context } = await call('browsingContext.create', { type: 'tab' }));
+    },
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   };
+}
+
+/** Returns the IDs of a process's descendants whose command line matches. */
+function descendants(pid: number, pattern: RegExp): number[] {
+  const list = execFileSync('ps', ['-eo', 'pid=,ppid=,args=', 'ww'], { encoding: 'utf8' });
+  const all = list.split('\n').flatMap((line) => {
+    const [, id, parent, args = ''] = /^ *(\d+) +(\d+) (.*)$/.exec(line) ?? [];
+    return id === undefined ? [] : [{ id: Number(id), parent: Number(parent), args }];
+  });
+  const family = new Set([pid]);
+  // A forked process may have a lower ID than its parent: until no more are found.
+  for (let size = 0; size !== family.size; ) {
+    size = family.size;
+    for (const { id, parent } of all) if (family.has(parent)) family.add(id);
+  }
+  return all.flatMap(({ id, args }) => (family.has(id) && pattern.test(args) ? [id] : []));
 }
