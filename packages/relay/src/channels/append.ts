@@ -39,6 +39,7 @@ export async function appendContent(
   const { event, signer } = content;
   await insertEvent(tx, channelId, { event: { ...event, descriptorRev: revision }, signer });
   const neededUntil = Math.max(channel.neededUntil, content.neededUntil);
-  await updateChannel(tx, { ...channel, head: event.sequence, neededUntil });
+  const next = { ...channel, head: event.sequence, neededUntil };
+  await updateChannel(tx, next, Buffer.byteLength(event.payload));
   return [timelineNotice(channelId, event.sequence)];
 }

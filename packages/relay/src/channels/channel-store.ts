@@ -15,6 +15,8 @@ export interface StoredChannel {
   readonly head: number;
   /** Latest deadline of content accepted under the current revision, Unix seconds. */
   readonly neededUntil: number;
+  /** Bytes of all stored events, withheld ones included. */
+  readonly storedBytes: number;
 }
 
 interface ChannelRow extends Row {
@@ -24,9 +26,11 @@ interface ChannelRow extends Row {
   revision: number;
   head: number;
   needed_until: number;
+  stored_bytes: number;
 }
 
-const columns = 'c.creator, c.moderators, c.status, c.revision, c.head, c.needed_until';
+const columns = `c.creator, c.moderators, c.status, c.revision, c.head, c.needed_until,
+  c.stored_bytes`;
 
 export async function readChannel(
   tx: Reader,
@@ -40,9 +44,10 @@ export async function readChannel(
 }
 
 function channelOf(channelId: string, row: ChannelRow): StoredChannel {
-  const { creator, moderators, status, revision, head, needed_until: neededUntil } = row;
-  const parsed = JSON.parse(moderators) as string[];
-  return { channelId, creator, moderators: parsed, status, revision, head, neededUntil };
+  const { creator, status, revision, head } = row;
+  const { needed_until: neededUntil, stored_bytes: storedBytes } = row;
+  const moderators = JSON.parse(row.moderators) as string[];
+  return { channelId, creator, moderators, status, revision, head, neededUntil, storedBytes };
 }
 
 /** Locks the channels that are open until the end of a batch's transaction, in order; by ID. */
@@ -163,8 +168,9 @@ export async function hasCreated(tx: Reader, creator: string, count: number): Pr
 
 export async function insertChannel(tx: Writer, channel: StoredChannel): Promise<void> {
   await tx.run(
-    `INSERT INTO channels (channel_id, creator, moderators, status, revision, head, needed_until)
-      VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO channels (channel_id, creator, moderators, status, revision, head, needed_until,
+        stored_bytes)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     channel.channelId,
     channel.creator,
     JSON.stringify(channel.moderators),
@@ -172,32 +178,53 @@ export async function insertChannel(tx: Writer, channel: StoredChannel): Promise
     channel.revision,
     channel.head,
     channel.neededUntil,
+    channel.storedBytes,
   );
 }
 
-/** Moves the head to a post, which needs the current descriptor until `neededUntil`. */
+/** Moves the head to a post, which needs the current descriptor until `neededUntil`, and counts it. */
 export function moveHead(
   channelId: string,
-  { head, neededUntil }: Pick<StoredChannel, 'head' | 'neededUntil'>,
+  { head, neededUntil, storedBytes }: Pick<StoredChannel, 'head' | 'neededUntil' | 'storedBytes'>,
 ): Statement {
   return [
-    'UPDATE channels SET head = ?, needed_until = ? WHERE channel_id = ?',
+    'UPDATE channels SET head = ?, needed_until = ?, stored_bytes = ? WHERE channel_id = ?',
     head,
     neededUntil,
+    storedBytes,
     channelId,
   ];
 }
 
-/** Stores the changed members of a channel; its creator never changes. */
-export async function updateChannel(tx: Writer, channel: StoredChannel): Promise<void> {
+/** Counts bytes of events that are stored no more. The caller holds the channel. */
+export async function freeBytes(tx: Writer, channelId: string, bytes: number): Promise<void> {
   await tx.run(
-    `UPDATE channels SET moderators = ?, status = ?, revision = ?, head = ?, needed_until = ?
+    'UPDATE channels SET stored_bytes = stored_bytes - ? WHERE channel_id = ?',
+    bytes,
+    channelId,
+  );
+}
+
+/**
+ * Stores the changed members of a channel and counts an event; its creator never changes.
+ *
+ * @param added bytes of the event
+ */
+export async function updateChannel(
+  tx: Writer,
+  channel: StoredChannel,
+  added: number,
+): Promise<void> {
+  await tx.run(
+    `UPDATE channels SET moderators = ?, status = ?, revision = ?, head = ?, needed_until = ?,
+        stored_bytes = stored_bytes + ?
       WHERE channel_id = ?`,
     JSON.stringify(channel.moderators),
     channel.status,
     channel.revision,
     channel.head,
     channel.neededUntil,
+    added,
     channel.channelId,
   );
 }

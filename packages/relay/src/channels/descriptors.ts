@@ -113,6 +113,7 @@ export async function replaceDescriptor(
     },
     signer: caller.signer,
   });
-  await updateChannel(tx, { ...channel, moderators, status, revision, head, neededUntil: 0 });
+  const next = { ...channel, moderators, status, revision, head, neededUntil: 0 };
+  await updateChannel(tx, next, Buffer.byteLength(text));
   return [timelineNotice(channelId, head)];
 }

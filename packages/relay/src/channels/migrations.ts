@@ -157,4 +157,17 @@ export const migrations: readonly Migration[] = [
       'CREATE INDEX channel_reports_by_account ON channel_reports (account, clear_after)',
     ],
   },
+  {
+    id: 506,
+    name: 'channels: bytes stored of each channel',
+    statements: [
+      // The sum of `bytes` of the channel's events, withheld ones included.
+      'ALTER TABLE channels ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0',
+      `UPDATE channels SET stored_bytes =
+        COALESCE((SELECT CAST(SUM(e.bytes) AS BIGINT) FROM channel_events e
+          WHERE e.channel_id = channels.channel_id), 0)
+        + COALESCE((SELECT CAST(SUM(w.bytes) AS BIGINT) FROM channel_withheld_events w
+          WHERE w.channel_id = channels.channel_id), 0)`,
+    ],
+  },
 ];

@@ -32,9 +32,11 @@ export const postBatch: AppendBatch<VerifiedPost, number> = {
       if (channel === undefined || hasCertificate === undefined || keys.has(name)) continue;
       if (!callers.has(position) || !mayWriteChannel(channel, key.account)) continue;
       if (channel.head >= Number.MAX_SAFE_INTEGER) continue;
+      if (channel.storedBytes >= post.mostBytes) continue;
       keys.add(name);
       const neededUntil = Math.max(channel.neededUntil, keepUntil);
-      const moved = { ...channel, head: channel.head + 1, neededUntil };
+      const storedBytes = channel.storedBytes + Buffer.byteLength(post.text);
+      const moved = { ...channel, head: channel.head + 1, neededUntil, storedBytes };
       heads.set(channelId, moved);
       accepted.set(post, { post, hasCertificate, channel: moved, sequence: moved.head });
     }
@@ -146,16 +148,19 @@ async function keepCertificates(tx: BatchWriter, accepted: readonly Accepted[]):
   );
 }
 
-/** Moves the head of each channel to its last post. */
+/** Moves the head of each channel to its last post, and counts the bytes: the rows are locked. */
 async function moveHeads(tx: BatchWriter, accepted: readonly Accepted[]): Promise<void> {
   const last = new Map(accepted.map(({ channel }) => [channel.channelId, channel]));
   const channels = [...last.values()];
   await tx.run(
-    `UPDATE channels SET head = i.head, needed_until = i.needed_until
-      FROM unnest(?::text[], ?::bigint[], ?::bigint[]) AS i (channel_id, head, needed_until)
+    `UPDATE channels SET head = i.head, needed_until = i.needed_until,
+        stored_bytes = i.stored_bytes
+      FROM unnest(?::text[], ?::bigint[], ?::bigint[], ?::bigint[])
+        AS i (channel_id, head, needed_until, stored_bytes)
       WHERE channels.channel_id = i.channel_id`,
     channels.map(({ channelId }) => channelId),
     channels.map(({ head }) => head),
     channels.map(({ neededUntil }) => neededUntil),
+    channels.map(({ storedBytes }) => storedBytes),
   );
 }

@@ -1,6 +1,7 @@
 /** All SQL that removes expired rows of channels (06 §7.5). The caller bounds the batches. */
 import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
+import { freeBytes } from './channel-store.ts';
 import type { StoredPost } from './post-store.ts';
 
 /** An event: its channel and sequence. */
@@ -91,7 +92,7 @@ export async function deletePosts(
       now,
     );
     count += rows.length;
-    await dropCertificates(tx, channelId, await deletePostEvents(tx, channelId, rows));
+    await afterRemoval(tx, channelId, await deletePostEvents(tx, channelId, rows));
   }
   return count;
 }
@@ -106,22 +107,22 @@ type EventTable = (typeof eventTables)[number];
 /**
  * Removes the events of posts and marks posts with edits for {@link deleteHiddenEdits}.
  *
- * @returns signers of the removed events
+ * @returns the removed events, for {@link afterRemoval}
  */
 export async function deletePostEvents(
   tx: Writer,
   channelId: string,
   posts: readonly RemovedPost[],
-): Promise<readonly SignerRow[]> {
-  const events: SignerRow[] = [];
+): Promise<readonly RemovedEvent[]> {
+  const events: RemovedEvent[] = [];
   for (const table of eventTables) {
     const present = table === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
     await forEach(present, ({ sequence }) => tx.run(hideEditedSql(table), channelId, sequence));
     for (const chunk of chunks(present.map(({ sequence }) => sequence))) {
-      const rows = await tx.all<SignerRow>(
+      const rows = await tx.all<RemovedEvent>(
         `DELETE FROM ${table}
           WHERE channel_id = ? AND sequence IN (${placeholders(chunk)}) AND kind = 'post'
-          RETURNING signer_device_id`,
+          RETURNING signer_device_id, bytes`,
         channelId,
         ...chunk,
       );
@@ -178,17 +179,17 @@ async function deleteEdits(
     readonly left: number;
   },
 ): Promise<number> {
-  const events = await tx.all<SignerRow>(
+  const events = await tx.all<RemovedEvent>(
     `DELETE FROM ${table} WHERE channel_id = ? AND sequence IN
       (SELECT sequence FROM ${table}
         WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
-      RETURNING signer_device_id`,
+      RETURNING signer_device_id, bytes`,
     channelId,
     channelId,
     target,
     left,
   );
-  await dropCertificates(tx, channelId, events);
+  await afterRemoval(tx, channelId, events);
   return events.length;
 }
 
@@ -200,16 +201,16 @@ export async function deleteDeletions(
 ): Promise<number> {
   let count = 0;
   for (const chunk of chunks(sequences)) {
-    const events = await tx.all<SignerRow>(
+    const events = await tx.all<RemovedEvent>(
       `DELETE FROM channel_events
         WHERE channel_id = ? AND sequence IN (${placeholders(chunk)})
           AND kind = 'delete' AND clear_after <= ?
-        RETURNING signer_device_id`,
+        RETURNING signer_device_id, bytes`,
       channelId,
       ...chunk,
       now,
     );
-    await dropCertificates(tx, channelId, events);
+    await afterRemoval(tx, channelId, events);
     count += events.length;
   }
   return count;
@@ -229,15 +230,15 @@ export async function deleteDescriptors(
   let count = 0;
   for (const sequence of sequences) {
     if (await isNeeded(tx, channelId, sequence)) continue;
-    const events = await tx.all<SignerRow>(
+    const events = await tx.all<RemovedEvent>(
       `DELETE FROM channel_events
         WHERE channel_id = ? AND sequence = ? AND kind = 'descriptor' AND clear_after <= ?
-        RETURNING signer_device_id`,
+        RETURNING signer_device_id, bytes`,
       channelId,
       sequence,
       now,
     );
-    await dropCertificates(tx, channelId, events);
+    await afterRemoval(tx, channelId, events);
     count += events.length;
   }
   return count;
@@ -260,20 +261,28 @@ async function isNeeded(tx: Reader, channelId: string, sequence: number): Promis
   return next.includes(revision);
 }
 
-interface SignerRow extends Row {
+/** An event that was removed. */
+interface RemovedEvent extends Row {
   signer_device_id: string;
+  bytes: number;
 }
 
 /**
- * Removes the certificates of those devices that have no event left in the channel, readable or
- * withheld (06 §5.2).
+ * Completes a removal of events: no longer counts them, and removes the certificates of those devices
+ * that have no event left in the channel, readable or withheld (06 §5.2).
  */
-export async function dropCertificates(
+export async function afterRemoval(
   tx: Writer,
   channelId: string,
-  signers: readonly { readonly signer_device_id: string }[],
+  removed: readonly RemovedEvent[],
 ): Promise<void> {
-  for (const deviceId of new Set(signers.map((signer) => signer.signer_device_id))) {
+  if (removed.length === 0) return;
+  await freeBytes(
+    tx,
+    channelId,
+    removed.reduce((sum, { bytes }) => sum + bytes, 0),
+  );
+  for (const deviceId of new Set(removed.map((event) => event.signer_device_id))) {
     await tx.run(
       `DELETE FROM channel_certificates WHERE channel_id = ? AND device_id = ? AND NOT EXISTS
         (SELECT 1 FROM channel_events WHERE channel_id = ? AND signer_device_id = ?)

@@ -13,4 +13,6 @@ export interface VerifiedPost {
   /** When it is accepted, and until when it is stored; Unix seconds. */
   readonly now: number;
   readonly keepUntil: number;
+  /** `limits.channelStoredBytes`: a channel with as many gets no post. */
+  readonly mostBytes: number;
 }

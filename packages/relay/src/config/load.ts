@@ -136,6 +136,8 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.groupDailyBytes': 1_125_899_906_842_624,
   'limits.channelDailyBytes': 1_125_899_906_842_624,
   'limits.accountStoredBytes': 1_125_899_906_842_624,
+  'limits.groupStoredBytes': 1_125_899_906_842_624,
+  'limits.channelStoredBytes': 1_125_899_906_842_624,
   'limits.accountReceivedDailyBytes': 1_125_899_906_842_624,
   'limits.foreignRelayDailyBytes': 1_125_899_906_842_624,
   'limits.foreignDailyBytes': 1_125_899_906_842_624,

@@ -309,4 +309,17 @@ export const migrations: readonly Migration[] = [
       'ALTER TABLE groups ADD COLUMN lost_epoch BIGINT',
     ],
   },
+  {
+    id: 409,
+    name: 'groups: bytes stored of each group',
+    statements: [
+      // The sum of `bytes` of the group's events and messages.
+      'ALTER TABLE groups ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0',
+      `UPDATE groups SET stored_bytes =
+        COALESCE((SELECT CAST(SUM(e.bytes) AS BIGINT) FROM group_events e
+          WHERE e.group_id = groups.group_id), 0)
+        + COALESCE((SELECT CAST(SUM(m.bytes) AS BIGINT) FROM group_messages m
+          WHERE m.group_id = groups.group_id), 0)`,
+    ],
+  },
 ];

@@ -160,6 +160,8 @@ describe('layers', () => {
         groupDailyBytes: 1_125_899_906_842_624,
         channelDailyBytes: 1_125_899_906_842_624,
         accountStoredBytes: 1_125_899_906_842_624,
+        groupStoredBytes: 1_125_899_906_842_624,
+        channelStoredBytes: 1_125_899_906_842_624,
         accountReceivedDailyBytes: 1_125_899_906_842_624,
         foreignRelayDailyBytes: 1_125_899_906_842_624,
         foreignDailyBytes: 1_125_899_906_842_624,

@@ -49,6 +49,7 @@ const allowances = {
   },
   ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
   ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
+  ...{ groupStoredBytes: 1e15, channelStoredBytes: 1e15 },
   ...{ foreignRelayDailyBytes: 1e15, foreignDailyBytes: 1e15 },
   ...{ dhtAskRate: 1e9, dhtAskBurst: 1e9, groupsOfAccount: 1e9, channelsOfAccount: 1e9 },
   ...{ unfinishedMessageTimeout: 2_147_483_647, requestTimeout: 1_000_000_000 },

@@ -42,6 +42,7 @@ export const withoutRateLimits: RelayLimits = {
   ...{ relayQueryRate: 1e9, relayQueryBurst: 1e9 },
   ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
   ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
+  ...{ groupStoredBytes: 1e15, channelStoredBytes: 1e15 },
   ...{ foreignRelayDailyBytes: 1e15, foreignDailyBytes: 1e15 },
   ...{ stagedStatesPerAddress: 1e9, accountsPerAddress: 1e9 },
   ...{ sessionsPerMinute: 1e9, sessionsOfDevice: 1e9, sessionsOfAccount: 1e9 },

@@ -70,7 +70,7 @@ async function storeChannel(
   const { channel_id: channelId, creator, moderators = [], status } = descriptor;
   await insertChannel(tx, {
     ...{ channelId, creator, moderators, status },
-    ...{ revision: 0, head: 0, neededUntil: 0 },
+    ...{ revision: 0, head: 0, neededUntil: 0, storedBytes: Buffer.byteLength(text) },
   });
   await insertEvent(tx, channelId, {
     event: {

@@ -4,7 +4,7 @@ import type { Handler } from '../../dispatch/handler.ts';
 import { appendContent, nextSequence } from '../append.ts';
 import { retentionJobName } from '../jobs.ts';
 import { hidePost } from '../post-store.ts';
-import { deletePostEvents, dropCertificates } from '../retention-store.ts';
+import { afterRemoval, deletePostEvents } from '../retention-store.ts';
 import { requireStoredPost, requireWriter } from '../write-access.ts';
 
 /** `channel.post.delete` (06 §8.9). */
@@ -26,12 +26,12 @@ export const channelPostDelete: Handler<'channel.post.delete'> = async (context,
       // The deletion is stored at least as long as the post would have been (06 §7.5).
       const clearAfter = Math.max(keepUntil, post.keep_until);
       await hidePost(tx, channelId, { sequence: target, clearAfter });
-      const signers = await deletePostEvents(tx, channelId, [post]);
+      const removed = await deletePostEvents(tx, channelId, [post]);
       const kept = { acceptedAt, keepUntil, clearAfter };
       const event = { kind: 'delete', sequence, target, payload: text, ...kept } as const;
       const { signer } = caller;
       const notices = await appendContent(tx, channel, { event, signer, neededUntil: clearAfter });
-      await dropCertificates(tx, channelId, signers);
+      await afterRemoval(tx, channelId, removed);
       return { result: null, notices };
     },
   });

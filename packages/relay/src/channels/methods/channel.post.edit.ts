@@ -6,6 +6,7 @@ import {
 } from '@posthouse/protocol';
 import { writeAdmitted } from '../../accounts/index.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import { requireRoom } from '../../usage/index.ts';
 import { appendContent, nextSequence } from '../append.ts';
 import { readPostState, setPostState } from '../post-store.ts';
 import { requireReadablePost, requireWriter } from '../write-access.ts';
@@ -43,6 +44,7 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
       if (Buffer.byteLength(state) > limits.channelPostBytes) {
         throw new ProtocolError('rate_limited', 'the post would grow too large');
       }
+      requireRoom(channel.storedBytes, limits.channelStoredBytes, 'the channel');
       const sequence = nextSequence(channel);
       await setPostState(tx, channelId, { sequence: target, state });
       const keepUntil = acceptedAt + limits.channelTimelineRetention;

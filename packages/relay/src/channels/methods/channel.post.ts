@@ -2,6 +2,7 @@ import { checkChannelContentSize, checkChannelPost, ProtocolError } from '@posth
 import { writeAdmitted } from '../../accounts/index.ts';
 import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
+import { requireRoom } from '../../usage/index.ts';
 import { appendContent, nextSequence, timelineNotice } from '../append.ts';
 import { channelPosts } from '../append-post.ts';
 import { requirePublishing } from '../channel-store.ts';
@@ -41,7 +42,8 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
     append: async ({ caller }): Promise<HandlerResult | undefined> => {
       const now = context.clock.now();
       const keepUntil = now + limits.channelTimelineRetention;
-      const verified = { channelId, key, caller, text, digest: own, now, keepUntil };
+      const mostBytes = limits.channelStoredBytes;
+      const verified = { mostBytes, channelId, key, caller, text, digest: own, now, keepUntil };
       const sequence = await context.storage.append(channelPosts, verified);
       return sequence === undefined
         ? undefined
@@ -49,6 +51,7 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
     },
     work: async (tx, { signer, channel, published }, acceptedAt): Promise<HandlerResult> => {
       if (published !== undefined) return { result: { sequence: published.sequence } };
+      requireRoom(channel.storedBytes, limits.channelStoredBytes, 'the channel');
       const sequence = nextSequence(channel);
       const keepUntil = acceptedAt + limits.channelTimelineRetention;
       await tx.run(...insertPost(channelId, { ...key, sequence, digest: own, keepUntil }));

@@ -17,6 +17,7 @@ export const groupMessages: AppendKind<NewGroupMessage, AppendedGroup> = {
     if (!isStillCaller(tx, caller, now) || hasStaleAccess(tx, groupId)) return undefined;
     const group = tx.get<OpenGroup>(...openGroup(message));
     if (group === undefined || group.sequence >= Number.MAX_SAFE_INTEGER) return undefined;
+    if (group.stored_bytes >= message.mostBytes) return undefined;
     const sequence = group.sequence + 1;
     const { key, digest: envelope, keepUntil } = message;
     // Its key is what tells a repeat.
@@ -32,6 +33,7 @@ export const groupMessages: AppendKind<NewGroupMessage, AppendedGroup> = {
 /** A group that its member may send to, with what is stored already for messages like this one. */
 interface OpenGroup extends Row {
   sequence: number;
+  stored_bytes: number;
   access_ended: number;
   /** Until when the epoch is kept. */
   epoch_kept: number | null;
@@ -42,7 +44,7 @@ interface OpenGroup extends Row {
 /** Finds the group if it is open, in the message's epoch, and the sender a member and not banned. */
 function openGroup({ groupId, caller, epoch, key: { account } }: NewGroupMessage): Statement {
   return [
-    `SELECT g.sequence, g.access_ended,
+    `SELECT g.sequence, g.stored_bytes, g.access_ended,
         (SELECT e.keep_until FROM group_epochs e
           WHERE e.group_id = g.group_id AND e.epoch = g.epoch) AS epoch_kept,
         COALESCE((SELECT COALESCE(c.needed_until, ?) FROM group_certificates c
@@ -72,5 +74,5 @@ function write(tx: SyncWriter, message: NewGroupMessage, group: OpenGroup): void
   if (group.epoch_kept !== null && group.epoch_kept < deadline) {
     tx.run(...keepEpoch(groupId, { epoch, keepUntil: deadline }));
   }
-  tx.run(...setSequence(groupId, sequence));
+  tx.run(...setSequence(groupId, { sequence, bytes: Buffer.byteLength(text) }));
 }

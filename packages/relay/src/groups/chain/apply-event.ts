@@ -114,7 +114,7 @@ export async function applyEvent(
   const rekeyed = await replaceKeys(tx, next, decided);
   const deletedByBan = await changeBans(tx, groupId, effects);
   await updateStaging(tx, groupId, decided);
-  await updateGroup(tx, next);
+  await updateGroup(tx, next, Buffer.byteLength(decided.event.payload));
   const notices: Notice[] = [timelineNotice(next)];
   if (deletedByBan > 0 || effects.joined.length > 0) {
     notices.push(await applicationsNotice(tx, groupId));
@@ -149,7 +149,7 @@ export async function applyLostEvent(tx: Writer, lost: LostEvent): Promise<void>
   });
   await changeBans(tx, groupId, effects);
   await updateStaging(tx, groupId, lost);
-  await updateGroup(tx, nextGroup(lost, at));
+  await updateGroup(tx, nextGroup(lost, at), Buffer.byteLength(event.payload));
 }
 
 /** The group's row after the event. */

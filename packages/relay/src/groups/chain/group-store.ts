@@ -30,12 +30,13 @@ export interface StoredGroup {
    */
   readonly lost_after: number | null;
   readonly lost_epoch: number | null;
+  /** Bytes of all stored events and messages. */
+  readonly stored_bytes: number;
 }
 
 const columns = `group_id, status, owner, name, description, member_capacity, invite_policy,
   commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
-  last_box_set,
-  lost_after, lost_epoch`;
+  last_box_set, lost_after, lost_epoch, stored_bytes`;
 
 /** Reads the row of a group. */
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
@@ -59,28 +60,44 @@ export async function ownsGroups(tx: Reader, owner: string, count: number): Prom
 
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
-    `INSERT INTO groups (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO groups (${columns})
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     group.group_id,
     ...changeable(group),
+    group.stored_bytes,
   );
 }
 
-/** Replaces a group's row. */
-export async function updateGroup(tx: Writer, group: StoredGroup): Promise<void> {
+/**
+ * Replaces a group's row, but for its bytes: the job for retention changes these without holding the
+ * group.
+ *
+ * @param added bytes of the event that was stored
+ */
+export async function updateGroup(tx: Writer, group: StoredGroup, added: number): Promise<void> {
   await tx.run(
     `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
         invite_policy = ?, commitment = ?, chain_head = ?, sequence = ?, epoch = ?,
         member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?,
-        lost_after = ?, lost_epoch = ?
+        lost_after = ?, lost_epoch = ?, stored_bytes = stored_bytes + ?
       WHERE group_id = ?`,
     ...changeable(group),
+    added,
     group.group_id,
   );
 }
 
-/** Moves the head of the timeline to a message, which changes nothing else. */
-export function setSequence(groupId: string, sequence: number): Statement {
-  return ['UPDATE groups SET sequence = ? WHERE group_id = ?', sequence, groupId];
+/** Moves the head of the timeline to a message, and counts its bytes; it changes nothing else. */
+export function setSequence(
+  groupId: string,
+  { sequence, bytes }: { readonly sequence: number; readonly bytes: number },
+): Statement {
+  return [
+    'UPDATE groups SET sequence = ?, stored_bytes = stored_bytes + ? WHERE group_id = ?',
+    sequence,
+    bytes,
+    groupId,
+  ];
 }
 
 /** Records the highest number of a set of client boxes. */

@@ -43,7 +43,7 @@ export async function handBack(
   const head = requireRestored(group);
   const { group_id: groupId } = head;
   // As it was when the part was lost.
-  await updateGroup(tx, { ...head, sequence: head.lost_after, epoch: head.lost_epoch });
+  await updateGroup(tx, { ...head, sequence: head.lost_after, epoch: head.lost_epoch }, 0);
   const changed = await applyEvents(context.network, tx, { groupId, handedBack, now });
   const reached = (await readGroup(tx, groupId)) as StoredGroup;
   const end = head.lost_after + restoredStep;
@@ -63,13 +63,11 @@ export async function handBack(
       last_box_set: reached.last_box_set + 1,
     }),
   };
-  await insertEvent(tx, groupId, {
-    event: rotationEvent(context.network, next, now),
-    signer: undefined,
-  });
+  const event = rotationEvent(context.network, next, now);
+  await insertEvent(tx, groupId, { event, signer: undefined });
   await beginEpoch(tx, next, now, context);
   await storeBoxes(tx, next, { changed, boxes: handedBack.boxes });
-  await updateGroup(tx, next);
+  await updateGroup(tx, next, Buffer.byteLength(event.payload));
 }
 
 /**
@@ -120,7 +118,7 @@ async function applyOne(
       event: { sequence, epoch, acceptedAt, payload },
       signer: undefined,
     });
-    await updateGroup(tx, { ...group.stored, sequence, epoch });
+    await updateGroup(tx, { ...group.stored, sequence, epoch }, Buffer.byteLength(payload));
     return effects;
   }
   const signed = signedEventOf(network, content as ChainEvent);

@@ -32,11 +32,13 @@ export const messageBatch: AppendBatch<NewGroupMessage, AppendedGroup> = {
       if (group === undefined || sender === undefined || keys.has(key)) continue;
       if (!callers.has(position) || stale.has(group.group_id)) continue;
       if (group.epoch !== message.epoch || group.sequence >= Number.MAX_SAFE_INTEGER) continue;
+      if (group.stored_bytes >= message.mostBytes) continue;
       keys.add(key);
       group.sequence += 1;
+      group.stored_bytes += Buffer.byteLength(message.text);
       accepted.set(message, { message, sender, sequence: group.sequence });
     }
-    if (accepted.size > 0 && !(await insert(tx, [...accepted.values()]))) return undefined;
+    if (accepted.size > 0 && !(await insert(tx, [...accepted.values()], groups))) return undefined;
     return messages.map((message): AppendedGroup | undefined => {
       const { groupId: group_id } = message;
       const { access_ended = 0 } = groups.get(group_id) ?? {};
@@ -50,6 +52,7 @@ interface OpenGroup extends Row {
   group_id: string;
   epoch: number;
   sequence: number;
+  stored_bytes: number;
   access_ended: number;
 }
 
@@ -59,7 +62,7 @@ async function lockGroups(
   groupIds: readonly string[],
 ): Promise<ReadonlyMap<string, OpenGroup>> {
   const rows = await tx.all<OpenGroup>(
-    `SELECT group_id, epoch, sequence, access_ended FROM groups
+    `SELECT group_id, epoch, sequence, stored_bytes, access_ended FROM groups
       WHERE group_id = ANY (?::text[]) AND status = 'active' ORDER BY group_id FOR UPDATE`,
     groupIds,
   );
@@ -127,12 +130,16 @@ interface Accepted {
  * @returns whether the ID of each still had no result: another process may have accepted it in
  *   another group meanwhile
  */
-async function insert(tx: BatchWriter, accepted: readonly Accepted[]): Promise<boolean> {
+async function insert(
+  tx: BatchWriter,
+  accepted: readonly Accepted[],
+  groups: ReadonlyMap<string, OpenGroup>,
+): Promise<boolean> {
   const [stored] = await Promise.all([
     insertMessages(tx, accepted),
     keepCertificates(tx, accepted),
     keepEpochs(tx, accepted),
-    setSequences(tx, accepted),
+    updateGroups(tx, accepted, groups),
   ]);
   return stored === accepted.length;
 }
@@ -230,14 +237,20 @@ function latestOf(
   return [...latest.values()];
 }
 
-/** Moves the head of each timeline to its last message. */
-async function setSequences(tx: BatchWriter, accepted: readonly Accepted[]): Promise<void> {
-  const heads = new Map(accepted.map(({ message, sequence }) => [message.groupId, sequence]));
+/** Moves the head of each timeline to its last message, and counts the bytes: the rows are locked. */
+async function updateGroups(
+  tx: BatchWriter,
+  accepted: readonly Accepted[],
+  groups: ReadonlyMap<string, OpenGroup>,
+): Promise<void> {
+  const ids = new Set(accepted.map(({ message }) => message.groupId));
+  const changed = [...ids].map((id) => groups.get(id)).filter((group) => group !== undefined);
   await tx.run(
-    `UPDATE groups SET sequence = i.sequence
-      FROM unnest(?::text[], ?::bigint[]) AS i (group_id, sequence)
+    `UPDATE groups SET sequence = i.sequence, stored_bytes = i.stored_bytes
+      FROM unnest(?::text[], ?::bigint[], ?::bigint[]) AS i (group_id, sequence, stored_bytes)
       WHERE groups.group_id = i.group_id`,
-    [...heads.keys()],
-    [...heads.values()],
+    changed.map((group) => group.group_id),
+    changed.map((group) => group.sequence),
+    changed.map((group) => group.stored_bytes),
   );
 }

@@ -17,6 +17,8 @@ export interface NewGroupMessage {
   /** When it is accepted, and until when it is stored; Unix seconds. */
   readonly now: number;
   readonly keepUntil: number;
+  /** `limits.groupStoredBytes`: a group with as many gets no message. */
+  readonly mostBytes: number;
 }
 
 /** The group after the message. */

@@ -102,13 +102,14 @@ async function revokeAccess(
   if (next === undefined) {
     // Connections confirmed before the next event are checked again: the device may have one.
     const following = Math.min(group.sequence + 1, Number.MAX_SAFE_INTEGER);
-    await updateGroup(tx, { ...group, access_ended: following });
+    await updateGroup(tx, { ...group, access_ended: following }, 0);
     return [];
   }
   const now = clock.now();
-  await insertEvent(tx, groupId, { event: rotationEvent(network, next, now), signer: undefined });
+  const event = rotationEvent(network, next, now);
+  await insertEvent(tx, groupId, { event, signer: undefined });
   await beginEpoch(tx, next, now, { random, limits });
-  await updateGroup(tx, next);
+  await updateGroup(tx, next, Buffer.byteLength(event.payload));
   return [timelineNotice(next)];
 }
 

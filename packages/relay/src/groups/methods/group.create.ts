@@ -94,17 +94,18 @@ async function storeGroup(context: RelayContext, tx: Writer, created: NewGroup):
   const { group, create, caller, now, box } = created;
   const { group_id: groupId, sequence, epoch } = group;
   const { account, deviceId, signer } = caller;
-  const stored = rowOf(group);
+  const payload = canonicalJson(create);
+  const stored = rowOf(group, Buffer.byteLength(payload));
   await insertGroup(tx, stored);
   for (const member of group.members.values()) await insertMember(tx, groupId, member);
-  const event = { sequence, epoch, acceptedAt: now, payload: canonicalJson(create) };
+  const event = { sequence, epoch, acceptedAt: now, payload };
   await insertEvent(tx, groupId, { event, signer });
   await beginEpoch(tx, stored, now, context);
   await writeBox(tx, groupId, { boxSet: stored.box_set, account, fromEpoch: epoch, box });
   await openInterval(tx, groupId, { account, deviceId, access: openAccessAt(group) });
 }
 
-function rowOf(group: GroupProjection): StoredGroup {
+function rowOf(group: GroupProjection, bytes: number): StoredGroup {
   const { group_id, status, owner, name, description, member_capacity, invite_policy } = group;
   return {
     group_id,
@@ -123,6 +124,7 @@ function rowOf(group: GroupProjection): StoredGroup {
     access_ended: 0,
     box_set: 0,
     last_box_set: 0,
+    stored_bytes: bytes,
     lost_after: null,
     lost_epoch: null,
   };

@@ -12,6 +12,7 @@ import { digest } from '../../digest.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { RelayLimits } from '../../limits.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
+import { requireRoom } from '../../usage/index.ts';
 import { admitToWrite } from '../chain/admission.ts';
 import { groupMessages } from '../chain/append-message.ts';
 import {
@@ -46,7 +47,18 @@ export const groupMessageSend: Handler<'group.message.send'> = async (context, c
   if (isCreatedNow(limits, envelope, now)) {
     const { epoch } = envelope;
     const keepUntil = now + limits.groupMessageRetention;
-    const message = { ...groupCall, key, caller, epoch, text, digest: textDigest, now, keepUntil };
+    const mostBytes = limits.groupStoredBytes;
+    const message = {
+      ...groupCall,
+      key,
+      caller,
+      epoch,
+      text,
+      digest: textDigest,
+      now,
+      keepUntil,
+      mostBytes,
+    };
     const group = await context.storage.append(groupMessages, message);
     if (group !== undefined) {
       return { result: { sequence: group.sequence }, notices: [timelineNotice(group)] };
@@ -66,6 +78,7 @@ export const groupMessageSend: Handler<'group.message.send'> = async (context, c
         throw new ProtocolError('clock_skew', 'created_at: outside the clock tolerance');
       }
       checkGroupSender(group.view, envelope, session.account);
+      requireRoom(group.stored.stored_bytes, limits.groupStoredBytes, 'the group');
       return await appendMessage(limits, tx, { group, key, text, digest: textDigest, signer, now });
     },
   );
@@ -113,6 +126,6 @@ async function appendMessage(
     throw new Error('the message ID got a result although the write holds it');
   }
   await tx.run(...keepEpoch(groupId, { epoch, keepUntil: wholeHour(keepUntil) }));
-  await tx.run(...setSequence(groupId, sequence));
+  await tx.run(...setSequence(groupId, { sequence, bytes: Buffer.byteLength(text) }));
   return { result: { sequence }, notices: [timelineNotice({ ...stored, sequence })] };
 }

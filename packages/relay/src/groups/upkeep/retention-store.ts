@@ -1,24 +1,41 @@
 /** All SQL that deletes what was retained long enough, in batches of the caller's size. */
-import { chunks, placeholders } from '../../storage/in-lists.ts';
+import { chunks, forEach, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { dropSet } from '../chain/key-store.ts';
 
 // Deadlines are checked outside the inner queries too: the rows may have changed by then.
 const expiredMessagesSql = `DELETE FROM group_messages
   WHERE keep_until <= ? AND (group_id, sequence) IN
-    (SELECT group_id, sequence FROM group_messages WHERE keep_until <= ? LIMIT ?)`;
+    (SELECT group_id, sequence FROM group_messages WHERE keep_until <= ? LIMIT ?)
+  RETURNING group_id, bytes`;
 
 const expiredSentSql = `DELETE FROM group_sent
   WHERE keep_until <= ? AND (account, message_id) IN
     (SELECT account, message_id FROM group_sent WHERE keep_until <= ? LIMIT ?)`;
 
-/** Deletes messages whose retention ended (05 §11.2); returns how many. */
+/**
+ * Deletes messages whose retention ended (05 §11.2), and no longer counts their bytes; returns how many.
+ * Groups change in the order of their IDs, as in batches of messages.
+ */
 export async function deleteExpiredMessages(
   tx: Writer,
   now: number,
   batchSize: number,
 ): Promise<number> {
-  return await tx.run(expiredMessagesSql, now, now, batchSize);
+  const rows = await tx.all<{ group_id: string; bytes: number }>(
+    expiredMessagesSql,
+    ...[now, now, batchSize],
+  );
+  const freed = new Map<string, number>();
+  for (const { group_id: id, bytes } of rows) freed.set(id, (freed.get(id) ?? 0) + bytes);
+  await forEach([...freed].sort(byId), ([groupId, bytes]) =>
+    tx.run('UPDATE groups SET stored_bytes = stored_bytes - ? WHERE group_id = ?', bytes, groupId),
+  );
+  return rows.length;
+}
+
+function byId([a]: readonly [string, number], [b]: readonly [string, number]): number {
+  return a < b ? -1 : 1;
 }
 
 /** Deletes results of messages whose retention ended (05 §13.28); returns how many. */

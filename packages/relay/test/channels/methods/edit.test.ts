@@ -302,7 +302,7 @@ describe('06 §8.9: deleting', () => {
     await channel.edit(target, { body: text('B') });
     const deletion = channel.newDeletion(target);
     const code = () => relay.codeOf('channel.post.delete', deletion, { session: ann.session() });
-    expect(await throughEveryFault(relay, code)).toBe(7);
+    expect(await throughEveryFault(relay, code)).toBe(8);
   });
 });
 
