@@ -93,6 +93,11 @@ export class Account {
   /** Connection and numbers, for views. */
   readonly state: AccountState<AccountStatus>;
 
+  /** What an entry of its own works with, such as `hand-back`. @internal */
+  static coreOf(account: Account): AccountCore {
+    return account.#core;
+  }
+
   constructor(core: AccountCore) {
     this.#core = core;
     this.state = new AccountState(core.store, () => this.status());

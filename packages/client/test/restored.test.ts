@@ -2,11 +2,12 @@
 import { cpSync, globSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { backUp, restore, verifyBackup } from '../../relay/src/backup/index.ts';
 import { relayMigrations, restoredStatements } from '../../relay/src/modules.ts';
+import { handBackGroup } from '../src/groups/hand-back.ts';
 import { type Account, type AccountEvent, MemoryStore, type Store } from '../src/index.ts';
-import { anotherDevice, club, groupTexts } from './groups/support.ts';
+import { admit, anotherDevice, club, groupTexts } from './groups/support.ts';
 import { LyingRelay } from './support/lying-relay.ts';
 import { befriend, type RelayWithClients, texts } from './support/relay-with-clients.ts';
 
@@ -155,4 +156,64 @@ test('03 §4: a device that was removed after the backup is out as soon as anoth
   await restoreFrom('two-devices');
   await ann.sync();
   await expect(phone.sync()).rejects.toThrow();
+});
+
+describe('05 §5.6: a group whose owner admitted C and removed B after the backup', () => {
+  const namesIn = async (account: Account, groupId: string) =>
+    (await account.groups.listMembers(groupId)).map((member) => member.account).toSorted();
+  const kindsOf = (events: readonly AccountEvent[], groupId: string) =>
+    events.flatMap((event) =>
+      'groupId' in event && event.groupId === groupId ? [event.kind] : [],
+    );
+
+  test('is as it was after one command of the owner, and nobody is shown what B sent meanwhile', async () => {
+    const annStore = new MemoryStore();
+    const ann = await world.person({ store: annStore, prefer: 'http' });
+    const [bob, cem, dan, eve] = (await Promise.all(
+      ['b', 'c', 'd', 'e'].map(() => world.person({ prefer: 'http' })),
+    )) as [Account, Account, Account, Account];
+    const groupId = await club(ann, [bob, dan, eve]);
+    await ann.groups.send(groupId, { text: 'before' });
+    for (const each of [bob, dan, eve]) await each.sync();
+    await backUpTo('changed-group');
+    await admit(ann, groupId, [cem]);
+    await ann.groups.remove(groupId, [bob.id]);
+    await ann.groups.send(groupId, { text: 'lost' });
+    for (const each of [ann, cem, dan]) await each.sync();
+    await restoreFrom('changed-group');
+
+    // Bob's program does not know yet that he was removed.
+    await bob.sync();
+    await bob.groups.send(groupId, { text: 'from Bob' });
+    // Eve was away: for her, Bob is a member until the owner says more.
+    await eve.sync();
+    expect(await groupTexts(eve, groupId)).toEqual(['before', 'from Bob']);
+    for (const each of [ann, cem, dan]) {
+      const events = await each.sync();
+      expect(kindsOf(events, groupId)).toContain('group-blocked');
+      await expect(each.groups.send(groupId, { text: 'x' })).rejects.toMatchObject({
+        code: 'group_blocked',
+        message: expect.stringContaining('the owner can hand it back'),
+      });
+      expect(kindsOf(await each.sync(), groupId)).not.toContain('group-blocked');
+    }
+    await expect(handBackGroup(dan, groupId)).rejects.toMatchObject({ code: 'not_permitted' });
+
+    expect(await handBackGroup(ann, groupId)).toBe(2);
+    expect(await handBackGroup(ann, groupId)).toBe(0);
+    await expect(bob.groups.send(groupId, { text: 'again' })).rejects.toThrow();
+    for (const each of [cem, dan, eve]) await each.sync();
+    await ann.groups.send(groupId, { text: 'after' });
+    await cem.groups.send(groupId, { text: 'from Cem' });
+    for (const each of [ann, cem, dan, eve]) {
+      await each.sync();
+      expect(await namesIn(each, groupId)).toEqual(
+        [ann, cem, dan, eve].map(({ id }) => id).toSorted(),
+      );
+      const shown = await groupTexts(each, groupId);
+      expect(shown.slice(-2)).toEqual(['after', 'from Cem']);
+      expect(shown).not.toContain('from Bob');
+    }
+    expect(await groupTexts(dan, groupId)).toEqual(['before', 'lost', 'after', 'from Cem']);
+  });
 });

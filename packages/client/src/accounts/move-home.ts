@@ -108,8 +108,7 @@ export async function cancelMove(core: AccountCore): Promise<void> {
     if (record.isRouteSent) {
       throw new ClientError(
         'move_conflict',
-        'the route was sent and may be in force: finish the move, or replace it by one to another ' +
-          'relay or to the old one',
+        'the route was sent and may be in force: finish the move, or replace it by another one',
       );
     }
     await moves.delete(tx, ownKey);

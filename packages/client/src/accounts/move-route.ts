@@ -181,6 +181,6 @@ export class MovedRoute {
 export function movedElsewhere(relayId: string): InstanceType<typeof ClientError> {
   return new ClientError(
     'move_conflict',
-    `another device moved the account to ${relayId}: move again if it shall leave that relay`,
+    `another device moved the account to ${relayId}: move again to leave it`,
   );
 }

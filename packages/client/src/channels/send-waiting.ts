@@ -152,7 +152,7 @@ async function requireWriter(
   if (!mayWriteChannel(descriptor, core.account)) {
     throw new ClientError(
       'not_permitted',
-      'only the owner and moderators can write: ask the owner to become a moderator',
+      'only the owner and moderators can write: ask the owner',
     );
   }
 }

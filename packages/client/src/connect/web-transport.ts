@@ -32,7 +32,7 @@ async function fetchOnce(request: HttpRequest): Promise<HttpResponse> {
     // Browsers hide the target, and follow one without HTTPS on the same machine (04 §9.1).
     throw new ClientError(
       'verification_failed',
-      'a redirect, which a page cannot check: use another program, or ask the sender for the final address',
+      'a redirect, which a page cannot check: ask the sender for the final address',
     );
   }
   return {

@@ -174,7 +174,7 @@ export async function groupNote(
     case 'group-ended':
       return `you are no longer a member of ${name}`;
     case 'group-blocked':
-      return `${name}: event ${event.blocked.sequence} does not verify: ${event.blocked.reason}`;
+      return `${name}: blocked at event ${event.blocked.sequence}: ${event.blocked.reason}`;
     case 'group-key-rejected':
       return `${name}: the key of epoch ${event.epoch} does not verify`;
     case 'group-applications':

@@ -62,6 +62,8 @@ export interface GroupRow {
   readonly askedFor?: string;
   /** Unix milliseconds at which reading stopped with more left to read. */
   readonly leftAt?: number;
+  /** What the host said of its last restore when it was last read, Unix seconds; absent for never. */
+  readonly restoredAt?: number;
   /** Whether a rollback was reported; until an event is applied that was not known. */
   readonly rollback?: true;
   /** Stored until the group can be read, for an unchanged repeat. */

@@ -139,7 +139,7 @@ async function hasTakenEffect(
     if (!page.hasMore) break;
     budget.spendPage(page.sequences.length);
     if (budget.isSpent) {
-      rival ??= 'too much was written meanwhile to find the edit: read the channel and edit again';
+      rival ??= 'the edit was not found: read the channel and edit again';
       break;
     }
   }

@@ -1,6 +1,7 @@
 /** `courier group …`: members, their roles and keys, applications, and closing. */
 import type { Command } from 'commander';
 import type { Account } from '../../account.ts';
+import { handBackGroup } from '../../groups/hand-back.ts';
 import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { groupOf, groupShape } from '../group-output.ts';
@@ -88,6 +89,7 @@ export function groupManagementCommands(environment: CliEnvironment): Command[] 
       act: async ({ account, id, accounts, signal }) =>
         await account.groups.unban(id, await accounts(), { signal }),
     }),
+    handBackCommand(environment),
     rotateCommand(environment),
     recoverCommand(environment),
     recoveriesCommand(environment),
@@ -122,6 +124,20 @@ function applicationsCommand(environment: CliEnvironment): Command {
         ]),
       ),
     );
+  });
+}
+
+function handBackCommand(environment: CliEnvironment): Command {
+  const command = subcommand(
+    'hand-back <group>',
+    'give a restored host the changes that it lost, as the owner',
+  );
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
+    const { id } = await groupOf(account, args[0] ?? '');
+    const changes = await handBackGroup(account, id, { signal });
+    out.result({ group: id, changes }, () => [
+      changes === 0 ? 'the host lost no change' : `the host has its ${changes} lost changes again`,
+    ]);
   });
 }
 

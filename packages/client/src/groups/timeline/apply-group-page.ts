@@ -5,6 +5,7 @@ import {
   type GroupEffects,
   type GroupOutcome,
   type GroupProjection,
+  type GroupSigners,
   type VerifiedGroupEvent,
 } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
@@ -21,8 +22,9 @@ import {
 } from '../group-rows.ts';
 import { rotationCandidates } from '../keys/key-candidates.ts';
 import { epochKeys, putEpochs } from '../keys/key-rows.ts';
-import { groupEntry, putGroupEntry } from './group-entries.ts';
-import { type GroupChangeRow, toGroupEntry } from './group-entry.ts';
+import { keepProof } from './chain-proofs.ts';
+import { dropMessage, groupEntry, putGroupEntry } from './group-entries.ts';
+import { type GroupChangeRow, type GroupMessageRow, toGroupEntry } from './group-entry.ts';
 import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
 /** The row after a page, and the events of the page. */
@@ -40,7 +42,15 @@ export interface AppliedGroupPage {
 export async function applyGroupPage(
   core: AccountCore,
   tx: StoreWriter,
-  { row, advance }: { readonly row: GroupRow; readonly advance: GroupAdvance },
+  {
+    row,
+    advance,
+    signers,
+  }: {
+    readonly row: GroupRow;
+    readonly advance: GroupAdvance;
+    readonly signers: GroupSigners;
+  },
 ): Promise<AppliedGroupPage> {
   const { group, outcomes } = advance;
   const events: GroupAccountEvent[] = [];
@@ -48,6 +58,9 @@ export async function applyGroupPage(
     await writeState(core, tx, { row, group, outcomes });
     const secretOf = secretsIn(tx, row.group_id);
     for (const outcome of outcomes) {
+      if (outcome.kind === 'applied' && group.owner === core.account) {
+        await keepProof(tx, row.group_id, { event: outcome.verified.event, signers });
+      }
       const found = await applyOutcome({ core, tx, secretOf }, row.group_id, outcome);
       const isNews = outcome.kind !== 'applied' || row.standing === 'member';
       if (isNews) events.push(...found);
@@ -124,6 +137,13 @@ async function applyOutcome(
     const before = await groupEntry(tx, groupId, sequence);
     // Read again after the host went back.
     if (before?.kind === 'rejected' && before.reason === reason) return [];
+    // The sender had been removed before, as the owner showed since (05 §5.6).
+    if (
+      before?.kind === 'message' &&
+      before.message_id === (outcome.event.payload as Partial<GroupMessageRow>).message_id
+    ) {
+      await dropMessage(tx, before);
+    }
     const entry = { group_id: groupId, sequence, epoch, accepted_at };
     await putGroupEntry(core, tx, { kind: 'rejected', ...entry, reason });
     return [{ kind: 'group-message-rejected', groupId, sequence, reason }];

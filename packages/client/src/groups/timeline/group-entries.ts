@@ -2,6 +2,7 @@
 import {
   type ConversationKey,
   type ConversationOwner,
+  hideMessage,
   messagePrefix,
   moveMessage,
   showMessage,
@@ -11,7 +12,12 @@ import { type ListOptions, listRange, rangeOf } from '../../conversations/list-o
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
-import { type GroupEntryRow, type GroupMessageRow, isGroupMessage } from './group-entry.ts';
+import {
+  type GroupChangeRow,
+  type GroupEntryRow,
+  type GroupMessageRow,
+  isGroupMessage,
+} from './group-entry.ts';
 
 /** Entries read at once to find the last change. */
 const batchSize = 100;
@@ -46,6 +52,18 @@ export async function putGroupEntry(
   if (entry.kind === 'message') await returnMessage(tx, entry);
   await timeline.put(tx, key, entry);
   if (isGroupMessage(entry)) await showMessage(core, tx, placedMessage(entry, position), options);
+}
+
+/** Removes a message that no member can have sent, as the chain shows now. */
+export async function dropMessage(
+  tx: StoreWriter,
+  { group_id, sequence }: GroupMessageRow,
+): Promise<void> {
+  await timeline.delete(tx, keyOf(group_id, sequence));
+  await hideMessage(tx, conversationOf(group_id), {
+    position: positionKey(sequence),
+    timeOf: async (position) => (await timeline.get(tx, keyOf(group_id, position)))?.accepted_at,
+  });
 }
 
 /** Moves a message back to its sequence if its host gave it to another event in the meantime. */
@@ -132,14 +150,17 @@ export async function placeStoredGroupMessages(
   return found.length < limit ? undefined : found.at(-1)?.key;
 }
 
-/** Returns the sequence of the last stored change: the state has been the same since. */
-export async function lastChange(tx: StoreReader, groupId: string): Promise<number | undefined> {
+/** Returns the last change that a member signed: the state has been the same since but for the epoch. */
+export async function lastChange(
+  tx: StoreReader,
+  groupId: string,
+): Promise<GroupChangeRow | undefined> {
   let before: number | undefined;
   for (;;) {
     const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
     const entries = await listGroupEntries(tx, groupId, range);
-    const found = entries.find(({ kind }) => kind === 'change');
-    if (found !== undefined || entries.length < batchSize) return found?.sequence;
+    const found = entries.find((entry) => entry.kind === 'change' && entry.signature);
+    if (found !== undefined || entries.length < batchSize) return found as GroupChangeRow;
     before = entries.at(-1)?.sequence;
   }
 }

@@ -3,7 +3,6 @@
  * and committed before the next one is requested (05 §5.4, §13.4, §17.2).
  */
 import {
-  type GroupAdvance,
   type GroupMember,
   type GroupProjection,
   type VerifiedGroupPage,
@@ -34,6 +33,7 @@ import {
 import { readKeys } from '../keys/read-keys.ts';
 import { advanceInTurns } from './advance-in-turns.ts';
 import { type AppliedGroupPage, applyGroupPage } from './apply-group-page.ts';
+import { lostChange } from './check-restored.ts';
 import { openUndecrypted } from './open-message.ts';
 import { rewindGroup } from './rewind-group.ts';
 
@@ -96,6 +96,14 @@ async function* readEvents(
   const { store } = core;
   let stored = await store.read((tx) => loadGroup(tx, groupId));
   let wentBack = false;
+  const blocked = await lostChange(core, stored.row, signal);
+  if (blocked !== undefined) {
+    const { row } = stored;
+    const page = { row, advance: { group: undefined, outcomes: [], blocked }, signers: new Map() };
+    const step = await store.write((tx) => commitPage(core, tx, page));
+    if (step !== undefined) yield step.events;
+    return 'stopped';
+  }
   for (;;) {
     signal.throwIfAborted();
     const page = await readGroupPage(core, stored, { signal, wentBack });
@@ -103,17 +111,20 @@ async function* readEvents(
       yield* await markExcluded(core, stored);
       return 'stopped';
     }
-    if (page === 'rollback') {
+    const { row, group = row } = stored;
+    const isPage = page !== 'rollback';
+    if (isPage) budget.spendPage(page.events.length);
+    const advance = isPage ? await advanceInTurns(core.network, group, page) : undefined;
+    // After a restore, the owner may have handed lost events back before the position (05 §5.6).
+    if (!(isPage && advance) || (advance.blocked && row.restoredAt && !wentBack)) {
       wentBack = true;
-      yield await store.write((tx) => goBack(tx, stored.row));
+      yield await store.write((tx) => goBack(tx, row));
       stored = await store.read((tx) => loadGroup(tx, groupId));
       continue;
     }
-    budget.spendPage(page.events.length);
-    const { group_id, relay_id } = stored.row;
-    const from = stored.group ?? { group_id, relay_id };
-    const advance = await advanceInTurns(core.network, from, page);
-    const step = await store.write((tx) => commitPage(core, tx, { row: stored.row, advance }));
+    const step = await store.write((tx) =>
+      commitPage(core, tx, { row, advance, signers: page.signers }),
+    );
     if (step !== undefined) {
       stored = { row: step.row, group: advance.group };
       yield step.events;
@@ -196,7 +207,7 @@ export function requireVerified(
     const { sequence, reason } = row.blocked;
     throw new ClientError(
       'group_blocked',
-      `event ${sequence} does not verify: ${reason}; the group cannot be used, forget it`,
+      `event ${sequence}: ${reason}; ask the owner, or forget it`,
     );
   }
   if (row?.facts === undefined || member === undefined || row.standing === 'ended') {
@@ -247,12 +258,12 @@ async function goBack(tx: StoreWriter, row: GroupRow): Promise<readonly GroupAcc
 async function commitPage(
   core: AccountCore,
   tx: StoreWriter,
-  page: { readonly row: GroupRow; readonly advance: GroupAdvance },
+  page: Parameters<typeof applyGroupPage>[2],
 ): Promise<AppliedGroupPage | undefined> {
   const latest = await groupRow(tx, page.row.group_id);
   if (latest === undefined || latest.position !== page.row.position) return undefined;
   const { leftAt: _resumed, ...row } = latest;
-  const applied = await applyGroupPage(core, tx, { row, advance: page.advance });
+  const applied = await applyGroupPage(core, tx, { ...page, row });
   await recordEvents(tx, applied.events);
   return applied;
 }

@@ -13,9 +13,10 @@ export async function rewindGroup(tx: StoreWriter, from: GroupRow): Promise<bool
   const row = await groupRow(tx, from.group_id);
   // Another reader of this store may have moved the position.
   if (row?.facts === undefined || row.position !== from.position) return false;
-  const position = await lastChange(tx, row.group_id);
-  if (position === undefined || position >= row.position) return false;
-  const facts = { ...row.facts, sequence: position };
+  const change = await lastChange(tx, row.group_id);
+  if (change === undefined || change.sequence >= row.position) return false;
+  const { sequence: position, epoch } = change;
+  const facts = { ...row.facts, sequence: position, epoch };
   await putGroup(tx, { ...row, position, facts, rollback: true });
   return true;
 }
