@@ -20,6 +20,7 @@ import { deviceStateResync } from './resync.ts';
 import { statusHintsJob } from './status-hints-job.ts';
 
 export { type Access, requireAccess, verifyAuthorization, verifySigned } from './access.ts';
+export { endAccount } from './account-end.ts';
 export {
   type Admitted,
   admitCaller,

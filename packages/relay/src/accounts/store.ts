@@ -130,6 +130,29 @@ export async function wasEverHere(tx: Reader, account: string): Promise<boolean>
   return (await readState(tx, account)) !== undefined;
 }
 
+/** Removes the authoritative state of an account. */
+export async function deleteState(tx: Writer, account: string): Promise<void> {
+  await tx.run('DELETE FROM device_states WHERE account = ?', account);
+}
+
+/** Later than any time: the network is not asked any more for a route that was ended. */
+const never = Number.MAX_SAFE_INTEGER;
+
+/**
+ * Ends the use of an account's route that names this relay: its text goes, its revision stays. The same
+ * route found again at another relay changes nothing (`observedRoute`).
+ */
+export async function endOwnRoute(tx: Writer, account: string, relayId: string): Promise<void> {
+  await tx.run(
+    `UPDATE account_routes SET route = '', held_until = 0, publish_at = NULL, checked_at = ?,
+        previous_relay = NULL, announce_at = NULL
+      WHERE account = ? AND relay_id = ?`,
+    never,
+    account,
+    relayId,
+  );
+}
+
 /** One certificate of a device state. */
 export interface Device {
   readonly deviceId: string;

@@ -10,6 +10,7 @@ import { BlobFolder } from './folder.ts';
 export type { Blobs } from './blobs.ts';
 export { blobMigrations } from './migrations.ts';
 export { blobRetentionJob } from './retention-job.ts';
+export { endBlobs } from './store.ts';
 
 /**
  * Opens the folder of the relay's blobs; `undefined` if the operator offers none.

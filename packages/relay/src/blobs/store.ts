@@ -90,6 +90,19 @@ export async function markEnding(tx: Writer, name: string, now: number): Promise
   );
 }
 
+/** Makes blobs of an account due to be deleted, also unfinished ones; returns how many. */
+export async function endBlobs(
+  tx: Writer,
+  account: string,
+  { now, limit }: { readonly now: number; readonly limit: number },
+): Promise<number> {
+  return await tx.run(
+    `UPDATE blobs SET keep_until = ? WHERE name IN
+      (SELECT name FROM blobs WHERE account = ? AND keep_until > ? LIMIT ?)`,
+    ...[now, account, now, limit],
+  );
+}
+
 /** Marks those of an account's blobs as ending that are due; returns the names of these. */
 export async function markDue(
   tx: Writer,

@@ -114,7 +114,10 @@ export async function readBlock(
 }
 
 /** Where a page of blocks begins. */
-export type AfterBlock = Pick<Block, 'kind' | 'id'>;
+export interface AfterBlock {
+  readonly kind: string;
+  readonly id: string;
+}
 
 /** Reads blocks that are in force, in the order of kind and ID; at most `limit`. */
 export async function readBlocks(

@@ -10,7 +10,14 @@ import {
   readRange,
   writeRange,
 } from './address-range.ts';
-import { type Block, type BlockKind, blockWrites, deleteBlock, storeBlock } from './block-store.ts';
+import {
+  type Block,
+  type BlockKind,
+  blockWrites,
+  deleteBlock,
+  readBlock,
+  storeBlock,
+} from './block-store.ts';
 
 /** A block to store. */
 export type NewBlock = Omit<Block, 'createdAt' | 'kind'>;
@@ -76,6 +83,22 @@ export async function blockAccount(
     },
     { keepsFacts: true },
   );
+}
+
+/**
+ * Ends the sessions and connections of an account, and refuses it for a while. A block that there is
+ * already stays as it is.
+ */
+export async function blockBriefly(
+  storage: Storage,
+  { account, until }: { readonly account: string; readonly until: number },
+  options: BlockOptions,
+): Promise<void> {
+  const { now } = options;
+  const known = await storage.read((tx) => readBlock(tx, { kind: 'account', id: account }, now));
+  // A repeat ends sessions again.
+  const block = known ?? { id: account, reason: 'the account is being deleted', endsAt: until };
+  await blockAccount(storage, block, options);
 }
 
 /** Addresses that are never blocked: connections from this machine. */

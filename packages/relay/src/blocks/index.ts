@@ -9,6 +9,7 @@ export {
   blockWrites,
   deleteBlock,
   readBlock,
+  readBlocks,
   readBlocksOf,
 } from './block-store.ts';
 export {
@@ -17,6 +18,7 @@ export {
   type BlockOptions,
   blockAccount,
   blockAddress,
+  blockBriefly,
   type NewBlock,
   unblock,
 } from './change.ts';

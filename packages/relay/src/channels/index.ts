@@ -15,7 +15,7 @@ import { migrations } from './migrations.ts';
 import { restored } from './restored.ts';
 import { channelResync } from './resync.ts';
 
-export type { ListedReport } from './moderation/report-store.ts';
+export { deleteReportsBy, type ListedReport } from './moderation/report-store.ts';
 export {
   dismissReports,
   listReports,

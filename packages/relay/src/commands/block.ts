@@ -1,30 +1,13 @@
 /** `posthouse block`: the accounts, addresses and relays that the operator refuses. */
-import { AccountId, ProtocolError, RelayId } from '@posthouse/protocol';
+import { AccountId, RelayId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import { Argument, type Command, InvalidArgumentError } from 'commander';
-import {
-  addressToBlock,
-  type Block,
-  type BlockKind,
-  blockAccount,
-  blockAddress,
-  readBlocksOf,
-  unblock,
-} from '../blocks/index.ts';
+import { addressToBlock, type BlockKind } from '../blocks/index.ts';
 import { systemClock } from '../clock.ts';
-import type { RelayConfig } from '../config/index.ts';
-import { blockRelay, unblockRelay } from '../federation/index.ts';
-import { blockAdded, blockRemoved } from '../observability/block-events.ts';
-import { createLog } from '../observability/log.ts';
-import {
-  argument,
-  asksStorage,
-  configAndFlags,
-  subcommand,
-  withStorage,
-} from './storage-command.ts';
+import { argument, asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
 import { readUntil, untilMeaning } from './until.ts';
+import { withVerbs } from './verb-command.ts';
 
 const help = `
 A blocked account cannot sign in, whether it is at home here or a guest of a group or channel; its
@@ -97,90 +80,72 @@ function untilOf(text: string): number {
   throw new InvalidArgumentError('Expected a time that has not passed, as 7d or 2027-01-31.');
 }
 
-/** Returns the ID as it is stored; ends the command if it is none. */
-function idOf(kind: BlockKind, text: string, { config, of }: Called): string {
+/** Ends the command with status 2 if the text names none of the kind. */
+function checkId(kind: BlockKind, text: string, of: Command): void {
   try {
-    if (kind === 'address') return addressToBlock(text, config.trustedProxies);
-    return kind === 'account'
-      ? argument<string>(AccountId, text, 'neo:<magic>:<address>')
-      : argument<string>(RelayId, text, '0x and 40 hexadecimal digits in lower case');
+    if (kind === 'address') addressToBlock(text, []);
+    else if (kind === 'account') argument(AccountId, text, 'neo:<magic>:<address>');
+    else argument(RelayId, text, '0x and 40 hexadecimal digits in lower case');
   } catch (error) {
-    if (error instanceof InvalidArgumentError || error instanceof ProtocolError) {
-      of.error(`error: ${kind} ${JSON.stringify(text)}: ${error.message}`);
-    }
-    throw error;
+    of.error(`error: ${kind} ${JSON.stringify(text)}: ${(error as Error).message}`);
   }
-}
-
-interface Called {
-  readonly config: RelayConfig;
-  readonly of: Command;
 }
 
 async function add(kind: BlockKind, text: string, of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const { reason = '', until: endsAt } = own;
-  const { limits } = config;
-  const id = idOf(kind, text, { config, of });
-  if (Buffer.byteLength(reason) > limits.blockReason) {
-    throw new Error(`--reason: over ${limits.blockReason} bytes: give a shorter one`);
-  }
-  const block = { relay: blockRelay, account: blockAccount, address: blockAddress }[kind];
-  const options = { now: systemClock.now(), limits };
-  const isNew = await withStorage(config, (storage) =>
-    block(storage, { id, reason, endsAt }, options),
-  );
-  const { log } = config;
-  if (isNew) blockAdded({ log: createLog(log) }, { kind, id, until: endsAt });
-  const end = endsAt === undefined ? '' : ` until ${instant(endsAt)}`;
-  print([`${kind} ${id} is blocked${isNew ? '' : ' already'}${end}`]);
+  checkId(kind, text, of);
+  await withVerbs<OwnFlags, void>(of, async (verbs, { reason = '', until }) => {
+    const params = { [kind]: text, reason, ...(until !== undefined && { until }) };
+    const answer = await verbs.call('block', 'add', params);
+    const already = answer.is_new === true ? '' : ' already';
+    const end = until === undefined ? '' : ` until ${instant(until)}`;
+    print([`${kind} ${String(answer[kind])} is blocked${already}${end}`]);
+  });
 }
 
 async function remove(kind: BlockKind, text: string, of: Command): Promise<void> {
-  const { config } = configAndFlags<OwnFlags>(of);
-  // An address may have become a proxy's since it was blocked.
-  const id = idOf(kind, text, { config: { ...config, trustedProxies: [] }, of });
-  const now = systemClock.now();
-  const wasBlocked = await withStorage(config, (storage) =>
-    kind === 'relay' ? unblockRelay(storage, id, now) : unblock(storage, { kind, id }, now),
-  );
-  if (!wasBlocked) throw new Error(`${kind} ${id} is not blocked: see posthouse block list`);
-  blockRemoved({ log: createLog(config.log) }, { kind, id });
-  print([`${kind} ${id} is no longer blocked`]);
+  checkId(kind, text, of);
+  await withVerbs(of, async (verbs) => {
+    const answer = await verbs.call('block', 'remove', { [kind]: text });
+    print([`${kind} ${String(answer[kind])} is no longer blocked`]);
+  });
+}
+
+/** A block, as the verb lists it. */
+interface ListedBlock {
+  readonly kind: BlockKind;
+  readonly account?: string;
+  readonly address?: string;
+  readonly relay?: string;
+  readonly reason: string;
+  readonly blocked_at: number;
+  readonly until?: number;
 }
 
 async function list(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const { blockedAccounts, blockedAddresses, blockedRelays } = config.limits;
-  const now = systemClock.now();
-  const blocked = await withStorage(config, (storage) =>
-    storage.read(async (tx) => [
-      ...(await readBlocksOf(tx, 'account', { now, limit: blockedAccounts })),
-      ...(await readBlocksOf(tx, 'address', { now, limit: blockedAddresses })),
-      ...(await readBlocksOf(tx, 'relay', { now, limit: blockedRelays })),
-    ]),
-  );
-  blocked.sort((a, b) => a.createdAt - b.createdAt);
-  if (own.json) print(blocked.map((block) => terminalJson(wireOf(block))));
-  else if (blocked.length > 0) print(table(blocked));
-  else note('nothing is blocked');
+  await withVerbs<OwnFlags, void>(of, async (verbs, own) => {
+    const blocked = await verbs.all<ListedBlock>('block', 'list');
+    blocked.sort((a, b) => a.blocked_at - b.blocked_at);
+    if (own.json) print(blocked.map((block) => terminalJson(jsonOf(block))));
+    else if (blocked.length > 0) print(table(blocked));
+    else note('nothing is blocked');
+  });
 }
 
-function table(blocked: readonly Block[]): string[] {
-  const hasEnds = blocked.some(({ endsAt }) => endsAt !== undefined);
-  const rows = blocked.map(({ kind, id, reason, createdAt, endsAt }) => [
-    instant(createdAt),
+function table(blocked: readonly ListedBlock[]): string[] {
+  const hasEnds = blocked.some(({ until }) => until !== undefined);
+  const rows = blocked.map(({ kind, reason, blocked_at, until, ...ids }) => [
+    instant(blocked_at),
     kind,
-    id,
-    ...(hasEnds ? [endsAt === undefined ? '-' : instant(endsAt)] : []),
+    ids[kind] ?? '',
+    ...(hasEnds ? [until === undefined ? '-' : instant(until)] : []),
     shortened(reason),
   ]);
   const head = ['blocked', 'kind', 'id', ...(hasEnds ? ['until'] : []), 'reason'];
   return terminalColumns([head, ...rows]);
 }
 
-function wireOf({ kind, id, reason, createdAt, endsAt }: Block): object {
+/** A relay is named `relay_id` here, as it was before there were verbs. */
+function jsonOf({ kind, reason, blocked_at, until, ...ids }: ListedBlock): object {
   const name = kind === 'relay' ? 'relay_id' : kind;
-  const until = endsAt === undefined ? {} : { until: endsAt };
-  return { kind, [name]: id, reason, blocked_at: createdAt, ...until };
+  return { kind, [name]: ids[kind], reason, blocked_at, ...(until !== undefined && { until }) };
 }

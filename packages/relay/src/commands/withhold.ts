@@ -1,5 +1,4 @@
 /** `posthouse reports withhold`, `restore` and `withheld`: hides posts from a channel's timeline. */
-import { createInterface } from 'node:readline/promises';
 import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import {
@@ -12,6 +11,7 @@ import {
 import { systemClock } from '../clock.ts';
 import { postRestored, postWithheld } from '../observability/events.ts';
 import { createLog } from '../observability/log.ts';
+import { isConfirmed } from './confirm.ts';
 import {
   aboutPost,
   defaultLimit,
@@ -57,7 +57,8 @@ async function withhold(address: PostAddress, of: Command): Promise<void> {
   const { config, own } = flagsOf(of);
   if (!own.yes) {
     const { post } = await withStorage(config, (storage) => readReportedPost(storage, address, 1));
-    const isSure = post.status !== 'readable' || (await isConfirmed(postLines(address, post)));
+    const isSure =
+      post.status !== 'readable' || (await isConfirmed(postLines(address, post), 'withhold it?'));
     if (!isSure) throw new Error('not withheld: answer y, or give --yes');
   }
   const { isNew, reports } = await withStorage(config, (storage) =>
@@ -87,15 +88,6 @@ async function list(of: Command): Promise<void> {
   else if (posts.length > 0) print(table(posts));
   else note('no post is withheld');
   if (found.length > limit) note('older posts are not shown: give a higher --limit');
-}
-
-/** Asks on standard error; end of input means no. */
-async function isConfirmed(lines: readonly string[]): Promise<boolean> {
-  for (const line of lines) note(line);
-  using asked = createInterface({ input: process.stdin, output: process.stderr });
-  const ended = new Promise<string>((resolve) => asked.once('close', () => resolve('')));
-  const answer = await Promise.race([asked.question('withhold it? [y/N] '), ended]);
-  return /^y(es)?$/i.test(answer.trim());
 }
 
 function table(posts: readonly WithheldPost[]): string[] {

@@ -11,6 +11,7 @@ import { restored } from './restored.ts';
 import { timelineResync } from './resync.ts';
 import { waitingMailJob } from './waiting-mail-job.ts';
 
+export { endDeliveries, endRecords } from './account-end-store.ts';
 export { releaseDeliveries, wakeDestination } from './delivery.ts';
 export type { MessageKey } from './store.ts';
 export { readWaitingMail, readWaitingMessages, type WaitingMail } from './waiting-mail.ts';

@@ -13,6 +13,7 @@ export {
 } from './account-store.ts';
 export { newInviteCode } from './invite-code.ts';
 export {
+  deleteClaim,
   deleteInvite,
   hasUsableInvite,
   insertInvite,

@@ -104,3 +104,22 @@ test('03 §4.3: lets accounts in, approves those that wait, and lists both', asy
   });
   expect(await rows('registration_allowed')).toMatchObject([{ account: ben }]);
 });
+
+test('deletes an account that is here, after a confirmation', async () => {
+  await using storage = await data.open();
+  await storage.write(`account:${ann}`, (tx) =>
+    tx.run('INSERT INTO device_states (account, revision, state) VALUES (?, 1, ?)', ann, '{}'),
+  );
+  await storage[Symbol.asyncDispose]();
+  expect(await account('delete', ann)).toMatchObject({
+    ...{ code: 1, output: '' },
+    errors: expect.stringContaining('not deleted: answer y, or give --yes'),
+  });
+  expect(await account('delete', ann, '--yes')).toMatchObject({
+    ...{ code: 0, output: `${ann} is deleted, with 0 of its messages and 0 attachments\n` },
+  });
+  expect(await rows('device_states')).toEqual([]);
+  expect(await account('delete', ann, '--yes')).toMatchObject({
+    ...{ code: 1, errors: `${ann} is not at home here: there is nothing to delete\n` },
+  });
+});

@@ -173,6 +173,8 @@ function cosign({ network, identity }: RelayContext, draft: AccountRoute): Final
 
 /** Tells whether a known document is this draft, co-signed. */
 function covers(known: KnownRoute, draft: AccountRoute): boolean {
+  // The account was removed here since.
+  if (known.text === '') return false;
   const { account_signature } = parseJson(known.text) as unknown as FinalRoute;
   return account_signature === draft.account_signature;
 }

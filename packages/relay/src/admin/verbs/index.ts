@@ -1,10 +1,18 @@
 /** All verbs: the one list, for commands and HTTP. */
 import type { Verb } from '../verb.ts';
 import { accountVerbs } from './account.ts';
+import { accountDeletionVerbs } from './account-deletion.ts';
+import { blockVerbs } from './block.ts';
 import { inventoryVerbs } from './inventory.ts';
 import { inviteVerbs } from './invite.ts';
 
-export const verbs: readonly Verb[] = [...inventoryVerbs, ...accountVerbs, ...inviteVerbs];
+export const verbs: readonly Verb[] = [
+  ...inventoryVerbs,
+  ...accountVerbs,
+  ...accountDeletionVerbs,
+  ...inviteVerbs,
+  ...blockVerbs,
+];
 
 const byName: ReadonlyMap<string, Verb> = new Map(
   verbs.map((verb) => [`${verb.noun} ${verb.name}`, verb]),

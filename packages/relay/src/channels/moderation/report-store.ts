@@ -219,3 +219,8 @@ export async function deleteDueReports(
     batchSize,
   );
 }
+
+/** Removes the reports that an account made. */
+export async function deleteReportsBy(tx: Writer, account: string): Promise<void> {
+  await tx.run('DELETE FROM channel_reports WHERE account = ?', account);
+}

@@ -1,0 +1,47 @@
+/** `posthouse account delete`: removes an account that is at home here. */
+import type { Command } from 'commander';
+import { isConfirmed } from './confirm.ts';
+import { accountOf } from './reports-arguments.ts';
+import { subcommand } from './storage-command.ts';
+import { print } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
+
+const help = `
+What goes: sessions, devices, profile, the stored route, the timeline, attachments, messages that wait for
+delivery (they become failed), reports that the account made, and its right to come. A running relay
+removes the rows and files within minutes. The encrypted text of a message stays until its retention is
+over: the other person's copy has the same text.
+
+What stays, and why: the numbers of its last message, route and device state, so that none is given or
+accepted twice if the account comes again; results of messages until their retention is over, since others
+may still ask for them; its posts, messages and memberships in groups and channels of this relay, which
+belong to all who read them. It can go on with those from another relay.
+
+The account is refused for a minute. To come again it needs the right of a new account. Use posthouse
+block to keep it out. There is no way back.`;
+
+interface OwnFlags {
+  readonly yes?: boolean;
+  readonly json?: boolean;
+}
+
+/** Creates `posthouse account delete`. */
+export function deleteCommand(): Command {
+  return subcommand('delete', 'remove an account that is at home here')
+    .argument('<account>', 'ID of the account', accountOf)
+    .option('--yes', 'do not ask for confirmation')
+    .addHelpText('after', help)
+    .action((account, _, of) => run(account, of));
+}
+
+async function run(account: string, of: Command): Promise<void> {
+  await withVerbs<OwnFlags, void>(of, async (verbs, { yes = false }) => {
+    const question = [`${account} and its messages here are deleted for good.`];
+    if (!yes && !(await isConfirmed(question, 'delete it?'))) {
+      throw new Error('not deleted: answer y, or give --yes');
+    }
+    const { records, blobs } = await verbs.call('account', 'delete', { account });
+    const attachments = blobs === 1 ? '1 attachment' : `${blobs} attachments`;
+    print([`${account} is deleted, with ${records} of its messages and ${attachments}`]);
+  });
+}

@@ -1,0 +1,202 @@
+/** `account delete`: what goes, what stays, and what the account can do afterwards. */
+import { beforeEach, expect, test } from 'vitest';
+import { deleteAccount } from '../../src/admin/delete-account.ts';
+import { blockAccount } from '../../src/blocks/index.ts';
+import { allowAccount } from '../../src/registration/index.ts';
+import type { Person } from '../fixtures/person.ts';
+import { signIn, signInCode } from '../fixtures/sign-in.ts';
+import { inProcessRelay } from '../support/in-process-relay.ts';
+
+const relay = inProcessRelay();
+const ann = relay.person('ann', ['phone', 'laptop']);
+const ben = relay.person('ben');
+
+beforeEach(async () => {
+  relay.registration.mode = 'list';
+  await relay.context.storage.write('relay', (tx) =>
+    tx.run("INSERT INTO relay_facts VALUES ('relay', ?)", relay.relayId),
+  );
+});
+
+const remove = (person: Person = ann) => {
+  const { clock, context } = relay;
+  return deleteAccount(context.storage, person.account, {
+    ...{ now: clock.now(), limits: context.limits },
+  });
+};
+
+async function send(from: Person, to: Person): Promise<string> {
+  const message = from.message(to, { authorization: to.grant(from), senders: ['phone'] });
+  return await relay.codeOf('message.send', message, { session: from.session() });
+}
+
+/** Stores blobs of a person. */
+async function storeBlobs(person: Person, count: number): Promise<void> {
+  await relay.context.storage.write('test', async (tx) => {
+    for (let at = 0; at < count; at += 1) {
+      await tx.run(
+        "INSERT INTO blobs (name, account, bytes, counted, keep_until, state) VALUES (?, ?, 1, 1, 9999999999, 'stored')",
+        `${person.account} ${at}`,
+        person.account,
+      );
+    }
+  });
+}
+
+/** Comes again as a new account, by a right. */
+async function comeAgain(): Promise<void> {
+  relay.clock.advance(60);
+  await relay.context.storage.write('registration', (tx) =>
+    allowAccount(tx, { account: ann.account, allowedAt: 0 }, 10),
+  );
+  await relay.context.blocks.refresh();
+  await ann.moveIn();
+}
+
+const ofAnn = (rows: Record<string, unknown>[]) =>
+  rows.filter(({ account, sender }) => (account ?? sender) === ann.account);
+
+test('what the account has here goes, and nothing of others', async () => {
+  await ann.publishProfile();
+  await ben.publishProfile();
+  expect([await send(ben, ann), await send(ann, ben)]).toEqual(['ok', 'ok']);
+  await storeBlobs(ann, 2);
+  await storeBlobs(ben, 1);
+  await signIn(relay, ann);
+  await signIn(relay, ben);
+  const before = await relay.dump();
+  expect(await remove()).toEqual({ records: 2, blobs: 2 });
+  await relay.runJob('messages.retention');
+  for (const table of ['devices', 'device_states', 'profiles', 'staged_states', 'auth_sessions']) {
+    const rows = await relay.rows(table);
+    expect([table, ofAnn(rows), rows]).toEqual([
+      ...[table, [], before[table]?.filter((row) => !ofAnn([row as never]).length)],
+    ]);
+  }
+  for (const table of ['timeline_records', 'timeline_boxes']) {
+    expect((await relay.rows(table)).map(({ account }) => account)).toEqual([
+      ...[ben.account, ben.account],
+    ]);
+  }
+  const now = relay.clock.now();
+  const due = (await relay.rows('blobs')).filter(({ keep_until: until }) => Number(until) <= now);
+  expect(due.map(({ account }) => account)).toEqual([ann.account, ann.account]);
+  expect((await relay.rows('inactive_devices')).map(({ account }) => account)).toEqual([
+    ...[ann.account, ann.account],
+  ]);
+});
+
+test('it is at home nowhere then: no sign-in, no message, no answer about it', async () => {
+  await ann.publishProfile();
+  await remove();
+  await relay.context.blocks.refresh();
+  expect(await signInCode(relay, ann)).toBe('forbidden');
+  relay.clock.advance(60);
+  expect(await signInCode(relay, ann)).toBe('route_not_found');
+  const { account } = ann;
+  const session = ben.session();
+  expect(await relay.codeOf('profile.resolve', { account }, { session })).toBe('route_not_found');
+  expect(await relay.codeOf('account.route.resolve', { account })).toBe('not_found');
+});
+
+test('03 §4.3: it comes again with a right of a new account only', async () => {
+  await remove();
+  relay.clock.advance(60);
+  await expect(ann.moveIn()).rejects.toMatchObject({ code: 'target_not_local' });
+  await comeAgain();
+  expect(await signInCode(relay, ann)).toBe('ok');
+  expect(await send(ben, ann)).toBe('ok');
+});
+
+test('04 §17.1: a sequence is not given twice; 03 §3.4, 07 §C6: nor is a revision of before accepted', async () => {
+  await send(ben, ann);
+  const [before] = ofAnn(await relay.rows('timeline_heads'));
+  const state = await ann.state({ revision: 1 });
+  const route = await ann.route({ revision: 1 });
+  await remove();
+  await relay.runJob('messages.retention');
+  await comeAgain();
+  await send(ben, ann);
+  const [record] = ofAnn(await relay.rows('timeline_records'));
+  expect(Number(record?.sequence)).toBeGreaterThan(Number(before?.head));
+  await remove();
+  relay.clock.advance(60);
+  await relay.context.storage.write('registration', (tx) =>
+    allowAccount(tx, { account: ann.account, allowedAt: 0 }, 10),
+  );
+  const session = ann.accountSession();
+  expect(await relay.codeOf('device.state.publish', state, { session })).toBe('stale_state');
+  await ann.publishState();
+  expect(await relay.codeOf('account.route.publish', route, { session })).toBe('stale_state');
+});
+
+test('07 §B11: its route, found again at another relay, does not bring it back', async () => {
+  const { route } = (await relay.rows('account_routes')).find(
+    ({ account }) => account === ann.account,
+  ) as { route: string };
+  await remove();
+  relay.routes = () => [JSON.parse(route)];
+  const { account } = ann;
+  expect(await relay.codeOf('account.route.resolve', { account })).toBe('not_found');
+  const [tombstone] = ofAnn(await relay.rows('account_routes'));
+  expect(tombstone).toMatchObject({ route: '', held_until: 0, publish_at: null });
+});
+
+test('03 §9: the route that it had may be published again by the account itself', async () => {
+  const draft = await ann.route();
+  await ann.publishRoute(draft);
+  await remove();
+  relay.clock.advance(60);
+  await relay.context.storage.write('registration', (tx) =>
+    allowAccount(tx, { account: ann.account, allowedAt: 0 }, 10),
+  );
+  await ann.publishState();
+  await ann.publishRoute(draft);
+  expect(await signInCode(relay, ann)).toBe('ok');
+});
+
+test('02 §2.2: an identical request about it is answered as before until its retention is over', async () => {
+  const message = ben.message(ann, { authorization: ann.grant(ben) });
+  const answer = await relay.call('message.send', message, { session: ben.session() });
+  await remove();
+  expect(await relay.call('message.send', message, { session: ben.session() })).toEqual(answer);
+});
+
+test('a timeline of several batches goes, and a repeat after an interruption ends it', async () => {
+  await send(ben, ann);
+  const columns = 'accepted_at, keep_until, envelope_id, certificate_id, bytes, visible_to';
+  await relay.context.storage.write('test', (tx) =>
+    tx.run(
+      `WITH RECURSIVE added (at) AS (SELECT 1000 UNION ALL SELECT at + 1 FROM added WHERE at < 2100)
+        INSERT INTO timeline_records (account, sequence, ${columns})
+          SELECT account, at, ${columns} FROM timeline_records, added
+            WHERE account = ? AND sequence < 1000`,
+      ann.account,
+    ),
+  );
+  let writes = 0;
+  relay.faults.beforeCommit = () => {
+    writes += 1;
+    if (writes === 4) throw new Error('interrupted');
+  };
+  await expect(remove()).rejects.toThrow();
+  relay.faults = {};
+  await relay.restart();
+  expect(ofAnn(await relay.rows('device_states'))).toHaveLength(1);
+  // What was ended before stays ended: only the rest is counted.
+  expect((await remove()).records).toBeLessThan(1_102);
+  const now = relay.clock.now();
+  const kept = ofAnn(await relay.rows('timeline_records')).filter(
+    (row) => Number(row.keep_until) > now,
+  );
+  expect([kept, ofAnn(await relay.rows('device_states'))]).toEqual([[], []]);
+});
+
+test('one that is not here is none to delete; a block of it stays as it was', async () => {
+  const { context, clock } = relay;
+  const block = { id: ann.account, reason: 'spam', endsAt: undefined };
+  await blockAccount(context.storage, block, { now: clock.now(), limits: context.limits });
+  await remove();
+  expect(await relay.rows('blocks')).toMatchObject([{ reason: 'spam', ends_at: null }]);
+  await expect(remove()).rejects.toMatchObject({ code: 'not_found' });
+});
