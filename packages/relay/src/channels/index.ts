@@ -15,14 +15,14 @@ import { migrations } from './migrations.ts';
 import { restored } from './restored.ts';
 import { channelResync } from './resync.ts';
 
-export { deleteReportsBy, type ListedReport } from './moderation/report-store.ts';
+export { deleteReportsBy, type ListedReport, lastReport } from './moderation/report-store.ts';
 export {
   dismissReports,
   listReports,
   type ReportedPost,
   readReportedPost,
 } from './moderation/reports.ts';
-export type { WithheldPost } from './moderation/withheld-store.ts';
+export { lastWithheld, type WithheldPost } from './moderation/withheld-store.ts';
 export { listWithheld, restorePost, withholdPost } from './moderation/withhold.ts';
 
 export const channels: StoredModule = {

@@ -1,20 +1,11 @@
 /** `posthouse peers`: arguments and output; federation/ and messages/ read and change the rows. */
 import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
-import { readBlocksOf } from '../blocks/index.ts';
 import { systemClock } from '../clock.ts';
-import type { RelayConfig } from '../config/index.ts';
-import { readConnections, readKnownRelays, retryRelay } from '../federation/index.ts';
-import { readWaitingMail } from '../messages/index.ts';
-import { type PeerFacts, peerTable, peerViews, unlocatedNote, wireOfPeer } from './peers-view.ts';
-import {
-  asksStorage,
-  configAndFlags,
-  relayOf,
-  subcommand,
-  withStorage,
-} from './storage-command.ts';
+import { type Peer, peerTable, type UnlocatedMail, unlocatedNote } from './peers-view.ts';
+import { asksStorage, relayOf, subcommand } from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
 
 const help = `
 One line for each relay that the registry names, and for each other one that is blocked or for which
@@ -56,42 +47,26 @@ export function configure(command: Command): void {
 }
 
 async function list(of: Command): Promise<void> {
-  const { config, own } = configAndFlags<OwnFlags>(of);
-  const facts = await readFacts(config);
-  const views = peerViews(facts);
-  const unlocated = unlocatedNote(facts);
-  if (own.json) print(views.map((view) => terminalJson(wireOfPeer(view))));
-  else if (views.length > 0) print(peerTable(views, systemClock.now()));
-  else note('no other relay is known');
-  if (unlocated !== undefined) note(unlocated);
-}
-
-/** Reads everything at one time. */
-async function readFacts(config: RelayConfig): Promise<PeerFacts> {
-  const { federationRegistryRelays, blockedRelays } = config.limits;
-  return await withStorage(config, (storage) =>
-    storage.read(async (tx) => ({
-      known: await readKnownRelays(tx, federationRegistryRelays),
-      blocked: await readBlocksOf(tx, 'relay', { now: systemClock.now(), limit: blockedRelays }),
-      mail: await readWaitingMail(tx),
-      connections: await readConnections(tx, systemClock.now()),
-    })),
-  );
+  await withVerbs<OwnFlags, void>(of, async (verbs, own) => {
+    const { processes, unlocated } = await verbs.call('peer', 'list', { limit: 1 });
+    const found = await verbs.all<Peer>('peer', 'list');
+    const key = ({ name, relay_id }: Peer) => `${name} ${relay_id}`;
+    const peers = found.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
+    if (own.json) print(peers.map((peer) => terminalJson(peer)));
+    else if (peers.length > 0) {
+      print(peerTable(peers, { now: systemClock.now(), processes: Number(processes) }));
+    } else note('no other relay is known');
+    if (unlocated !== null) note(unlocatedNote(unlocated as unknown as UnlocatedMail));
+  });
 }
 
 async function retry(relayId: string, of: Command): Promise<void> {
-  const { config } = configAndFlags<OwnFlags>(of);
-  const result = await withStorage(config, (storage) =>
-    retryRelay(storage, relayId, systemClock.now()),
-  );
-  switch (result) {
-    case 'not_known':
-      throw new Error(`relay ${relayId} is not known: see posthouse peers`);
-    case 'blocked':
-      throw new Error(`relay ${relayId} is blocked: end that with posthouse block remove`);
-    case 'not_failing':
-      return print([`relay ${relayId} does not fail: there is nothing to retry`]);
-    case 'retried':
-      return print([`relay ${relayId} is tried again within a minute, if this relay runs`]);
-  }
+  await withVerbs(of, async (verbs) => {
+    const { is_retried } = await verbs.call('peer', 'retry', { relay_id: relayId });
+    print([
+      is_retried === true
+        ? `relay ${relayId} is tried again within a minute, if this relay runs`
+        : `relay ${relayId} does not fail: there is nothing to retry`,
+    ]);
+  });
 }

@@ -1,7 +1,7 @@
 /** Arguments and flags of the commands about posts and reports. */
 import { AccountId, ChannelId, TargetSequence, type TSchema, Type } from '@posthouse/protocol';
 import type { Command } from 'commander';
-import { argument, configAndFlags, subcommand } from './storage-command.ts';
+import { argument, subcommand } from './storage-command.ts';
 
 /** Default of --limit. */
 export const defaultLimit = 50;
@@ -27,20 +27,11 @@ function integer(schema: TSchema, text: string, expected: string): number {
   return argument<number>(schema, /^[0-9]+$/.test(text) ? Number(text) : text, expected);
 }
 
-/** The address of a post. */
-export interface PostAddress {
-  readonly channelId: string;
-  readonly sequence: number;
-}
-
 /** All flags of these commands; each command has some of them. */
-interface OwnFlags {
+export interface OwnFlags {
   readonly channel?: string;
   readonly limit?: number;
   readonly json?: boolean;
   readonly account?: string;
   readonly yes?: boolean;
 }
-
-/** Returns the configuration and these commands' own flags. */
-export const flagsOf = (of: Command) => configAndFlags<OwnFlags>(of);

@@ -1,19 +1,44 @@
 /** Formats posts and reports for terminals and as JSON, without control characters of strangers. */
+
+import type { PostState } from '@posthouse/protocol';
 import { terminalColumns, terminalText } from '@posthouse/protocol/terminal';
-import type { ListedReport, ReportedPost } from '../channels/index.ts';
-import type { PostAddress } from './reports-arguments.ts';
 import { instant, oneLine, shortened } from './terminal-output.ts';
 
+/** Members of the parameters of verbs about a post. */
+export interface PostAddress {
+  readonly channel_id: string;
+  readonly sequence: number;
+}
+
+/** A report, as the verbs list it. */
+export interface Report extends PostAddress {
+  readonly post: string;
+  readonly account: string;
+  readonly device_id: string;
+  readonly reported_at: number;
+  readonly reason: string;
+}
+
+/** A post, as the verbs show it. */
+export interface ShownPost extends PostAddress {
+  readonly post: keyof typeof statusTexts;
+  readonly channel_name?: string;
+  readonly account?: string;
+  readonly accepted_at?: number;
+  readonly withheld_at?: number;
+  readonly state?: PostState;
+}
+
 /** Names a post in a message. */
-export function postName({ channelId, sequence }: PostAddress): string {
-  return `post ${sequence} of ${channelId}`;
+export function postName({ channel_id, sequence }: PostAddress): string {
+  return `post ${sequence} of ${channel_id}`;
 }
 
 /** Formats a table of reports. */
-export function reportTable(reports: readonly ListedReport[]): string[] {
+export function reportTable(reports: readonly Report[]): string[] {
   const rows = reports.map((report) => [
-    instant(report.reportedAt),
-    report.channelId,
+    instant(report.reported_at),
+    report.channel_id,
     String(report.sequence),
     report.post,
     report.account,
@@ -30,15 +55,15 @@ const statusTexts = {
 } as const;
 
 /** Formats a post. */
-export function postLines(address: PostAddress, post: ReportedPost): string[] {
-  const { channelName, account, acceptedAt, withheldAt, state } = post;
+export function postLines(post: ShownPost): string[] {
+  const { account, accepted_at, withheld_at, state } = post;
   const { body, attachments = [] } = state ?? {};
   const rows = [
-    ['channel', `${address.channelId} ${oneLine(channelName ?? '')}`.trimEnd()],
-    ['post', `${address.sequence}, ${statusTexts[post.status]}`],
+    ['channel', `${post.channel_id} ${oneLine(post.channel_name ?? '')}`.trimEnd()],
+    ['post', `${post.sequence}, ${statusTexts[post.post]}`],
     ...(account === undefined ? [] : [['by', account]]),
-    ...(acceptedAt === undefined ? [] : [['at', instant(acceptedAt)]]),
-    ...(withheldAt === undefined ? [] : [['withheld', instant(withheldAt)]]),
+    ...(accepted_at === undefined ? [] : [['at', instant(accepted_at)]]),
+    ...(withheld_at === undefined ? [] : [['withheld', instant(withheld_at)]]),
     ...attachments.map(({ uri, content_type, size }) => [
       'attachment',
       oneLine(`${uri} (${content_type}, ${size} bytes)`),
@@ -50,31 +75,10 @@ export function postLines(address: PostAddress, post: ReportedPost): string[] {
 }
 
 /** Formats the reports about one post. */
-export function reportLines(reports: readonly ListedReport[]): string[] {
+export function reportLines(reports: readonly Report[]): string[] {
   if (reports.length === 0) return ['no reports'];
-  return reports.flatMap(({ reportedAt, account, deviceId, reason }) => [
-    `reported ${instant(reportedAt)} by ${account} (${deviceId})`,
+  return reports.flatMap(({ reported_at, account, device_id, reason }) => [
+    `reported ${instant(reported_at)} by ${account} (${device_id})`,
     `    ${terminalText(reason)}`,
   ]);
-}
-
-/** Converts a report to its JSON form. */
-export function wireOf(report: ListedReport): object {
-  return {
-    channel_id: report.channelId,
-    sequence: report.sequence,
-    post: report.post,
-    account: report.account,
-    device_id: report.deviceId,
-    reported_at: report.reportedAt,
-    reason: report.reason,
-  };
-}
-
-/** Converts a post to its JSON form. */
-export function wireOfPost({ channelId, sequence }: PostAddress, post: ReportedPost): object {
-  const { channelName: channel_name, account, acceptedAt: accepted_at } = post;
-  const { withheldAt: withheld_at, state } = post;
-  const facts = { channel_name, account, accepted_at, withheld_at, state };
-  return { channel_id: channelId, sequence, post: post.status, ...facts };
 }

@@ -1,27 +1,27 @@
 /** `posthouse reports`: arguments and output; channels/ reads and changes the rows. */
 import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
-import { dismissReports, listReports, readReportedPost } from '../channels/index.ts';
 import {
   aboutPost,
   accountOf,
   channelOf,
   defaultLimit,
-  flagsOf,
   limitMeaning,
   limitOf,
-  type PostAddress,
+  type OwnFlags,
 } from './reports-arguments.ts';
 import {
+  type PostAddress,
   postLines,
   postName,
+  type Report,
   reportLines,
   reportTable,
-  wireOf,
-  wireOfPost,
+  type ShownPost,
 } from './reports-view.ts';
-import { asksStorage, withStorage } from './storage-command.ts';
+import { asksStorage } from './storage-command.ts';
 import { note, print } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
 import { restoreCommand, withheldCommand, withholdCommand } from './withhold.ts';
 
 const help = `
@@ -51,12 +51,12 @@ export function configure(command: Command): void {
       aboutPost('show', 'show the current state of a post, and the reports about it')
         .option('--limit <number>', limitMeaning, limitOf)
         .option('--json', 'print one JSON object')
-        .action((channel, sequence, _, of) => show({ channelId: channel, sequence }, of)),
+        .action((channel, sequence, _, of) => show({ channel_id: channel, sequence }, of)),
     )
     .addCommand(
       aboutPost('dismiss', 'remove the reports about a post')
         .option('--account <id>', 'only the reports of this account', accountOf)
-        .action((channel, sequence, _, of) => dismiss({ channelId: channel, sequence }, of)),
+        .action((channel, sequence, _, of) => dismiss({ channel_id: channel, sequence }, of)),
     )
     .addCommand(withholdCommand())
     .addCommand(restoreCommand())
@@ -64,44 +64,39 @@ export function configure(command: Command): void {
 }
 
 async function list(of: Command): Promise<void> {
-  const { config, own } = flagsOf(of);
-  const { channel: channelId, limit = defaultLimit, json = false } = own;
-  // One more than the limit shows whether there are more.
-  const found = await withStorage(config, (storage) =>
-    listReports(storage, { channelId }, limit + 1),
-  );
-  const reports = found.slice(-limit);
-  if (json) print(reports.map((report) => terminalJson(wireOf(report))));
-  else if (reports.length > 0) print(reportTable(reports));
-  else note(config.host.channels ? 'no reports' : 'no reports: host.channels is off');
-  if (found.length > limit) note('older reports are not shown: give a higher --limit');
+  await withVerbs<OwnFlags, void>(of, async (verbs, own, config) => {
+    const { channel: channel_id, limit = defaultLimit, json = false } = own;
+    const scope = channel_id === undefined ? {} : { channel_id };
+    // One more than the limit shows whether there are more.
+    const found = await verbs.all<Report>('report', 'list', scope, limit + 1);
+    const reports = found.slice(0, limit).reverse();
+    if (json) print(reports.map((report) => terminalJson(report)));
+    else if (reports.length > 0) print(reportTable(reports));
+    else note(config.host.channels ? 'no reports' : 'no reports: host.channels is off');
+    if (found.length > limit) note('older reports are not shown: give a higher --limit');
+  });
 }
 
 async function show(address: PostAddress, of: Command): Promise<void> {
-  const { config, own } = flagsOf(of);
-  const { limit = defaultLimit, json = false } = own;
-  const found = await withStorage(config, (storage) =>
-    readReportedPost(storage, address, limit + 1),
-  );
-  const { post } = found;
-  const reports = found.reports.slice(-limit);
-  if (post.status === 'gone' && reports.length === 0) {
-    throw new Error(
-      `${postName(address)}: no such post and no report about it: check channel and sequence`,
-    );
-  }
-  if (json) print([terminalJson({ ...wireOfPost(address, post), reports: reports.map(wireOf) })]);
-  else print([...postLines(address, post), '', ...reportLines(reports)]);
-  if (found.reports.length > limit) note('older reports are not shown: give a higher --limit');
+  await withVerbs<OwnFlags, void>(of, async (verbs, { limit = defaultLimit, json = false }) => {
+    const post = (await verbs.call('report', 'show', { ...address })) as unknown as ShownPost;
+    const found = await verbs.all<Report>('report', 'list', { ...address }, limit + 1);
+    const reports = found.slice(0, limit).reverse();
+    if (post.post === 'gone' && reports.length === 0) {
+      throw new Error(
+        `${postName(address)}: no such post and no report about it: check channel and sequence`,
+      );
+    }
+    if (json) print([terminalJson({ ...post, reports })]);
+    else print([...postLines(post), '', ...reportLines(reports)]);
+    if (found.length > limit) note('older reports are not shown: give a higher --limit');
+  });
 }
 
 async function dismiss(address: PostAddress, of: Command): Promise<void> {
-  const { config, own } = flagsOf(of);
-  const { account } = own;
-  const count = await withStorage(config, (storage) =>
-    dismissReports(storage, { ...address, account }),
-  );
-  const by = account === undefined ? '' : ` by ${account}`;
-  if (count === 0) throw new Error(`${postName(address)}: no reports${by} to dismiss`);
-  print([`${count === 1 ? '1 report' : `${count} reports`} dismissed`]);
+  await withVerbs<OwnFlags, void>(of, async (verbs, { account }) => {
+    const by = account === undefined ? {} : { account };
+    const { dismissed } = await verbs.call('report', 'dismiss', { ...address, ...by });
+    print([`${dismissed === 1 ? '1 report' : `${dismissed} reports`} dismissed`]);
+  });
 }

@@ -1,28 +1,25 @@
 /** `posthouse reports withhold`, `restore` and `withheld`: hides posts from a channel's timeline. */
 import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
-import {
-  listWithheld,
-  readReportedPost,
-  restorePost,
-  type WithheldPost,
-  withholdPost,
-} from '../channels/index.ts';
-import { systemClock } from '../clock.ts';
-import { postRestored, postWithheld } from '../observability/events.ts';
-import { createLog } from '../observability/log.ts';
 import { isConfirmed } from './confirm.ts';
 import {
   aboutPost,
   defaultLimit,
-  flagsOf,
   limitMeaning,
   limitOf,
-  type PostAddress,
+  type OwnFlags,
 } from './reports-arguments.ts';
-import { postLines, postName } from './reports-view.ts';
-import { subcommand, withStorage } from './storage-command.ts';
+import { type PostAddress, postLines, postName, type ShownPost } from './reports-view.ts';
+import { subcommand } from './storage-command.ts';
 import { instant, note, print } from './terminal-output.ts';
+import { withVerbs } from './verb-command.ts';
+
+/** A withheld post, as the verbs list it. */
+interface Withheld extends PostAddress {
+  readonly account: string;
+  readonly withheld_at: number;
+  readonly keep_until: number;
+}
 
 const withholdHelp = `
 The relay no longer returns the post and its edits to any client; to clients it looks like a post
@@ -35,13 +32,13 @@ export function withholdCommand(): Command {
   return aboutPost('withhold', "hide a post from its channel's timeline, and dismiss its reports")
     .option('--yes', 'do not ask for confirmation')
     .addHelpText('after', withholdHelp)
-    .action((channel, sequence, _, of) => withhold({ channelId: channel, sequence }, of));
+    .action((channel, sequence, _, of) => withhold({ channel_id: channel, sequence }, of));
 }
 
 /** Creates `posthouse reports restore`. */
 export function restoreCommand(): Command {
   return aboutPost('restore', 'make a withheld post readable again, with all its edits').action(
-    (channel, sequence, _, of) => restore({ channelId: channel, sequence }, of),
+    (channel, sequence, _, of) => restore({ channel_id: channel, sequence }, of),
   );
 }
 
@@ -54,59 +51,43 @@ export function withheldCommand(): Command {
 }
 
 async function withhold(address: PostAddress, of: Command): Promise<void> {
-  const { config, own } = flagsOf(of);
-  if (!own.yes) {
-    const { post } = await withStorage(config, (storage) => readReportedPost(storage, address, 1));
-    const isSure =
-      post.status !== 'readable' || (await isConfirmed(postLines(address, post), 'withhold it?'));
-    if (!isSure) throw new Error('not withheld: answer y, or give --yes');
-  }
-  const { isNew, reports } = await withStorage(config, (storage) =>
-    withholdPost(storage, address, systemClock.now()),
-  );
-  const log = createLog(config.log);
-  const { channelId: channel, sequence } = address;
-  if (isNew) postWithheld({ log }, { channel, sequence, reports });
-  const dismissed = `${reports === 1 ? '1 report' : `${reports} reports`} dismissed`;
-  print([`${postName(address)} is withheld${isNew ? '' : ' already'}, ${dismissed}`]);
+  await withVerbs<OwnFlags, void>(of, async (verbs, { yes }) => {
+    if (!yes) {
+      const post = (await verbs.call('report', 'show', { ...address })) as unknown as ShownPost;
+      const isSure =
+        post.post !== 'readable' || (await isConfirmed(postLines(post), 'withhold it?'));
+      if (!isSure) throw new Error('not withheld: answer y, or give --yes');
+    }
+    const { is_new, dismissed } = await verbs.call('report', 'withhold', { ...address });
+    const reports = dismissed === 1 ? '1 report' : `${dismissed} reports`;
+    const already = is_new === true ? '' : ' already';
+    print([`${postName(address)} is withheld${already}, ${reports} dismissed`]);
+  });
 }
 
 async function restore(address: PostAddress, of: Command): Promise<void> {
-  const { config } = flagsOf(of);
-  await withStorage(config, (storage) => restorePost(storage, address));
-  const { channelId: channel, sequence } = address;
-  postRestored({ log: createLog(config.log) }, { channel, sequence });
+  await withVerbs(of, (verbs) => verbs.call('report', 'restore', { ...address }));
   print([`${postName(address)} is readable again`]);
 }
 
 async function list(of: Command): Promise<void> {
-  const { config, own } = flagsOf(of);
-  const { limit = defaultLimit, json = false } = own;
-  const found = await withStorage(config, (storage) => listWithheld(storage, limit + 1));
-  const posts = found.slice(-limit);
-  if (json) print(posts.map((post) => JSON.stringify(wireOf(post))));
-  else if (posts.length > 0) print(table(posts));
-  else note('no post is withheld');
-  if (found.length > limit) note('older posts are not shown: give a higher --limit');
+  await withVerbs<OwnFlags, void>(of, async (verbs, { limit = defaultLimit, json = false }) => {
+    const found = await verbs.all<Withheld>('report', 'withheld', {}, limit + 1);
+    const posts = found.slice(0, limit).reverse();
+    if (json) print(posts.map((post) => JSON.stringify(post)));
+    else if (posts.length > 0) print(table(posts));
+    else note('no post is withheld');
+    if (found.length > limit) note('older posts are not shown: give a higher --limit');
+  });
 }
 
-function table(posts: readonly WithheldPost[]): string[] {
+function table(posts: readonly Withheld[]): string[] {
   const rows = posts.map((post) => [
-    instant(post.withheldAt),
-    post.channelId,
+    instant(post.withheld_at),
+    post.channel_id,
     String(post.sequence),
     post.account,
-    instant(post.keepUntil),
+    instant(post.keep_until),
   ]);
   return terminalColumns([['withheld', 'channel', 'post', 'by', 'kept until'], ...rows]);
-}
-
-function wireOf(post: WithheldPost): object {
-  return {
-    channel_id: post.channelId,
-    sequence: post.sequence,
-    account: post.account,
-    withheld_at: post.withheldAt,
-    keep_until: post.keepUntil,
-  };
 }

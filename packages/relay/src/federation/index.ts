@@ -4,7 +4,7 @@ export {
   blockRelay,
   unblockRelay,
 } from './block-store.ts';
-export { type ConnectionList, type PeerConnection, readConnections } from './connection-store.ts';
+export { type PeerConnection, readConnections } from './connection-store.ts';
 export { DescriptorFetcher } from './descriptor-fetch.ts';
 export { Federation } from './federation.ts';
 export { readBody, trusting } from './https.ts';

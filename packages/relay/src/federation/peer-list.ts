@@ -42,12 +42,16 @@ interface KnownRow extends Row {
   last_error: string | null;
 }
 
-/** Reads the relays that this one knows, without itself; at most `limit`. */
-export async function readKnownRelays(tx: Reader, limit: number): Promise<KnownRelay[]> {
+/** Reads the relays that this one knows from an ID on, without itself; at most `limit`. */
+export async function readKnownRelays(
+  tx: Reader,
+  { from, limit }: { readonly from: string; readonly limit: number },
+): Promise<KnownRelay[]> {
   const rows = await tx.all<KnownRow>(
     `SELECT relay_id, endpoint, status, updated_at, peer_id, descriptor, last_ok, ok_since,
         failing_since, retry_at, last_error
-      FROM relays WHERE relay_id <> ? ORDER BY relay_id LIMIT ?`,
+      FROM relays WHERE relay_id >= ? AND relay_id <> ? ORDER BY relay_id LIMIT ?`,
+    from,
     (await readBoundRelay(tx)) ?? '',
     limit,
   );

@@ -14,7 +14,7 @@ import { waitingMailJob } from './waiting-mail-job.ts';
 export { endDeliveries, endRecords } from './account-end-store.ts';
 export { releaseDeliveries, wakeDestination } from './delivery.ts';
 export type { MessageKey } from './store.ts';
-export { readWaitingMail, readWaitingMessages, type WaitingMail } from './waiting-mail.ts';
+export { readWaitingMessages } from './waiting-mail.ts';
 
 export const messages: StoredModule = {
   name: 'messages',

@@ -314,21 +314,6 @@ export function postReported(
   else log.warn(facts, 'post reported');
 }
 
-/** Records that the operator withheld a post from a channel's timeline; kept as an audit trail. */
-export function postWithheld(
-  { log }: Pick<Observed, 'log'>,
-  post: { readonly channel: string; readonly sequence: number; readonly reports: number },
-): void {
-  log.warn(post, 'post withheld');
-}
-
-export function postRestored(
-  { log }: Pick<Observed, 'log'>,
-  post: { readonly channel: string; readonly sequence: number },
-): void {
-  log.warn(post, 'post restored');
-}
-
 export function registryRead(
   { metrics }: Pick<Observed, 'metrics'>,
   read: { readonly kind: 'all' | 'one'; readonly outcome: 'ok' | 'error' },

@@ -65,7 +65,10 @@ beforeAll(async () => {
     );
     for (const [index, group] of groups.entries()) {
       await tx.run(
-        "INSERT INTO groups VALUES (?, ?, ?, ?, '', 5, '', '', '', 9, 1, 2, 0, 0, 0, 0)",
+        `INSERT INTO groups (group_id, status, owner, name, description, member_capacity,
+            invite_policy, commitment, chain_head, sequence, epoch, member_count, ban_count,
+            access_ended, box_set, last_box_set)
+          VALUES (?, ?, ?, ?, '', 5, '', '', '', 9, 1, 2, 0, 0, 0, 0)`,
         ...[group, index === 2 ? 'closed' : 'active', ann, `100 %25 ${index}`],
       );
       await tx.run(
@@ -262,6 +265,85 @@ test('lists have each account, group and channel once, with the sums of its own 
   expect((await admin.command('group', 'show', String(groups[1]))).output).toMatch(
     /^name +100 % 1$/m,
   );
+});
+
+/** All items of a list, in pages of one. */
+async function oneByOne(verb: string, params: object = {}): Promise<Row[]> {
+  const found: Row[] = [];
+  for (let cursor: unknown; ; ) {
+    const { value } = await admin.run(verb, { ...params, limit: 1, ...(cursor ? { cursor } : {}) });
+    found.push(...(value.items as Row[]));
+    cursor = value.next;
+    if (cursor === undefined) return found;
+  }
+}
+
+test('06 §8.10: reports are listed once, the newest first, of all, one channel or one post', async () => {
+  const [first = '', second = ''] = channels;
+  const reports = [
+    ...[[first, 2, ann, 10] as const, [second, 2, ann, 11] as const],
+    ...[[first, 2, ben, 11] as const, [first, 3, ben, 11] as const],
+  ];
+  await admin.relay.context.storage.write('relay', async (tx) => {
+    for (const [channel, sequence, account, at] of reports) {
+      await tx.run(
+        `INSERT INTO channel_reports VALUES (?, ?, ?, 'dev', '"\\u0000 spam"', ?, ?)`,
+        ...[channel, sequence, account, at, now + day],
+      );
+    }
+  });
+  const key = ({ channel_id, sequence, account, reported_at }: Row) => [
+    ...[channel_id, sequence, account, reported_at],
+  ];
+  const newest = [reports[1], reports[3], reports[2], reports[0]];
+  expect((await oneByOne('report/list')).map(key)).toEqual(newest);
+  const ofFirst = newest.filter((report) => report?.[0] === first);
+  expect((await oneByOne('report/list', { channel_id: first })).map(key)).toEqual(ofFirst);
+  const ofPost = ofFirst.filter((report) => report?.[1] === 2);
+  expect(await oneByOne('report/list', { channel_id: first, sequence: 2 })).toMatchObject(
+    ofPost.map((report) => ({ account: report?.[2], reason: '\0 spam', post: 'gone' })),
+  );
+  const post = { channel_id: first, sequence: 2 };
+  expect((await admin.run('report/dismiss', { ...post, account: ann })).value).toEqual({
+    dismissed: 1,
+  });
+  expect(admin.takeLines().at(-1)).toMatchObject({
+    verb: 'report dismiss',
+    subject: `post 2 of ${first}`,
+  });
+  expect(await admin.run('report/withhold', { ...post, sequence: 9 })).toMatchObject({
+    ...{ status: 404, value: { code: 'not_found', message: `post 9 of ${first} does not exist` } },
+  });
+});
+
+test('07 §B5: other relays are listed once, with those that only have mail or a block', async () => {
+  const relay = (digit: string) => `0x${digit.repeat(40)}`;
+  await admin.relay.context.storage.write('relay', async (tx) => {
+    for (const [digit, error] of [['a', 'refused'] as const, ['c', null] as const]) {
+      await tx.run(
+        `INSERT INTO relays (relay_id, endpoint, status, updated_at, seen_at, failures, failing_since, retry_at, last_error)
+          VALUES (?, 'https://relay.example/svc/v1', 'active', 1000, 1, 0, ?, ?, ?)`,
+        ...[relay(digit), error && now - 9, error && now + 9, error],
+      );
+    }
+    await tx.run('UPDATE deliveries SET destination = ? WHERE sender = ?', relay('b'), ann);
+    await tx.run(
+      "INSERT INTO blocks (kind, id, reason, created_at) VALUES ('relay', ?, 'spam', ?)",
+      relay('d'),
+      now,
+    );
+  });
+  const peers = (await oneByOne('peer/list')).filter(({ relay_id }) =>
+    /(.)\1{39}$/.test(String(relay_id)),
+  );
+  expect(peers).toMatchObject([
+    { relay_id: relay('a'), state: 'failing', last_error: 'refused', next_try: now + 9 },
+    { relay_id: relay('b'), state: 'unlisted', mail_waiting: 1, mail_oldest: now - 50 },
+    { relay_id: relay('c'), state: 'disconnected' },
+    { relay_id: relay('d'), state: 'blocked', block_reason: 'spam' },
+  ]);
+  const { value } = await admin.run('peer/list');
+  expect(value.unlocated).toEqual({ messages: 1, oldest: now - 60 });
 });
 
 test('a page ends early once it has added up 20,000 records, and the next one goes on', async () => {

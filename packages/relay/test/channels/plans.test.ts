@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest';
-import { channels, listWithheld, restorePost, withholdPost } from '../../src/channels/index.ts';
+import {
+  channels,
+  lastWithheld,
+  listWithheld,
+  restorePost,
+  withholdPost,
+} from '../../src/channels/index.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { Person } from '../fixtures/person.ts';
 import { scansAndSorts } from '../support/engine.ts';
@@ -52,7 +58,7 @@ async function live(ann: Person, ben: Person): Promise<void> {
 async function operate(post: { readonly channelId: string; readonly sequence: number }) {
   const { clock, storage } = relay.context;
   await withholdPost(storage, post, clock.now());
-  await listWithheld(storage, 9);
+  await listWithheld(storage, { before: lastWithheld, limit: 9 });
   await restorePost(storage, post);
   await withholdPost(storage, post, clock.now());
 }

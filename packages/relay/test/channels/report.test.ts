@@ -1,6 +1,6 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { listReports, readReportedPost } from '../../src/channels/index.ts';
+import { lastReport, listReports, readReportedPost } from '../../src/channels/index.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { scansAndSorts } from '../support/engine.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
@@ -118,7 +118,9 @@ describe('06 §8.10: a reason', () => {
   ])('of %s reaches the operator as it is', async (_, reason) => {
     expect(await codeOf({ reason })).toBe('ok');
     const { storage } = relay.context;
-    expect(await listReports(storage, {}, 10)).toMatchObject([{ reason }]);
+    expect(await listReports(storage, {}, { before: lastReport, limit: 10 })).toMatchObject([
+      { reason },
+    ]);
   });
 });
 
@@ -324,10 +326,12 @@ test("no statement of the operator's lists reads a whole table or sorts", async 
   await call();
   relay.faults.beforeStatement = (sql) => void statements.add(sql);
   const { channelId } = channel;
-  expect(await listReports(storage, {}, 5)).toHaveLength(1);
-  expect(await listReports(storage, { channelId }, 5)).toHaveLength(1);
-  const shown = await readReportedPost(storage, { channelId, sequence: post }, 5);
-  expect(shown).toMatchObject({ post: { status: 'readable' }, reports: [{ reason: 'spam' }] });
+  const range = { before: lastReport, limit: 5 };
+  for (const scope of [{}, { channelId }, { channelId, sequence: post }]) {
+    expect(await listReports(storage, scope, range)).toMatchObject([{ reason: 'spam' }]);
+  }
+  const shown = await readReportedPost(storage, { channelId, sequence: post });
+  expect(shown).toMatchObject({ status: 'readable' });
   delete relay.faults.beforeStatement;
   const found: Record<string, string[]> = {};
   for (const sql of statements) {

@@ -1,6 +1,8 @@
 /** Posts that the operator withholds: unreadable, but stored until their deadline. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import {
+  lastReport,
+  lastWithheld,
   listReports,
   listWithheld,
   readReportedPost,
@@ -41,8 +43,7 @@ const codeOf = (method: string, params: unknown, by = ann) =>
 const report = (target: number) => ({
   ...{ channel_id: channel.channelId, target_sequence: target, reason: 'spam' },
 });
-const reportedPost = async (sequence = post) =>
-  (await readReportedPost(relay.context.storage, at(sequence), 1)).post;
+const reportedPost = (sequence = post) => readReportedPost(relay.context.storage, at(sequence));
 
 /** Crashes `work` before its commit of that number; returns false if it has fewer commits. */
 const isCutOff = async (commits: number, work: () => Promise<unknown>) => {
@@ -169,7 +170,9 @@ describe('operator commands about withheld posts', () => {
     relay.clock.advance(60);
     expect(await withhold()).toEqual({ isNew: true, reports: 2 });
     const { storage } = relay.context;
-    expect(await listReports(storage, {}, 9)).toMatchObject([{ sequence: next, post: 'readable' }]);
+    expect(await listReports(storage, {}, { before: lastReport, limit: 9 })).toMatchObject([
+      { sequence: next, post: 'readable' },
+    ]);
     expect(await reportedPost()).toMatchObject({
       ...{ status: 'withheld', account: ben.account, withheldAt: relay.clock.now() },
       state: { body: text('stolen goods, cheaper') },
@@ -178,16 +181,19 @@ describe('operator commands about withheld posts', () => {
     await withhold(unedited);
     expect(await reportedPost(unedited)).toMatchObject({ state: { body: text('more of it') } });
     const withheldAt = relay.clock.now();
-    expect(await listWithheld(storage, 9)).toEqual([
+    const range = { before: lastWithheld, limit: 9 };
+    expect(await listWithheld(storage, range)).toEqual([
+      expect.objectContaining({ sequence: unedited }),
       {
         ...{ channelId: channel.channelId, sequence: post, account: ben.account },
         ...{ withheldAt, keepUntil: withheldAt - 60 + retention },
       },
-      expect.objectContaining({ sequence: unedited }),
     ]);
-    expect(await listWithheld(storage, 1)).toMatchObject([{ sequence: unedited }]);
+    expect(await listWithheld(storage, { ...range, limit: 1 })).toMatchObject([
+      { sequence: unedited },
+    ]);
     await restore();
-    expect(await listWithheld(storage, 9)).toHaveLength(1);
+    expect(await listWithheld(storage, range)).toHaveLength(1);
   });
 
   test('withholding twice changes nothing but dismisses reports made in between', async () => {

@@ -27,15 +27,14 @@ test(
   async () => {
     await relay.report(relay.ann, post, 'stolen');
     await relay.report(relay.ben, post, 'stolen');
-    const place = { channel: relay.channel.channelId, sequence: post };
+    const change = { level: 40, msg: 'changed by the operator', by: 'command' };
+    const subject = `post ${post} of ${relay.channel.channelId}`;
     const withheld = await reports(['withhold', ...about, '--yes']);
     expect(withheld).toMatchObject({
       code: 0,
       output: `post ${post} of ${relay.channel.channelId} is withheld, 2 reports dismissed\n`,
     });
-    expect(logged(withheld.errors)).toEqual({
-      ...{ level: 40, msg: 'post withheld', reports: 2, ...place },
-    });
+    expect(logged(withheld.errors)).toEqual({ ...change, verb: 'report withhold', subject });
     expect(await relay.channel.sequences()).toEqual([0]);
     expect(await reports(['withhold', ...about, '--yes'])).toEqual({
       code: 0,
@@ -48,7 +47,7 @@ test(
       code: 0,
       output: `post ${post} of ${relay.channel.channelId} is readable again\n`,
     });
-    expect(logged(restored.errors)).toEqual({ level: 40, msg: 'post restored', ...place });
+    expect(logged(restored.errors)).toEqual({ ...change, verb: 'report restore', subject });
     await relay.ground.revive();
     expect(await relay.channel.sequences()).toEqual([0, 1, 2]);
     await relay.ground.stop();

@@ -5,6 +5,8 @@ import { accountDeletionVerbs } from './account-deletion.ts';
 import { blockVerbs } from './block.ts';
 import { inventoryVerbs } from './inventory.ts';
 import { inviteVerbs } from './invite.ts';
+import { peerVerbs } from './peer.ts';
+import { reportVerbs } from './report.ts';
 
 export const verbs: readonly Verb[] = [
   ...inventoryVerbs,
@@ -12,6 +14,8 @@ export const verbs: readonly Verb[] = [
   ...accountDeletionVerbs,
   ...inviteVerbs,
   ...blockVerbs,
+  ...peerVerbs,
+  ...reportVerbs,
 ];
 
 const byName: ReadonlyMap<string, Verb> = new Map(

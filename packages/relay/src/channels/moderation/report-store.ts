@@ -122,29 +122,36 @@ export interface ReportScope {
   readonly sequence?: number | undefined;
 }
 
-/** Reads the newest reports of a scope, in ascending order. */
+/** The order of reports: by time, channel, sequence and account. */
+export type ReportPosition = readonly [at: number, channelId: string, sequence: number, by: string];
+
+/** After the newest report. */
+export const lastReport: ReportPosition = [Number.MAX_SAFE_INTEGER, '', 0, ''];
+
+/** Reads reports of a scope before a position, the newest first. */
 export async function readReports(
   tx: Reader,
   { channelId, sequence }: ReportScope,
-  limit: number,
+  { before, limit }: { readonly before: ReportPosition; readonly limit: number },
 ): Promise<ListedReport[]> {
   const conditions: [string, SqlValue | undefined][] = [
     ['r.channel_id = ?', channelId],
     ['r.sequence = ?', sequence],
   ];
   const given = conditions.filter(([, value]) => value !== undefined);
-  const where = given.map(([condition]) => condition).join(' AND ') || 'r.reported_at >= 0';
+  const where = given.map(([condition]) => `${condition} AND `).join('');
   const rows = await tx.all<ReportRow>(
     `SELECT r.channel_id, r.sequence, r.account, r.device_id, r.reason, r.reported_at,
         CASE WHEN p.withheld_at IS NULL THEN COALESCE(p.status, 'gone') ELSE 'withheld' END AS post
       FROM channel_reports r
       LEFT JOIN channel_posts p ON p.channel_id = r.channel_id AND p.sequence = r.sequence
-      WHERE ${where}
+      WHERE ${where}(r.reported_at, r.channel_id, r.sequence, r.account) < (?, ?, ?, ?)
       ORDER BY r.reported_at DESC, r.channel_id DESC, r.sequence DESC, r.account DESC LIMIT ?`,
     ...given.map(([, value]) => value as SqlValue),
+    ...before,
     limit,
   );
-  return rows.reverse().map(({ post, ...row }) => ({
+  return rows.map(({ post, ...row }) => ({
     channelId: row.channel_id,
     sequence: row.sequence,
     account: row.account,

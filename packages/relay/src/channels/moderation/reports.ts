@@ -10,6 +10,7 @@ import {
   type ListedReport,
   type PostStatus,
   type ReportKey,
+  type ReportPosition,
   type ReportScope,
   readAuthorship,
   readReports,
@@ -18,13 +19,13 @@ import {
 /** Reports removed in one transaction, so that the relay's own writes come between. */
 const batchSize = 200;
 
-/** Reads the newest reports, in ascending order. */
+/** Reads reports before a position, the newest first. */
 export async function listReports(
   storage: Storage,
   scope: ReportScope,
-  limit: number,
+  range: { readonly before: ReportPosition; readonly limit: number },
 ): Promise<ListedReport[]> {
-  return await storage.read((tx) => readReports(tx, scope, limit));
+  return await storage.read((tx) => readReports(tx, scope, range));
 }
 
 /** A post with its status for the operator. */
@@ -41,16 +42,12 @@ export interface ReportedPost {
   readonly state?: PostState;
 }
 
-/** Reads a post with the newest reports about it, in ascending order. */
+/** Reads a post as it is now. */
 export async function readReportedPost(
   storage: Storage,
   { channelId, sequence }: Omit<ReportKey, 'account'>,
-  limit: number,
-): Promise<{ readonly post: ReportedPost; readonly reports: readonly ListedReport[] }> {
-  return await storage.read(async (tx) => ({
-    post: await readPostStatus(tx, channelId, sequence),
-    reports: await readReports(tx, { channelId, sequence }, limit),
-  }));
+): Promise<ReportedPost> {
+  return await storage.read((tx) => readPostStatus(tx, channelId, sequence));
 }
 
 async function readPostStatus(

@@ -85,15 +85,25 @@ interface WithheldRow extends Row {
   keep_until: number;
 }
 
-/** Reads the posts withheld last, in ascending order. */
-export async function readWithheld(tx: Reader, limit: number): Promise<WithheldPost[]> {
+/** The order of withheld posts: by time, channel and sequence. */
+export type WithheldPosition = readonly [at: number, channelId: string, sequence: number];
+
+/** After the post that was withheld last. */
+export const lastWithheld: WithheldPosition = [Number.MAX_SAFE_INTEGER, '', 0];
+
+/** Reads posts withheld before a position, the newest first. */
+export async function readWithheld(
+  tx: Reader,
+  { before, limit }: { readonly before: WithheldPosition; readonly limit: number },
+): Promise<WithheldPost[]> {
   const rows = await tx.all<WithheldRow>(
     `SELECT channel_id, sequence, account, withheld_at, keep_until FROM channel_posts
-      WHERE withheld_at IS NOT NULL
+      WHERE withheld_at IS NOT NULL AND (withheld_at, channel_id, sequence) < (?, ?, ?)
       ORDER BY withheld_at DESC, channel_id DESC, sequence DESC LIMIT ?`,
+    ...before,
     limit,
   );
-  return rows.reverse().map((row) => ({
+  return rows.map((row) => ({
     channelId: row.channel_id,
     sequence: row.sequence,
     account: row.account,

@@ -1,4 +1,5 @@
 /** Withholds posts from a timeline for the operator, and restores them (06 §7.5, §8.10). */
+import { ProtocolError } from '@posthouse/protocol';
 import { requireInService } from '../../storage/move/mark.ts';
 import type { Reader, Storage, Writer } from '../../storage/types.ts';
 import { readPost, type StoredPost } from '../post-store.ts';
@@ -9,6 +10,7 @@ import {
   movePost,
   readWithheld,
   setWithheld,
+  type WithheldPosition,
   type WithheldPost,
 } from './withheld-store.ts';
 
@@ -28,7 +30,8 @@ export interface WithholdResult {
  * move the edits. If a crash interrupts them, another call completes the move.
  *
  * @param now Unix seconds
- * @throws Error if there is no such post, it was deleted, or the database is being moved
+ * @throws ProtocolError `not_found` if there is no such post, `invalid_state` if it was deleted; Error
+ *   if the database is being moved
  */
 export async function withholdPost(
   storage: Storage,
@@ -54,12 +57,13 @@ export async function withholdPost(
  * Restores a withheld post: the last commit makes the post and all its edits readable. If a crash
  * comes before it, the post is still withheld.
  *
- * @throws Error if no such post is withheld, or the database is being moved
+ * @throws ProtocolError `not_found`, `invalid_state` if it is not withheld; Error if the database is
+ *   being moved
  */
 export async function restorePost(storage: Storage, key: EventKey): Promise<void> {
   await moveInBatches(storage, key, async (tx) => {
     const { withheld_at } = await requirePost(tx, key);
-    if (withheld_at === null) throw new Error(`${nameOf(key)} is not withheld`);
+    if (withheld_at === null) throw refused(`${nameOf(key)} is not withheld`);
     const moved = await moveEdits(tx, 'back', { ...key, batchSize });
     if (moved === batchSize) return moved;
     await movePost(tx, 'back', key);
@@ -68,9 +72,12 @@ export async function restorePost(storage: Storage, key: EventKey): Promise<void
   });
 }
 
-/** Reads the posts that are withheld and still stored, in ascending order. */
-export async function listWithheld(storage: Storage, limit: number): Promise<WithheldPost[]> {
-  return await storage.read((tx) => readWithheld(tx, limit));
+/** Reads the posts that are withheld and still stored, the newest first. */
+export async function listWithheld(
+  storage: Storage,
+  range: { readonly before: WithheldPosition; readonly limit: number },
+): Promise<WithheldPost[]> {
+  return await storage.read((tx) => readWithheld(tx, range));
 }
 
 /** Moves edits, one batch in each commit, until `move` returns less than a full batch. */
@@ -96,9 +103,11 @@ async function write<T>(
 async function requirePost(tx: Reader, key: EventKey): Promise<StoredPost> {
   const post = await readPost(tx, key.channelId, key.sequence);
   if (post?.status === 'readable') return post;
-  if (post !== undefined) throw new Error(`${nameOf(key)} was deleted`);
-  throw new Error(`${nameOf(key)} does not exist`);
+  if (post !== undefined) throw refused(`${nameOf(key)} was deleted`);
+  throw new ProtocolError('not_found', `${nameOf(key)} does not exist`);
 }
+
+const refused = (message: string) => new ProtocolError('invalid_state', message);
 
 function nameOf({ channelId, sequence }: EventKey): string {
   return `post ${sequence} of ${channelId}`;
