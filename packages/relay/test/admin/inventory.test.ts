@@ -84,7 +84,8 @@ beforeAll(async () => {
     }
     for (const [index, channel] of channels.entries()) {
       await tx.run(
-        "INSERT INTO channels VALUES (?, ?, '[]', 'active', 1, 4, 0)",
+        `INSERT INTO channels (channel_id, creator, moderators, status, revision, head, needed_until)
+          VALUES (?, ?, '[]', 'active', 1, 4, 0)`,
         ...[channel, cem],
       );
       await tx.run(
