@@ -69,8 +69,13 @@ if [ "$1" = configure ]; then
   install -d -m 0750 -o posthouse -g posthouse /etc/posthouse
   if [ -d /run/systemd/system ]; then
     systemctl daemon-reload
-    systemctl enable --quiet posthouse.service
-    systemctl restart posthouse.service || true
+    # An upgrade starts no relay that its operator stopped: after a move, or before a restore.
+    if [ -z "$2" ]; then
+      systemctl enable --quiet posthouse.service
+      systemctl restart posthouse.service || true
+    else
+      systemctl try-restart posthouse.service || true
+    fi
   fi
 fi
 if [ ! -e /etc/posthouse/relay.json ]; then
