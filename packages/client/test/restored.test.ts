@@ -126,6 +126,16 @@ test.each([
     `UPDATE account_routes SET route = replace(route, '"revision":1', '"revision":2')`,
     ['signature does not verify'],
   ],
+  [
+    'a text that is no JSON',
+    "UPDATE profiles SET certificate = 'not json'",
+    ['unknown literal at offset 0'],
+  ],
+  [
+    'certificates without their members',
+    "UPDATE group_certificates SET certificate = '{}'",
+    ['it has not the form that a relay stores'],
+  ],
 ])('posthouse verify finds %s', async (name, sql, expected) => {
   const data = path(`verify ${name}`);
   const file = path(`backup ${name}`);

@@ -1,5 +1,6 @@
 /** Goes through the rows of a backup's table, a few at a time. */
 import { ProtocolError } from '@posthouse/protocol';
+import { JsonError } from '@posthouse/protocol/json';
 import { type Key, readBatch } from '../storage/move/rows.ts';
 import type { Reader, Row } from '../storage/types.ts';
 import { type BackupFile, type BackupWork, pausing } from './backup-file.ts';
@@ -55,8 +56,12 @@ async function reasonOf(work: Promise<void>): Promise<string | undefined> {
     await work;
     return undefined;
   } catch (error) {
-    if (error instanceof ProtocolError || error instanceof SyntaxError) return error.message;
-    if (error instanceof MissingRow) return error.message;
+    const isReason = [ProtocolError, JsonError, MissingRow].some((kind) => error instanceof kind);
+    if (isReason) return (error as Error).message;
+    // Text that is not of the form that a relay stores.
+    if (error instanceof TypeError || error instanceof RangeError) {
+      return `it has not the form that a relay stores: ${error.message}`;
+    }
     throw error;
   }
 }
