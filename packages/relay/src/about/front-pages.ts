@@ -1,8 +1,9 @@
-/** The page for people and the documents for programs, each made once. */
+/** The page for people and the documents for programs. */
 import type { Network } from '@posthouse/protocol';
 import manifest from '#package.json' with { type: 'json' };
 import type { RelayConfig } from '../config/index.ts';
 import type { PublicAddresses } from '../config/public-addresses.ts';
+import type { RelayLimits } from '../limits.ts';
 import { openApi, openRpc } from './api-documents.ts';
 import { frontPage, pagePolicy } from './front-page.ts';
 
@@ -14,15 +15,21 @@ export interface FrontPages {
   openApi(): string;
 }
 
-/** Makes each text at its first request: only then are all addresses known. */
+/**
+ * Makes the documents at their first request: only then are all addresses known. The page is made for each
+ * request, because a reload of the configuration changes limits that it names.
+ */
 export function frontPages(
   config: RelayConfig,
   {
     network,
+    limits,
     relayId,
     addresses,
   }: {
     readonly network: Network;
+    /** Those in force. */
+    readonly limits: RelayLimits;
     readonly relayId: string;
     readonly addresses: PublicAddresses;
   },
@@ -34,7 +41,8 @@ export function frontPages(
   });
   return {
     headers: { 'content-security-policy': pagePolicy, 'referrer-policy': 'no-referrer' },
-    page: once(() => frontPage({ config, relayId, version, https: addresses.https })),
+    page: () =>
+      frontPage({ config: { ...config, limits }, relayId, version, https: addresses.https }),
     openRpc: once(() => JSON.stringify(openRpc(api()))),
     openApi: once(() => JSON.stringify(openApi(api()))),
   };

@@ -100,6 +100,17 @@ test('limits, proxies and log level are in force at once; other settings are nam
   expect(again.applied).toContain('limits.addressRate');
 });
 
+test('the page names the limits in force', async () => {
+  const ca = readFileSync(join(data.path, 'first/tls/ca.pem'), 'utf8');
+  using client = new HttpClient(new URL(relay.https[0] as string).origin, ca);
+  const headers = { accept: 'text/html' };
+  const page = async () => (await client.send({ verb: 'GET', path: '/', headers })).text;
+  expect(await page()).toContain('stored for 30 days');
+  await relay.reload({ ...values, limits: { messageRetention: 7 * 86_400 } });
+  expect(await page()).toContain('stored for 7 days');
+  await relay.reload(values);
+});
+
 test('02 §8: the header of a proxy that is trusted now counts, that of one before does not', async () => {
   const addressOf = (call: number) => ({ 'x-forwarded-for': `203.0.113.${call}` });
   const strict = { limits: { addressRate: 1, addressBurst: 2 } };
