@@ -53,5 +53,6 @@ export const accountLimits = {
   registrationRequestsPerAddress: limit(20, 'Accounts of one address that wait for approval.'),
   registrationRequestPeriod: period(604_800, 'Seconds for which an account waits for approval.'),
   blockedAccounts: limit(10_000, 'Accounts that the operator has blocked.'),
+  blockedChannels: limit(10_000, 'Channels that the operator has closed here.'),
   blockedAddresses: limit(10_000, 'Addresses and networks that the operator has blocked.'),
 };

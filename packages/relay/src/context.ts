@@ -63,6 +63,8 @@ export interface BlockChange {
 /** Accounts and addresses that the operator refuses, in the memory of this process (02 §18). */
 export interface Blocks {
   hasAccount(account: string): boolean;
+  /** Whether a channel of this relay is treated as if it was not hosted here (06 §8). */
+  hasChannel(channelId: string): boolean;
   /** Whether any address is blocked: if not, none has to be looked up. */
   readonly hasAddresses: boolean;
   /** @param address as limits count it (`addressKey`) */

@@ -8,15 +8,16 @@ import { type AfterBlock, type Block, readBlocks, readChanges } from './block-st
 /** Blocks that are read at once. */
 const batchSize = 250;
 
-/** By account: when its block ends, Unix seconds, or infinity. */
-type Accounts = Map<string, number>;
+/** By ID: when its block ends, Unix seconds, or infinity. */
+type Ends = Map<string, number>;
 
-/** The blocks of accounts and addresses in the memory of this process. */
+/** The blocks of accounts, addresses and channels in the memory of this process. */
 export class BlockList implements Blocks {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #storage: Pick<Storage, 'read'>;
   readonly #listeners = new Set<(change: BlockChange) => void>();
-  #accounts: Accounts = new Map();
+  #accounts: Ends = new Map();
+  #channels: Ends = new Map();
   #addresses = new AddressSet();
   /** The number of the change that is in memory. */
   #known = -1;
@@ -30,8 +31,11 @@ export class BlockList implements Blocks {
   }
 
   hasAccount(account: string): boolean {
-    const endsAt = this.#accounts.get(account);
-    return endsAt !== undefined && this.#clock.now() < endsAt;
+    return this.#isInForce(this.#accounts.get(account));
+  }
+
+  hasChannel(channelId: string): boolean {
+    return this.#isInForce(this.#channels.get(channelId));
   }
 
   get hasAddresses(): boolean {
@@ -50,32 +54,39 @@ export class BlockList implements Blocks {
   async refresh(): Promise<void> {
     const number = await this.#storage.read(readChanges);
     if (number === this.#known) return;
-    const accounts: Accounts = new Map();
+    const accounts: Ends = new Map();
+    const channels: Ends = new Map();
     const addresses = new AddressSet();
     const turn = new TurnTime();
     for (let after: AfterBlock | undefined, isLast = false; !isLast; ) {
       const page = { after, limit: batchSize };
       const blocks = await this.#storage.read((tx) => readBlocks(tx, this.#clock.now(), page));
-      for (const block of blocks) add(block, { accounts, addresses });
+      for (const block of blocks) add(block, { accounts, addresses, channels });
       after = blocks.at(-1);
       isLast = blocks.length < batchSize;
       if (turn.isOver) await turn.next();
     }
     const before = this.#accounts;
     this.#accounts = accounts;
+    this.#channels = channels;
     this.#addresses = addresses;
     // The number from before: what changed meanwhile is read again.
     this.#known = number;
     const added = [...accounts.keys()].filter((account) => !before.has(account));
     for (const listener of this.#listeners) listener({ accounts: added });
   }
+
+  #isInForce(endsAt: number | undefined): boolean {
+    return endsAt !== undefined && this.#clock.now() < endsAt;
+  }
 }
 
 function add(
   { kind, id, endsAt = Number.POSITIVE_INFINITY }: Block,
-  to: { readonly accounts: Accounts; readonly addresses: AddressSet },
+  to: { readonly accounts: Ends; readonly channels: Ends; readonly addresses: AddressSet },
 ): void {
   if (kind === 'account') to.accounts.set(id, endsAt);
+  if (kind === 'channel') to.channels.set(id, endsAt);
   const range = kind === 'address' ? readRange(id) : undefined;
   if (range !== undefined) to.addresses.add(range, endsAt);
 }

@@ -2,12 +2,12 @@
 import type { AggregateKey, Reader, Row, Writer } from '../storage/types.ts';
 
 /** What can be blocked. */
-export type BlockKind = 'account' | 'address' | 'relay';
+export type BlockKind = 'account' | 'address' | 'channel' | 'relay';
 
 /** What the operator refuses. Times are Unix seconds. */
 export interface Block {
   readonly kind: BlockKind;
-  /** ID of an account or a relay; an address or a network as `writeRange` writes it. */
+  /** ID of an account, a channel or a relay; an address or a network as `writeRange` writes it. */
   readonly id: string;
   /** Empty if none was given. */
   readonly reason: string;

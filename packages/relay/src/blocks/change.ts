@@ -25,17 +25,26 @@ export type NewBlock = Omit<Block, 'createdAt' | 'kind'>;
 export interface BlockOptions {
   /** Unix seconds. */
   readonly now: number;
-  readonly limits: Pick<RelayLimits, 'blockedAccounts' | 'blockedAddresses' | 'blockedRelays'>;
+  readonly limits: Pick<
+    RelayLimits,
+    'blockedAccounts' | 'blockedAddresses' | 'blockedChannels' | 'blockedRelays'
+  >;
 }
 
 /** By kind: the limit of its blocks, and what they are called. */
 const limitOf = {
   account: 'blockedAccounts',
   address: 'blockedAddresses',
+  channel: 'blockedChannels',
   relay: 'blockedRelays',
 } as const satisfies Record<BlockKind, keyof RelayLimits>;
 
-const namesOf = { account: 'accounts', address: 'addresses', relay: 'relays' } as const;
+const namesOf = {
+  account: 'accounts',
+  address: 'addresses',
+  channel: 'channels',
+  relay: 'relays',
+} as const;
 
 /**
  * Stores a block in a write that holds `blockWrites`.
@@ -159,7 +168,23 @@ export async function blockAddress(
   );
 }
 
-/** Ends the block of an account or an address; returns whether it was blocked. */
+/**
+ * Blocks a channel that this relay hosts: it is as if it was not hosted here, until the block ends.
+ *
+ * @returns whether it was not blocked before
+ * @throws ProtocolError `state_conflict` if too many channels are blocked
+ */
+export async function blockChannel(
+  storage: Storage,
+  block: NewBlock,
+  options: BlockOptions,
+): Promise<boolean> {
+  return await storage.write(blockWrites, (tx) =>
+    addBlock(tx, { kind: 'channel', ...block }, options),
+  );
+}
+
+/** Ends the block of anything but a relay; returns whether it was blocked. */
 export async function unblock(
   storage: Storage,
   block: Pick<Block, 'kind' | 'id'>,

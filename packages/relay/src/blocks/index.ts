@@ -19,6 +19,7 @@ export {
   blockAccount,
   blockAddress,
   blockBriefly,
+  blockChannel,
   type NewBlock,
   unblock,
 } from './change.ts';

@@ -1,12 +1,11 @@
 /** `posthouse block`: the accounts, addresses and relays that the operator refuses. */
-import { AccountId, RelayId } from '@posthouse/protocol';
+import { AccountId, ChannelId, RelayId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
-import { Argument, type Command, InvalidArgumentError } from 'commander';
+import { Argument, type Command } from 'commander';
 import { addressToBlock, type BlockKind } from '../blocks/index.ts';
-import { systemClock } from '../clock.ts';
 import { argument, asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
-import { readUntil, untilMeaning } from './until.ts';
+import { untilMeaning, untilOf } from './until.ts';
 import { withVerbs } from './verb-command.ts';
 
 const help = `
@@ -17,6 +16,10 @@ sender is told so. What it stored stays, and others still read its posts, profil
 A blocked address has its connections closed, and what a trusted proxy sends for it is refused. It is an
 address or a network: 192.0.2.7, 192.0.2.0/24, 2001:db8::/48. A single IPv6 address stands for its /64,
 the network of one customer. Networks with this machine's own addresses or a trusted proxy are refused.
+
+A blocked channel of this relay is as if it was not hosted here: nothing is read, written or subscribed.
+Its posts stay until their retention is over; when the block ends, all is as it was. Copies that clients
+have stay there. The reports about single posts are not dismissed: see posthouse reports.
 
 A blocked relay is not admitted, whatever the registry says: its connections are closed, its calls and
 the routes that it sends are refused, and it gets no mail. Mail that waits for it stays in the queue
@@ -43,7 +46,7 @@ interface OwnFlags {
 }
 
 /** What can be blocked. */
-const kinds = ['account', 'address', 'relay'] as const satisfies readonly BlockKind[];
+const kinds = ['account', 'address', 'channel', 'relay'] as const satisfies readonly BlockKind[];
 
 /** Completes `posthouse block`. */
 export function configure(command: Command): void {
@@ -53,7 +56,7 @@ export function configure(command: Command): void {
     .addHelpText('after', help)
     .action((_, of: Command) => of.help({ error: true }))
     .addCommand(
-      aboutOne('add', 'block an account, an address or a relay')
+      aboutOne('add', 'block an account, an address, a channel or a relay')
         .option('--reason <text>', 'why, for `block list`')
         .option('--until <time>', untilMeaning, untilOf)
         .action((kind, id, _, of) => add(kind, id, of)),
@@ -71,13 +74,7 @@ export function configure(command: Command): void {
 function aboutOne(name: string, description: string): Command {
   return subcommand(name, description)
     .addArgument(new Argument('<kind>', 'what it is').choices(kinds))
-    .argument('<id>', 'ID of an account or a relay, or an address');
-}
-
-function untilOf(text: string): number {
-  const until = readUntil(text, systemClock.now());
-  if (until !== undefined) return until;
-  throw new InvalidArgumentError('Expected a time that has not passed, as 7d or 2027-01-31.');
+    .argument('<id>', 'ID of an account, a channel or a relay, or an address');
 }
 
 /** Ends the command with status 2 if the text names none of the kind. */
@@ -85,6 +82,7 @@ function checkId(kind: BlockKind, text: string, of: Command): void {
   try {
     if (kind === 'address') addressToBlock(text, []);
     else if (kind === 'account') argument(AccountId, text, 'neo:<magic>:<address>');
+    else if (kind === 'channel') argument(ChannelId, text, 'chan_ and 22 characters');
     else argument(RelayId, text, '0x and 40 hexadecimal digits in lower case');
   } catch (error) {
     of.error(`error: ${kind} ${JSON.stringify(text)}: ${(error as Error).message}`);
@@ -115,6 +113,7 @@ interface ListedBlock {
   readonly kind: BlockKind;
   readonly account?: string;
   readonly address?: string;
+  readonly channel?: string;
   readonly relay?: string;
   readonly reason: string;
   readonly blocked_at: number;

@@ -18,6 +18,7 @@ import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
 import { CallLog } from './call-log.ts';
 import { CallTurns } from './call-turns.ts';
+import { checkChannelHosted } from './closed-channels.ts';
 import { checkDiskRoom } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
 import { type AnyHandler, type Handlers, JsonText } from './handler.ts';
@@ -186,6 +187,7 @@ export class Dispatcher {
     } else if (definition.handlerChecksParams !== true) {
       checkParams(definition, params);
     }
+    checkChannelHosted(this.#context, method, params);
     checkDiskRoom(this.#context, { method, definition, session });
     const { dailyBytes } = this.#context;
     const stored = storedBytes({ method, definition, session, params, bytes: request.bytes });

@@ -1,5 +1,12 @@
 /** `block`: the accounts, addresses and relays that the operator refuses (02 §18). */
-import { AccountId, badRequest, ProtocolError, RelayId, Type } from '@posthouse/protocol';
+import {
+  AccountId,
+  badRequest,
+  ChannelId,
+  ProtocolError,
+  RelayId,
+  Type,
+} from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import {
   addressToBlock,
@@ -7,6 +14,7 @@ import {
   type BlockKind,
   blockAccount,
   blockAddress,
+  blockChannel,
   readBlocks,
   unblock,
 } from '../../blocks/index.ts';
@@ -18,36 +26,46 @@ import { defineVerb, type Verb } from '../verb.ts';
 const blocked = {
   account: Type.Optional(AccountId),
   address: Type.Optional(Type.String({ maxLength: 64 })),
+  channel: Type.Optional(ChannelId),
   relay: Type.Optional(RelayId),
 };
 
 interface Named {
   readonly account?: string;
   readonly address?: string;
+  readonly channel?: string;
   readonly relay?: string;
 }
 
 /** @throws ProtocolError `bad_request` unless one thing is named */
-function named({ account, address, relay }: Named): Pick<Block, 'kind' | 'id'> {
+function named({ account, address, channel, relay }: Named): Pick<Block, 'kind' | 'id'> {
   const kinds: readonly (readonly [BlockKind, string | undefined])[] = [
     ['account', account],
     ['address', address],
+    ['channel', channel],
     ['relay', relay],
   ];
   const given = kinds.flatMap(([kind, id]) => (id === undefined ? [] : [{ kind, id }]));
   if (given.length === 1 && given[0] !== undefined) return given[0];
-  throw badRequest('', 'give one of account, address and relay');
+  throw badRequest('', 'give one of account, address, channel and relay');
 }
 
 /** Names the block in the log line. */
 const subject = (_: unknown, result: JsonObject) =>
   `${result.kind} ${String(result[String(result.kind)])}`;
 
+const changeOf = {
+  account: blockAccount,
+  address: blockAddress,
+  channel: blockChannel,
+  relay: blockRelay,
+} as const;
+
 const add = defineVerb({
   noun: 'block',
   name: 'add',
   description:
-    'Blocks an account, an address (or network) or a relay, until a time or until it is removed; is_new is false if it was.',
+    'Blocks an account, an address (or network), a channel or a relay, until a time or until it is removed; is_new is false if it was.',
   params: Type.Object({
     ...blocked,
     reason: Type.Optional(Type.String()),
@@ -64,7 +82,7 @@ const add = defineVerb({
     }
     if (until !== undefined && until <= now) throw badRequest('until', 'has passed');
     const id = kind === 'address' ? addressToBlock(text, trustedProxies) : text;
-    const block = { relay: blockRelay, account: blockAccount, address: blockAddress }[kind];
+    const block = changeOf[kind];
     const isNew = await block(storage, { id, reason, endsAt: until }, { now, limits });
     return { kind, [kind]: id, is_new: isNew };
   },
@@ -73,7 +91,7 @@ const add = defineVerb({
 const remove = defineVerb({
   noun: 'block',
   name: 'remove',
-  description: 'Ends the block of an account, an address or a relay.',
+  description: 'Ends the block of an account, an address, a channel or a relay.',
   params: Type.Object(blocked),
   changes: true,
   subject,

@@ -7,7 +7,7 @@ import { readChannelHeads } from '../channel-store.ts';
  * not.
  */
 export const channelSubscribe: Handler<'channel.subscribe'> = async (context, call) => {
-  const { limits, storage } = context;
+  const { blocks, limits, storage } = context;
   checkChannelSubscription(call.params);
   const { channel_ids: wanted } = call.params;
   const request = {
@@ -20,7 +20,7 @@ export const channelSubscribe: Handler<'channel.subscribe'> = async (context, ca
   // Over HTTP the method does not exist.
   await call.connection?.setSubscriptions(request, async () => {
     const heads = await storage.read((tx) => readChannelHeads(tx, wanted));
-    const refused = wanted.filter((id) => !heads.has(id));
+    const refused = wanted.filter((id) => !heads.has(id) || blocks.hasChannel(id));
     if (refused.length === 0) return heads;
     const data = { channel_ids: refused };
     throw new ProtocolError('not_found', 'not every channel can be subscribed', { data });
