@@ -11,7 +11,7 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
   } catch (cause) {
     throw new ClientError(
       'part_unavailable',
-      'a part of the app could not be loaded: try again online, or load the app anew',
+      'a part of the app cannot be loaded: try again online, or start the app anew',
       { cause },
     );
   }

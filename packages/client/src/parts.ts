@@ -17,6 +17,7 @@ import {
   DeviceId,
   encodeBase64url,
   GroupId,
+  isErrorCode,
   limits,
   MessageId,
   ProtocolError,
@@ -32,7 +33,7 @@ import {
   utf8,
   utf8Length,
 } from '@posthouse/protocol';
-import { canonicalJson } from '@posthouse/protocol/json';
+import { canonicalJson, decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
 import { ownKey, ownRecords, routes, timelines } from './accounts/account-rows.ts';
 import { adoptState, knownState, resolveOwnState } from './accounts/device-states.ts';
 import { noteHomeChange } from './accounts/former-relay-rows.ts';
@@ -70,6 +71,7 @@ import {
   isClientError,
   isRefusal,
   RelayMisbehaviour,
+  RelayRefused,
   RelayUnreachable,
 } from './errors.ts';
 import { recordEvents, recordPassing } from './events/event-log.ts';
@@ -148,6 +150,7 @@ export const allParts = [
   createGroupSecret,
   currentDescriptor,
   currentDevices,
+  decodeUtf8,
   DeviceId,
   draftFor,
   dropTasks,
@@ -167,7 +170,9 @@ export const allParts = [
   historyType,
   homeRelay,
   isClientError,
+  isErrorCode,
   isGroupMessage,
+  isJsonObject,
   isOwnDeviceType,
   isPending,
   isRefusal,
@@ -191,6 +196,7 @@ export const allParts = [
   ownKey,
   ownRecords,
   parseContent,
+  parseJson,
   positionKey,
   ProtocolError,
   publishProfile,
@@ -208,6 +214,7 @@ export const allParts = [
   refreshHome,
   RelayId,
   RelayMisbehaviour,
+  RelayRefused,
   RelayUnreachable,
   removeMessage,
   removeUndecrypted,

@@ -40,18 +40,29 @@ test.each([
   expect(run('bash', `${await script('bash')}\n${ask}`)).toEqual(expected);
 });
 
-test.skipIf(!has('zsh'))('zsh reads its script', async () => {
-  expect(run('zsh', `compdef() { print $@ }\n${await script('zsh')}`)).toEqual([
-    '_courier courier',
+test.skipIf(!has('zsh'))('zsh completes a command, a verb and an option', async () => {
+  // Stands for what zsh does with candidates; the function itself runs only while a line is edited.
+  const shell = `
+    compdef() { print $@ }
+    compadd() { shift; print -l -- \${(M)@:#$PREFIX*} }
+    _files() { print files }`;
+  const asks = ['gr', 'group inv', 'group send --rep'].map((line) => {
+    const words = `courier ${line}`.split(' ');
+    return `words=(${words.join(' ')}); CURRENT=${words.length}; PREFIX=${words.at(-1)}; _courier`;
+  });
+  const text = `${shell}\n${await script('zsh')}\n${asks.join('\n')}`;
+  expect(run('zsh', text)).toEqual([
+    ...['_courier courier', 'group', 'files', 'invite', 'invites', 'files', '--reply'],
   ]);
 });
 
-test.skipIf(!has('fish'))('fish completes a verb and an option', async () => {
-  const asked = `${await script('fish')}\ncomplete -C 'courier group inv'\ncomplete -C 'courier group send --rep'`;
-  expect(run('fish', asked).map((line) => line.split('\t')[0])).toEqual([
-    'invite',
-    'invites',
-    '--reply',
+test.skipIf(!has('fish'))('fish completes a command, a verb and an option', async () => {
+  const asks = ['gr', 'group inv', 'group send --rep'].map(
+    (line) => `complete -C 'courier ${line}'`,
+  );
+  const found = run('fish', `${await script('fish')}\n${asks.join('\n')}`);
+  expect(found.map((line) => line.split('\t')[0])).toEqual([
+    ...['group', 'invite', 'invites', '--reply'],
   ]);
 });
 

@@ -176,7 +176,7 @@ describe('05 §5.6: a group whose owner admitted C and removed B after the backu
       'groupId' in event && event.groupId === groupId ? [event.kind] : [],
     );
 
-  test('is as it was after one command of the owner, and nobody is shown what B sent meanwhile', async () => {
+  test('is as it was after one command of the owner, and no member is shown what B sent meanwhile', async () => {
     const annStore = new MemoryStore();
     const ann = await world.person({ store: annStore, prefer: 'http' });
     const [bob, cem, dan, eve] = (await Promise.all(

@@ -1,6 +1,5 @@
 import type { ContentReference } from '@posthouse/protocol';
 import { downloadContent } from '../attachments/download.ts';
-import { relayUploader } from '../attachments/relay-uploader.ts';
 import { sealAttachment, type Uploader } from '../attachments/seal-attachment.ts';
 import type { Transport } from '../connect/transport.ts';
 import { webTransport } from '../connect/web-transport.ts';
@@ -60,8 +59,10 @@ export class Attachments {
    * const reference = await account.attachments.seal(picture, { contentType: 'image/png' });
    */
   async seal(content: Uint8Array, request: SealRequest): Promise<ContentReference> {
-    const { contentType, maxBytes, timeout, uploader = relayUploader(this.#core) } = request;
-    const { network, random } = this.#core;
+    const core = this.#core;
+    const { contentType, maxBytes, timeout } = request;
+    const uploader = request.uploader ?? (await core.later()).relayUploader(core);
+    const { network, random } = core;
     return await sealAttachment(network, content, {
       ...{ contentType, uploader, random, signal: signalOf(request) },
       ...(maxBytes !== undefined && { maxBytes }),

@@ -169,7 +169,8 @@ export class Channels {
    * Waits until a post of this device has the host's answer.
    *
    * @returns its status, with the `sequence` if it was accepted, or an `error`
-   * @throws ClientError `invalid_input` for an unknown post; RelayRefused, RelayMisbehaviour if it
+   * @throws ClientError `invalid_input` for an unknown post, also one before the last 10,000 that
+   *   ended in groups and channels; RelayRefused, RelayMisbehaviour if it
    *   may still be sent; RelayUnreachable with `kept`
    * @example
    * const posted = await account.channels.post(channelId, { text: 'Round one: a draw.' });

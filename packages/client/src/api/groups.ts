@@ -245,7 +245,8 @@ export class Groups extends GroupAdministration {
    * Waits until a message of this device has the host's answer.
    *
    * @returns its status, with the `sequence` if it was accepted, or an `error`
-   * @throws ClientError `invalid_input` for an unknown message; what leaves it without an answer, as
+   * @throws ClientError `invalid_input` for an unknown message, also one before the last 10,000 that
+   *   ended in groups and channels; what leaves it without an answer, as
    *   `send`; RelayUnreachable with `kept`
    * @example
    * const posted = await account.groups.post(groupId, { text: 'Tuesday?' });

@@ -2,17 +2,20 @@
  * The blob store that a relay of this project may offer its accounts. It is no part of the protocol;
  * the descriptor declares it.
  */
-import { isErrorCode } from '@posthouse/protocol';
-import { decodeUtf8, isJsonObject, type JsonObject, parseJson } from '@posthouse/protocol/json';
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { HttpResponse } from '../connect/transport.ts';
 import type { AccountCore } from '../core.ts';
 import {
   ClientError,
   checkRelayAnswer,
+  decodeUtf8,
+  isErrorCode,
+  isJsonObject,
+  parseJson,
   RelayMisbehaviour,
   RelayRefused,
   RelayUnreachable,
-} from '../errors.ts';
+} from '../taken.ts';
 import type { Uploader } from './seal-attachment.ts';
 
 /** The capability of a relay that stores blobs of its accounts. */

@@ -36,6 +36,8 @@ export type ChannelWrite =
 interface Unsent {
   /** Until its first request; absent in rows of an earlier version, which may have been sent. */
   readonly waiting?: true;
+  /** When its first request was about to leave, Unix seconds. */
+  readonly sent_at?: number;
 }
 
 type ChannelChangeWrite =

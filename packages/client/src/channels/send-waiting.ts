@@ -2,6 +2,7 @@
 import { mayWriteChannel } from '@posthouse/protocol';
 import { untilAborted } from '../connect/deadline.ts';
 import type { AccountCore } from '../core.ts';
+import { unixSeconds } from '../environment.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import { recordStatus } from '../sync/message-status.ts';
 import { pendingOf } from '../sync/outbox.ts';
@@ -123,7 +124,8 @@ async function takeTurn(
     }
     throw error;
   }
-  const { waiting: _sent, ...sent } = value;
+  const { waiting: _sent, ...written } = value;
+  const sent = { ...written, sent_at: unixSeconds(core.clock) };
   return await core.store.write(async (tx) => {
     const latest = await channelOutbox.get(tx, key);
     if (latest === undefined || !isSameWrite(latest, value)) return undefined;

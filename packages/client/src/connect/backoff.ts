@@ -1,5 +1,5 @@
 import type { Random } from '@posthouse/protocol/crypto';
-import { randomFraction } from '../environment.ts';
+import { type Clock, randomFraction, unixSeconds } from '../environment.ts';
 import {
   isClientError,
   isRefusal,
@@ -73,6 +73,18 @@ export function leavesOpen(error: unknown): boolean {
  */
 export function leavesMessageOpen(error: unknown): boolean {
   return leavesOpen(error) || isRefusal(error, 'invalid_state', 'method_not_found');
+}
+
+/** Seconds after which {@link leavesMessageOpen} ends a sealed message: it cannot be cancelled. */
+const longestRefusal = 604_800;
+
+/**
+ * Whether a message that was sealed, at a Unix second, is sent again after an error.
+ * @param sealedAt absent if it is not sealed: then it waits until it is cancelled
+ */
+export function leavesSealedOpen(error: unknown, clock: Clock, sealedAt?: number): boolean {
+  const isOverdue = sealedAt !== undefined && unixSeconds(clock) - sealedAt >= longestRefusal;
+  return isOverdue ? leavesOpen(error) : leavesMessageOpen(error);
 }
 
 /** Whether a request that failed may have taken effect (02 §7). */

@@ -6,7 +6,7 @@ import { groupRows } from '../groups/group-rows.ts';
 import { placeStoredGroupMessages } from '../groups/timeline/group-entries.ts';
 import { placeStoredMessages } from '../messages/message-rows.ts';
 import { Collection } from '../store/collection.ts';
-import type { Store, StoreWriter } from '../store/index.ts';
+import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
 import { hideConversation, openConversation } from './conversation-rows.ts';
 
 /** Rows read in one transaction. */
@@ -15,9 +15,7 @@ const batchSize = 500;
 const stages = [placeStoredMessages, placeStoredGroupMessages, placeStoredPosts];
 
 /** How far the store is built: key `stage`. */
-const progress = new Collection<{ readonly stage: number; readonly after: string }>(
-  'conversations-built',
-);
+const progress = new Collection<Progress>('conversations-built');
 
 /** When a group was joined is not known; it was before anything that arrives from now on. */
 const joinedBefore = { since: 0 };
@@ -30,14 +28,31 @@ const built = new WeakSet<Store>();
  */
 export async function buildConversations(core: AccountCore): Promise<void> {
   if (built.has(core.store)) return;
-  while (!(await core.store.write((tx) => buildBatch(core, tx))));
+  // Read first: a transaction that writes waits for the disk, and nearly every store is built.
+  let isReady = isDone(await core.store.read(progressOf));
+  while (!isReady) isReady = await core.store.write((tx) => buildBatch(core, tx));
   built.add(core.store);
+}
+
+interface Progress {
+  readonly stage: number;
+  /** The last key of the stage that is done. */
+  readonly after: string;
+}
+
+async function progressOf(tx: StoreReader): Promise<Progress> {
+  return (await progress.get(tx, 'stage')) ?? { stage: 0, after: '' };
+}
+
+function isDone({ stage }: Progress): boolean {
+  return stage > stages.length;
 }
 
 /** @returns whether nothing is left to build */
 async function buildBatch(core: AccountCore, tx: StoreWriter): Promise<boolean> {
-  const { stage, after } = (await progress.get(tx, 'stage')) ?? { stage: 0, after: '' };
-  if (stage > stages.length) return true;
+  const done = await progressOf(tx);
+  const { stage, after } = done;
+  if (isDone(done)) return true;
   const next = await stages[stage]?.(core, tx, { after, limit: batchSize });
   if (stage === stages.length) await listJoined(core, tx);
   await progress.put(

@@ -97,7 +97,7 @@ function __courier_place
   for word in (commandline -opc)[2..]
     contains -- (string join ' ' -- $place $word) ${known.join(' ')}; and set -a place $word
   end
-  test (string join ' ' -- $place) = "$argv"
+  test "$place" = "$argv"
 end
 ${lines.join('\n')}
 `;

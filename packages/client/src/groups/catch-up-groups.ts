@@ -3,10 +3,12 @@ import { isTemporary } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
 import type { GroupAccountEvent } from '../events.ts';
-import { type CatchUpLimit, ReadBudget } from '../sync/budget.ts';
+import { type CatchUpLimit, noTimeLimit, ReadBudget } from '../sync/budget.ts';
 import type { HostVisit } from '../sync/host-visit.ts';
 import { isDue, isolateFailure, rowsAtHost } from '../sync/hosted-rows.ts';
-import { type GroupRow, groupRows } from './group-rows.ts';
+import { runToEnd } from '../sync/run-to-end.ts';
+import type { SendWork } from '../sync/sender.ts';
+import { type GroupRow, groupRow, groupRows } from './group-rows.ts';
 import { removeSettledRecovery } from './keys/recover-key.ts';
 import { submitCreation } from './membership/create-group.ts';
 import { submitApplication } from './membership/join-group.ts';
@@ -27,14 +29,39 @@ export async function* catchUpGroups(
   const rows = await core.store.read((tx) => groupRows(tx));
   for (const row of rowsAtHost(rows, visit.host)) {
     const { group_id: id } = row;
-    if (shouldReadGroup(row) && isDue(row, only, { id, hasOpenWork: needsPolling(row) })) {
-      yield* isolateFailure<GroupAccountEvent>(
+    if (!shouldReadGroup(row) || !isDue(row, only, { id, hasOpenWork: needsPolling(row) }))
+      continue;
+    const work = (row: GroupRow, limit: CatchUpLimit) =>
+      isolateFailure<GroupAccountEvent>(
         { core, visit },
-        () => catchUpRow(core, row, visit),
+        () => catchUpRow(core, row, limit),
         (error) => ({ kind: 'group-failed', groupId: id, error }),
       );
-    }
+    // A host that lets these calls wait delays nothing that arrives.
+    if (visit.sendsInBackground && isAsking(row))
+      core.sender.start(`asking/${id}`, ask(core, id, work));
+    else yield* work(row, visit);
   }
+}
+
+/** Whether the host has not confirmed yet that the account is a member: it is asked each time. */
+function isAsking({ standing }: GroupRow): boolean {
+  return standing === 'creating' || standing === 'applied';
+}
+
+/** Returns the work that asks the host again, unless it has answered meanwhile. */
+function ask(
+  core: AccountCore,
+  groupId: string,
+  work: (row: GroupRow, limit: CatchUpLimit) => AsyncGenerator<readonly GroupAccountEvent[]>,
+): SendWork {
+  const latest = () => core.store.read((tx) => groupRow(tx, groupId));
+  return async (signal) => {
+    const row = await latest();
+    if (row === undefined || !isAsking(row)) return;
+    await runToEnd(core, work(row, noTimeLimit(signal)));
+    if ((await latest())?.standing === 'member') core.wakeSignal.wake();
+  };
 }
 
 async function* catchUpRow(

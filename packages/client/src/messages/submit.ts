@@ -1,7 +1,7 @@
 /** Submits stored messages and stores their outcome (04 §12, §14, §15). */
 import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { leavesMessageOpen } from '../connect/backoff.ts';
+import { leavesSealedOpen } from '../connect/backoff.ts';
 import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import {
@@ -42,7 +42,9 @@ export async function submit(
     // A relay that the account left may have accepted the message before, with its answer lost: it
     // is asked for the outcome (03 §12.2).
     const isAnswer = isRefusal(error) && error.method === method;
-    const isOpen = leavesMessageOpen(error) || isWrongHome(error) || isUnsettled(row, error);
+    const { created_at } = row.params.envelope;
+    const isRetried = leavesSealedOpen(error, core.clock, created_at);
+    const isOpen = isRetried || isWrongHome(error) || isUnsettled(row, error);
     if (isAnswer && !isOpen) {
       await storeRejection(core, row, error);
     }

@@ -1,11 +1,15 @@
 /** Verifies many items in short turns, so that the page or program that it shares a thread with goes on. */
 import type { Network } from '@posthouse/protocol';
+import { nextTurn } from '@posthouse/protocol/crypto';
 
-/** Items of one turn: a few at once, if the platform computes them on several threads. */
-const turnSize = { here: 2, onPlatform: 8 };
+/** Items that are computed at once: a few, if the platform computes them on several threads. */
+const batchSize = { here: 2, onPlatform: 8 };
+
+/** Milliseconds of computing after which other tasks of the page or program have their turn. */
+const turnTime = 10;
 
 /**
- * Runs pure work on each item, in order, with a turn of the event loop after every few.
+ * Runs pure work on each item, in order, with a turn of the event loop after every {@link turnTime}.
  *
  * @throws what the work throws for the first item for which it throws
  */
@@ -22,30 +26,18 @@ export async function computeInTurns<Item, Result>(
   return results;
 }
 
-/** Yields items by turn, and ends the turn of the event loop between two of them. */
+/** Yields items, a few at once, and ends the turn of the event loop when it was long enough. */
 export async function* inTurns<Item>(
   { primitives }: Network,
   items: readonly Item[],
 ): AsyncGenerator<readonly Item[]> {
-  const size = primitives.asynchronous === undefined ? turnSize.here : turnSize.onPlatform;
+  const size = primitives.asynchronous === undefined ? batchSize.here : batchSize.onPlatform;
+  let begun = performance.now();
   for (let start = 0; start < items.length; start += size) {
-    if (start > 0) await nextTurn();
+    if (performance.now() - begun >= turnTime) {
+      await nextTurn();
+      begun = performance.now();
+    }
     yield items.slice(start, start + size);
   }
-}
-
-/** Resolves in the next turn of the event loop, without the delay of nested timers. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    if (globalThis.MessageChannel === undefined) {
-      setTimeout(resolve, 0);
-      return;
-    }
-    const { port1, port2 } = new MessageChannel();
-    port1.onmessage = () => {
-      port1.close();
-      resolve();
-    };
-    port2.postMessage(null);
-  });
 }

@@ -29,7 +29,7 @@ export class IndexedDbTransaction implements StoreWriter {
       reverse && limit !== undefined
         ? await this.#last(keys, limit)
         : await this.#first(keys, limit);
-    if (reverse && limit === undefined) rows.reverse();
+    if (reverse) rows.reverse();
     const start = collection.length + separator.length;
     return rows.map(([key, text]) => [key.slice(start), text] as const);
   }
@@ -53,17 +53,28 @@ export class IndexedDbTransaction implements StoreWriter {
     return keys.map((key, index) => [key, texts[index] as string]);
   }
 
-  /** Steps backwards: `getAll` reads forwards only, and would read all rows before these ones. */
-  #last(range: IdbKeyRange, limit: number): Promise<[string, string][]> {
-    const rows: [string, string][] = [];
-    const request = this.#entries.openCursor(range, 'prev');
+  /**
+   * Returns the last rows, in ascending order. `getAll` reads forwards only: a cursor finds the first
+   * key of them, in two steps instead of one for each row.
+   */
+  async #last(range: IdbKeyRange, limit: number): Promise<[string, string][]> {
+    const first = await this.#keyBeforeEnd(range, limit - 1);
+    if (first === undefined) return await this.#first(range);
+    const { upper, upperOpen } = range;
+    return await this.#first(platform.IDBKeyRange.bound(first, upper, false, upperOpen));
+  }
+
+  /** Returns the key with so many others after it; `undefined` if there are not as many. */
+  #keyBeforeEnd(range: IdbKeyRange, others: number): Promise<string | undefined> {
+    const request = this.#entries.openKeyCursor(range, 'prev');
+    let isThere = others === 0;
     return new Promise((resolve, reject) => {
       request.onerror = () => reject(request.error);
       request.onsuccess = () => {
         const cursor = request.result;
-        if (cursor !== null) rows.push([cursor.key, cursor.value]);
-        if (cursor === null || rows.length === limit) resolve(rows);
-        else cursor.continue();
+        if (cursor === null || isThere) resolve(cursor?.key);
+        else cursor.advance(others);
+        isThere = true;
       };
     });
   }

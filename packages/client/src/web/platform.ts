@@ -40,20 +40,21 @@ export interface IdbTransaction {
 
 /** A range of keys; made by the platform. */
 export interface IdbKeyRange {
-  readonly lower: unknown;
+  readonly upper: string;
+  readonly upperOpen: boolean;
 }
 
+/** A cursor without values. */
 interface IdbCursor {
   readonly key: string;
-  readonly value: string;
-  continue(): void;
+  advance(count: number): void;
 }
 
 export interface IdbObjectStore {
   get(key: string): IdbRequest<string | undefined>;
   getAll(range: IdbKeyRange, count?: number): IdbRequest<string[]>;
   getAllKeys(range: IdbKeyRange, count?: number): IdbRequest<string[]>;
-  openCursor(range: IdbKeyRange, direction: 'prev'): IdbRequest<IdbCursor | null>;
+  openKeyCursor(range: IdbKeyRange, direction: 'prev'): IdbRequest<IdbCursor | null>;
   put(value: string, key: string): IdbRequest<unknown>;
   delete(key: string): IdbRequest<unknown>;
 }

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../../src/index.ts';
 import { postTexts } from '../channels/support.ts';
 import { anotherDevice, club, exchange, groupTexts } from '../groups/support.ts';
-import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
+import { OfflineProgram, refused, refusedOnce } from '../support/offline-program.ts';
 import { relayWithClients } from '../support/relay-with-clients.ts';
 import { lostAnswer, lostRequest } from '../support/steered-transport.ts';
 
@@ -74,6 +74,42 @@ test.each(Object.entries(kinds))(
     expect(arrived).toEqual(['first', 'second']);
     held.resolve();
     expect(await settled(ann, stuckIn, messageId)).toMatchObject({ status: 'target_accepted' });
+  },
+);
+
+test.each(['group.create', 'group.application.submit'])(
+  '%s: a host that does not answer it delays nothing that arrives while following',
+  async (method) => {
+    const program = await OfflineProgram.start(world);
+    const ann = program.account;
+    const other = await club(ann);
+    const eve = await otherDevice(ann);
+    const bob = await world.person();
+    const { text: invite } = await bob.groups.invite(await club(bob));
+    const held = Promise.withResolvers<void>();
+    program.rule([method], async (answer) => {
+      await held.promise;
+      return await answer();
+    });
+    const asking =
+      method === 'group.create' ? ann.groups.create({ name: 'stuck' }) : ann.groups.join(invite);
+    await expect.poll(() => program.steered.bodies(method).length).toBe(1);
+    const arrived: (string | undefined)[] = [];
+    await eve.groups.send(other, { text: 'first' });
+    for await (const event of ann.follow({ pollInterval: 50 })) {
+      if (event.kind !== 'group-message') continue;
+      arrived.push(event.message.body?.text);
+      if (arrived.length === 2) break;
+      await eve.groups.send(other, { text: 'second' });
+    }
+    expect(arrived).toEqual(['first', 'second']);
+    held.resolve();
+    await asking;
+    const memberships = (await ann.groups.list()).map(({ membership }) => membership);
+    expect(memberships.toSorted()).toEqual([
+      method === 'group.create' ? 'member' : 'applied',
+      'member',
+    ]);
   },
 );
 
@@ -186,6 +222,35 @@ test.each(
   expect((await ann.status()).outbox).toBe(2);
   await ann.sync();
   expect(await texts(ann, id)).toEqual(['one', 'two']);
+});
+
+test.each(
+  Object.entries(kinds).flatMap(([name, kind]) =>
+    ['invalid_state', 'method_not_found'].map((code) => ({ name, code, kind })),
+  ),
+)('$name: what was sent and is refused with $code for a week is rejected', async (each) => {
+  const { method, place, post, settled } = each.kind;
+  const program = await OfflineProgram.start(world);
+  const id = await place(program.account);
+  program.offline();
+  const posted = [];
+  for (const text of ['one', 'two']) posted.push(await post(program.account, id, text));
+  program.online();
+  program.rule([method], refused(each.code));
+  const ann = await program.again();
+  const [one, two] = posted.map(({ messageId }) => messageId);
+  await ann.sync();
+  world.clock.advance(7 * 86_400 - 60);
+  await ann.sync();
+  expect((await ann.status()).outbox).toBe(2);
+  world.clock.advance(120);
+  await ann.sync();
+  expect(await settled(ann, id, one!)).toMatchObject({
+    status: 'rejected',
+    error: { code: each.code },
+  });
+  program.rule([method], (send) => send());
+  expect(await settled(ann, id, two!)).toMatchObject({ status: 'target_accepted' });
 });
 
 test.each(Object.entries(kinds))(

@@ -4,7 +4,7 @@ import { patience } from '../../../relay/test/support/patience.ts';
 import { timelines } from '../../src/accounts/account-rows.ts';
 import type { Account, AccountEvent, Message, MessageKey } from '../../src/index.ts';
 import { enqueueTask } from '../../src/sync/tasks.ts';
-import { OfflineProgram, refusedOnce } from '../support/offline-program.ts';
+import { OfflineProgram, refused, refusedOnce } from '../support/offline-program.ts';
 import { befriend, relayWithClients, texts } from '../support/relay-with-clients.ts';
 import { lostAnswer, lostRequest, type Rule } from '../support/steered-transport.ts';
 
@@ -275,6 +275,7 @@ describe('04 §15.2, §16.3: a message repeated after the age limit of the relay
   });
 });
 
+const week = 7 * 86_400;
 const conditions = ['invalid_state', 'method_not_found'];
 
 test.each(conditions)(
@@ -292,6 +293,31 @@ test.each(conditions)(
     await ann.sync();
     await bob.sync();
     expect(await texts(bob)).toEqual(['one', 'two']);
+  },
+);
+
+test.each(conditions)(
+  'a sealed message that is refused with %s for a week is rejected, and the next one goes on',
+  async (code) => {
+    const { program, bob } = await setScene();
+    program.offline();
+    const posted = [];
+    for (const text of ['one', 'two'])
+      posted.push(await program.account.messages.post(bob.id, { text }));
+    program.online();
+    program.rule(['message.send'], refused(code));
+    const ann = await program.again();
+    const [one, two] = posted;
+    await ann.sync();
+    world.clock.advance(week - 60);
+    await ann.sync();
+    expect(await ann.messages.get(one!)).toMatchObject({ status: 'sending' });
+    await expect(ann.messages.cancel(one!)).rejects.toMatchObject({ code: 'already_sent' });
+    world.clock.advance(120);
+    await ann.sync();
+    expect(await ann.messages.settled(one!)).toMatchObject({ status: 'rejected', error: { code } });
+    program.rule(['message.send'], (send) => send());
+    expect(await ann.messages.settled(two!)).toMatchObject({ status: 'target_accepted' });
   },
 );
 

@@ -99,3 +99,13 @@ test('a message is written in three transactions from post to its answer', async
     expect(entries).toBeLessThanOrEqual(25);
   }
 });
+
+test('a list reads twice and writes nothing, also the first one after a start', async () => {
+  const { store, account } = await counted();
+  for (const text of ['one', 'two']) await account.messages.send(account.id, { text });
+  await account.messages.list();
+  const again = await (await world.client({ store })).account();
+  const list = () => again.messages.list({ limit: 50, newestFirst: true });
+  expect(await store.count(list)).toEqual({ reads: 2, writes: 0, entries: 0 });
+  expect(await store.count(list)).toEqual({ reads: 1, writes: 0, entries: 0 });
+});

@@ -1,4 +1,4 @@
-/** A hand-over beside everything else that an account does (decision 0039). */
+/** A hand-over during everything else that an account does (decision 0039). */
 import { expect, test, vi } from 'vitest';
 import { type Account, type HandOverEvent, MemoryStore } from '../../src/index.ts';
 import { NodeTransport } from '../../src/node.ts';

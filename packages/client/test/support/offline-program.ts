@@ -72,13 +72,18 @@ export class OfflineProgram {
   }
 }
 
+/** The relay answers with an error instead of carrying a request out. */
+export function refused(code: string, status = 400): Rule {
+  const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test' }));
+  return async () => ({ status, contentType: 'application/json', body });
+}
+
 /** The relay answers the first request with an error instead of carrying it out. */
 export function refusedOnce(status: number, code: string): Rule {
   let isRefused = false;
   return async (send) => {
     if (isRefused) return await send();
     isRefused = true;
-    const body = new TextEncoder().encode(JSON.stringify({ code, message: 'of the test' }));
-    return { status, contentType: 'application/json', body };
+    return await refused(code, status)(send);
   };
 }

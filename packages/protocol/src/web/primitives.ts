@@ -9,8 +9,12 @@ import { noblePrimitives } from '../crypto/noble.ts';
 import type { Primitives, SignatureCheck } from '../crypto/primitives.ts';
 import { concatBytes, equalBytes, fromHex } from '../encoding/bytes.ts';
 import { agreementProbe, ed25519Probes, p256Probes } from './probes.ts';
+import { shortTurns } from './short-turns.ts';
 
 const { subtle } = globalThis.crypto;
+
+/** What the platform does not compute: one after the other, in short turns of the page's thread. */
+const here = shortTurns();
 
 /** Before the 32 bytes of an X25519 private key: Web Crypto imports no raw ones. */
 const privateKeyPrefix = fromHex('302e020100300506032b656e04220420');
@@ -37,12 +41,17 @@ export const webPrimitives: Primitives = {
   ...noblePrimitives,
   asynchronous: {
     async verify(check) {
-      return isWellFormed(check) && ((await verifiedByPlatform(check)) ?? verifiedByNoble(check));
+      return (
+        isWellFormed(check) &&
+        ((await verifiedByPlatform(check)) ?? (await here(() => verifiedByNoble(check))))
+      );
     },
     async shared(privateKey, publicKey) {
       if (publicKey.length !== 32) return undefined;
       const shared = await agreedByPlatform(privateKey, publicKey);
-      if (shared === undefined) return noblePrimitives.x25519.shared(privateKey, publicKey);
+      if (shared === undefined) {
+        return await here(() => noblePrimitives.x25519.shared(privateKey, publicKey));
+      }
       return shared.every((byte) => byte === 0) ? undefined : shared;
     },
   },

@@ -1,5 +1,5 @@
 /** Submits posts, edits and deletions and finds out their outcome (06 §10.4). */
-import { leavesMessageOpen } from '../../connect/backoff.ts';
+import { leavesSealedOpen } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { ReadBudget } from '../../sync/budget.ts';
@@ -46,7 +46,7 @@ export async function submitContent(
     // A change over a quota would block all later writes; a post may be sent later.
     const isBarred =
       value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
-    const isKept = value.write === 'post' && leavesMessageOpen(error);
+    const isKept = value.write === 'post' && leavesSealedOpen(error, core.clock, value.sent_at);
     const isFinal = isFinalRefusal(error) || error instanceof EditTooLate;
     if (isBarred || (isFinal && !isKept)) await end(endedBy(error));
     throw error;

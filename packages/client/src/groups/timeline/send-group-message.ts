@@ -2,7 +2,7 @@
  * Sends messages to groups: in the order of writing, sealed for the epoch of their turn, sent
  * unchanged (05 §13.28, §14.1).
  */
-import { leavesMessageOpen } from '../../connect/backoff.ts';
+import { leavesSealedOpen } from '../../connect/backoff.ts';
 import { untilAborted } from '../../connect/deadline.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal } from '../../errors.ts';
@@ -47,7 +47,8 @@ export function sendWaitingToGroup(core: AccountCore, groupId: string): SendWork
         await deliver(core, { groupId, key: head.key }, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (!isUndeliverable(error)) throw error;
+        const sealed = await core.store.read((tx) => groupOutbox.get(tx, head.key));
+        if (!isUndeliverable(core, error, sealed?.envelope?.created_at)) throw error;
         await giveUp(core, groupId, { pending: head, error });
         failure = error;
       }
@@ -65,8 +66,10 @@ async function headOf(
 }
 
 /** Whether an error proves that the message will never be delivered. */
-function isUndeliverable(error: unknown): boolean {
-  if (isRefusal(error)) return !leavesMessageOpen(error) && error.method.startsWith('group.');
+function isUndeliverable(core: AccountCore, error: unknown, sealedAt?: number): boolean {
+  if (isRefusal(error)) {
+    return !leavesSealedOpen(error, core.clock, sealedAt) && error.method.startsWith('group.');
+  }
   const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
   return codes.some((code) => isClientError(error, code));
 }
