@@ -51,7 +51,7 @@ test.each([
   ['webPrimitives', "export { webPrimitives } from '@posthouse/client/web';", 32_000],
   ['a client in a worker', "export { clientInWorker } from '@posthouse/client/web';", 3_000],
   ['passkeys alone', "export * from '@posthouse/client/web/passkey';", 8_500],
-  ['the Markdown parser', "export * from '@posthouse/protocol/markdown';", 30_000],
+  ['the Markdown parser', "export * from '@posthouse/protocol/markdown';", 27_000],
 ])('a page loads %s in few bytes', async (_what, contents, most) => {
   const { text, gzip } = await bundled(contents);
   expect(text).not.toBe('');

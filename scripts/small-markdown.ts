@@ -1,8 +1,10 @@
 /**
- * The Markdown parser as it is published. `markdown-it` is one file that imports libraries for what
- * CommonMark does not need (finding addresses in plain text, encoding URLs, their international
- * names), and a large table of character references. In its place stand ours (decision 0031).
+ * The Markdown parser as it is published. `markdown-it` is one file with rules that CommonMark has not,
+ * such as tables; and it imports libraries for what CommonMark does not need (finding addresses in
+ * plain text, encoding URLs, their international names), and a large table of character references. In
+ * its place stand ours (decision 0031).
  */
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 
@@ -19,7 +21,21 @@ const replacements: Readonly<Record<string, string>> = {
   'uc.micro': 'export const P = /\\p{P}/u; export const S = /\\p{S}/u;',
 };
 
-/** Bundles `markdown-it` without its libraries. */
+/** The entries of rules that CommonMark has not, in the lists of `markdown-it`. */
+const otherRules =
+  /^\t\["(?:linkify|replacements|smartquotes|strikethrough)", [\w$.]+\],\n|^\t\[\n\t\t"table",\n[^\]]+\]\n\t\],\n/gm;
+const countOfOtherRules = 7;
+
+/** Takes the rules that CommonMark has not out of `markdown-it`. */
+function withoutOtherRules(text: string): string {
+  const found = text.match(otherRules)?.length;
+  if (found === countOfOtherRules) return text.replace(otherRules, '');
+  throw new Error(
+    `markdown-it: expected ${countOfOtherRules} entries of other rules, not ${found}`,
+  );
+}
+
+/** Bundles `markdown-it` without its libraries and without rules that CommonMark has not. */
 export const smallMarkdown: Plugin = {
   name: 'small-markdown',
   setup({ onResolve, onLoad }) {
@@ -31,6 +47,9 @@ export const smallMarkdown: Plugin = {
         ? { path, namespace: 'small-markdown', sideEffects: false }
         : undefined,
     );
+    onLoad({ filter: /\/markdown-it\/dist\/markdown-it\.mjs$/ }, async ({ path }) => ({
+      contents: withoutOtherRules(await readFile(path, 'utf8')),
+    }));
     onLoad({ filter: /.*/, namespace: 'small-markdown' }, ({ path }) => ({
       contents: replacements[path] ?? '',
       resolveDir: sources,
