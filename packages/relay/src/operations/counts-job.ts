@@ -11,8 +11,8 @@ const step = 500;
 /** For each kind: the rows after an ID, of which `counted` are at home here, or not closed. */
 const statements = {
   accounts: `SELECT max(id) AS last, count(*) AS seen,
-      sum(CASE WHEN relay = ? THEN 1 ELSE 0 END) AS counted
-    FROM (SELECT account AS id, relay_id AS relay FROM account_routes WHERE account > ?
+      sum(CASE WHEN relay = ? AND route <> '' THEN 1 ELSE 0 END) AS counted
+    FROM (SELECT account AS id, relay_id AS relay, route FROM account_routes WHERE account > ?
       ORDER BY account LIMIT ?) AS rows`,
   groups: `SELECT max(id) AS last, count(*) AS seen,
       sum(CASE WHEN status <> 'closed' AND ? <> '' THEN 1 ELSE 0 END) AS counted

@@ -181,7 +181,7 @@ describe('0041: the admin interface', () => {
       return await read(work);
     };
     const asked = Array.from({ length: 8 }, () => admin.run('invite/list'));
-    await vi.waitFor(() => expect(waiting).toBe(8), patience);
+    await vi.waitFor(() => expect(waiting).toBeGreaterThanOrEqual(8), patience);
     const full = { status: 503, value: { code: 'temporarily_unavailable' } };
     expect(await admin.run('invite/list')).toMatchObject(full);
     admin.clock.advance(30);

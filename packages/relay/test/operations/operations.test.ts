@@ -93,6 +93,11 @@ describe('/metrics', () => {
     await using relay = await ServedRelay.start(listening);
     await relay.register('ann');
     await relay.register('ben');
+    const { account } = await relay.register('gone');
+    // As after `posthouse account delete`.
+    await relay.server.context.storage.write('relay', (tx) =>
+      tx.run("UPDATE account_routes SET route = '' WHERE account = ?", account),
+    );
     await vi.waitFor(async () => {
       relay.clock.advance(600);
       const { text } = await ask(`${relay.server.operations}/metrics`);

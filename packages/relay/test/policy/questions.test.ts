@@ -48,6 +48,13 @@ describe('policy: the program is asked once before', () => {
     await dan.addDevice('phone');
     await dan.publishState();
     expect(asked).toEqual([]);
+    const fay = new Person(relay, 'fay');
+    await fay.addDevice('phone');
+    const unstaged = await fay.route();
+    expect(
+      await relay.codeOf('account.route.publish', unstaged, { session: fay.accountSession() }),
+    ).not.toBe('ok');
+    expect(asked).toEqual([]);
     answer = false;
     const route = await dan.route();
     const before = await relay.dump();

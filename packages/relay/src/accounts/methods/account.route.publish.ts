@@ -91,7 +91,9 @@ async function isNewcomer(context: RelayContext, account: string): Promise<boole
   const now = context.clock.now();
   return await context.storage.read(
     async (tx) =>
-      !(await wasEverHere(tx, account)) && (await mayRegister(context, tx, { account, now })),
+      !(await wasEverHere(tx, account)) &&
+      (await readStaged(tx, account, now)) !== undefined &&
+      (await mayRegister(context, tx, { account, now })),
   );
 }
 

@@ -34,7 +34,14 @@ export const clientAddress: Check = {
       response.destroy();
       return skipped('the running relay has no answer to this: it is of an older version');
     }
-    const { headers } = response;
+    const { headers, statusCode } = response;
+    if (statusCode !== 200) {
+      response.destroy();
+      return failed(
+        `the public address answers with status ${statusCode}`,
+        'let the proxy pass on what is below the base address, and try again later',
+      );
+    }
     const seen = JSON.parse((await readBody(response, most)).toString()) as SeenRequest;
     const own = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
     return clientAddressFinding(seen, {
