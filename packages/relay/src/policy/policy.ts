@@ -62,12 +62,8 @@ export class AskedPolicy implements Policy {
     if (this.#slots.waiting >= mostWaiting) throw unavailable('too many calls wait: try again');
     await this.#slots.take(account);
     const started = clock.monotonic();
-    let isAllowed: boolean | undefined;
-    try {
-      isAllowed = await this.#program.ask(question);
-    } finally {
-      this.#slots.give();
-    }
+    // Not given back when the time has passed: what the program has not read yet must stay bounded.
+    const isAllowed = await this.#program.ask(question, () => this.#slots.give());
     const milliseconds = clock.monotonic() - started;
     policyAsked({ metrics }, { ask: question.ask, isAllowed, milliseconds });
     if (isAllowed === true) return;

@@ -106,6 +106,60 @@ describe('policy: the program', () => {
     await expect.poll(() => isRunning(pid as number), patience).toBe(false);
   });
 
+  test('is ended by late answers too: they lie in its input until then, and are no answers in time', async () => {
+    const one = await start('if (globalThis.before) allow(before); globalThis.before = id;');
+    const { pid } = one;
+    let over = 0;
+    for (let before = 0; before < 10; before += 1) {
+      expect(one.pid).toBe(pid);
+      const asked = one.ask(question(), () => {
+        over += 1;
+      });
+      await expect.poll(() => over, patience).toBe(before);
+      clock.advance(1);
+      expect(await asked).toBe(undefined);
+      if (before < 9) expect(over).toBe(before);
+    }
+    expect(one.pid).toBe(undefined);
+    expect(over).toBe(10);
+  });
+
+  test('is ended after ten seconds without an answer to one question, others answered or not', async () => {
+    const one = await start("if (question.account === 'good') allow(id);");
+    let isOver = false;
+    const silent = one.ask(question('silent'), () => {
+      isOver = true;
+    });
+    for (let second = 0; second < 10; second += 1) {
+      expect(await one.ask(question('good'))).toBe(true);
+      expect(isOver).toBe(false);
+      clock.advance(1);
+    }
+    expect(await silent).toBe(undefined);
+    expect(one.pid).toBe(undefined);
+    expect(isOver).toBe(true);
+  });
+
+  test('has at most 16 MiB to answer: above, a question is temporarily_unavailable', async () => {
+    const one = await start('allow(id);');
+    const post = (bytes: number): PolicyQuestion => {
+      const asked = { ask: 'post' as const, account: 'a', address: '::1', channel: 'c' };
+      const rest = JSON.stringify({ id: 1, ...asked, post: { text: '' } }).length + 1;
+      return { ...asked, post: { text: 'x'.repeat(bytes - rest) } };
+    };
+    const refused = { code: 'temporarily_unavailable' };
+    await expect(one.ask(post(16_777_217))).rejects.toMatchObject(refused);
+    const most = one.ask(post(16_777_216));
+    let isOver = false;
+    const more = one.ask(question(), () => {
+      isOver = true;
+    });
+    await expect(more).rejects.toMatchObject(refused);
+    expect(isOver).toBe(true);
+    expect(await most).toBe(true);
+    expect(await one.ask(question())).toBe(true);
+  });
+
   test.each([
     ['no JSON', "say('yes')"],
     ['no decision', 'say(JSON.stringify({ id, allow: 1 }))'],
@@ -170,6 +224,47 @@ describe('policy: the program', () => {
     await ended;
     clock.advance(100);
     expect(one.pid).toBe(undefined);
+  });
+
+  test('ends with all it started; what left its group delays no restart and no end', async () => {
+    const pipes = () => process.getActiveResourcesInfo().filter((one) => one === 'PipeWrap').length;
+    const before = pipes();
+    const one = await start(`
+      const run = (detached) => {
+        const options = { detached, stdio: 'inherit' };
+        const child = require('node:child_process').spawn('sleep', ['1000'], options);
+        child.unref();
+        return child.pid;
+      };
+      if (question.account === 'bad') say('no answer');
+      else { console.error(JSON.stringify([run(false), run(true)])); allow(id); }
+    `);
+    const outside: number[] = [];
+    /** Lets the program start a process in its group, which is returned, and one in another. */
+    const startTwo = async () => {
+      lines = [];
+      expect(await one.ask(question())).toBe(true);
+      await expect.poll(() => lines.some(({ line }) => line !== undefined), patience).toBe(true);
+      const [inside, other] = JSON.parse(lines.find(({ line }) => line)?.line as string);
+      outside.push(other);
+      return inside as number;
+    };
+    try {
+      const first = await startTwo();
+      const { pid } = one;
+      expect(await one.ask(question('bad'))).toBe(undefined);
+      await expect.poll(() => isRunning(first), patience).toBe(false);
+      await expect.poll(pipes, patience).toBe(before);
+      clock.advance(1);
+      await restarted(pid);
+      const second = await startTwo();
+      await one[Symbol.asyncDispose]();
+      await expect.poll(() => isRunning(second), patience).toBe(false);
+      await expect.poll(pipes, patience).toBe(before);
+      expect(outside.map(isRunning)).toEqual([true, true]);
+    } finally {
+      for (const other of outside) process.kill(other, 'SIGKILL');
+    }
   });
 
   test('that cannot be run stops the start with a sentence', async () => {

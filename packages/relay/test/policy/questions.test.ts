@@ -2,6 +2,7 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { PolicyQuestion } from '../../src/context.ts';
+import { nextTurn } from '../../src/event-loop.ts';
 import { AskedPolicy } from '../../src/policy/policy.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
@@ -19,8 +20,9 @@ let answer: boolean | undefined;
 const policy = (onFailure: 'refuse' | 'allow' = 'refuse') =>
   new AskedPolicy(
     {
-      ask: async (question) => {
+      ask: async (question, over) => {
         asked.push(question);
+        over?.();
         return answer;
       },
     },
@@ -172,8 +174,9 @@ describe('limits of questions', () => {
     const open: { readonly account: string; readonly end: () => void }[] = [];
     const slow = new AskedPolicy(
       {
-        ask: async ({ account }) => {
+        ask: async ({ account }, over) => {
           await new Promise<void>((end) => open.push({ account, end }));
+          over?.();
           return true;
         },
       },
@@ -203,6 +206,27 @@ describe('limits of questions', () => {
     }
     await Promise.all(begun);
     expect(answered.filter((one) => one === 'flood')).toHaveLength(72);
+  });
+
+  test('the next is asked when the program is done with one, not when the time of one has passed', async () => {
+    const open: ((() => void) | undefined)[] = [];
+    const late = new AskedPolicy(
+      {
+        ask: async (_, over) => {
+          open.push(over);
+          return undefined;
+        },
+      },
+      relay.context,
+      'allow',
+    );
+    await Promise.all(Array.from({ length: 64 }, (_, count) => late.ask(of(`account ${count}`))));
+    const next = late.ask(of('one more'));
+    await nextTurn();
+    expect(open).toHaveLength(64);
+    open[0]?.();
+    await next;
+    expect(open).toHaveLength(65);
   });
 
   test('above 1,024 that wait, a call is temporarily_unavailable, also with onFailure allow', async () => {
