@@ -56,7 +56,7 @@ interface Registration {
 
 /** What of the operator's blocks began. */
 export interface BlockChange {
-  /** IDs of accounts that were not blocked before. */
+  /** IDs of accounts that are blocked and were not until now. */
   readonly accounts: readonly string[];
 }
 

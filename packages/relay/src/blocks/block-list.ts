@@ -72,7 +72,8 @@ export class BlockList implements Blocks {
     this.#addresses = addresses;
     // The number from before: what changed meanwhile is read again.
     this.#known = number;
-    const added = [...accounts.keys()].filter((account) => !before.has(account));
+    // A block that has ended may still be in memory: who signed in since loses that session now.
+    const added = [...accounts.keys()].filter((account) => !this.#isInForce(before.get(account)));
     for (const listener of this.#listeners) listener({ accounts: added });
   }
 

@@ -322,11 +322,15 @@ export class Dispatcher {
     return session;
   }
 
-  /** Confirms a connection's session: from storage while it may not be known which ended. */
+  /**
+   * Confirms a connection's session: from memory whether its account is blocked, and from storage while
+   * it may not be known which ended.
+   */
   async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
-    const { sessions } = this.#context;
-    if (sessions.isCurrent) return session;
-    const confirmed = await sessions.confirm(session);
+    const { blocks, sessions } = this.#context;
+    const isBlocked = blocks.hasAccount(session.account);
+    if (sessions.isCurrent && !isBlocked) return session;
+    const confirmed = isBlocked ? undefined : await sessions.confirm(session);
     if (confirmed !== undefined) return confirmed;
     connection.end(session);
     throw noSession();

@@ -2,7 +2,9 @@
 import { accountAuthInput, encodeBase64url } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { BlockList, blockAccount, unblock } from '../../src/blocks/index.ts';
+import type { ConnectionBinding } from '../../src/dispatch/call.ts';
 import type { RelayLimits } from '../../src/limits.ts';
+import type { Session } from '../../src/sessions/session.ts';
 import type { Person } from '../fixtures/person.ts';
 import { signIn, signInCode } from '../fixtures/sign-in.ts';
 import { type InProcessRelay, network } from '../support/in-process-relay.ts';
@@ -87,6 +89,27 @@ describe('a blocked account', () => {
     );
     const late = { id: 'late', mode: 'account', account: ann.account, expiresAt: 1e10 } as const;
     expect(await sessions.confirm(late)).toBeUndefined();
+  });
+
+  test('has no session on a connection that nobody told, which costs no statement, and its binding ends', async () => {
+    const ended: Session[] = [];
+    const session = ann.session();
+    const connection: ConnectionBinding = {
+      bound: { session, dead: false },
+      bind: () => {},
+      end: (one) => void ended.push(one),
+      setSubscriptions: async () => {},
+    };
+    const read = { after: -1, limit: 10 };
+    const call = () => relay.codeOf('message.timeline.sync', read, { connection });
+    expect([await call(), ended]).toEqual(['ok', []]);
+    // As if the connection was bound at that moment: nobody tells it.
+    await block(ann);
+    let statements = 0;
+    relay.faults.beforeStatement = () => {
+      statements += 1;
+    };
+    expect([await call(), ended, statements]).toEqual(['unauthorized', [session], 0]);
   });
 
   test('gets no message, of an account here or elsewhere, and no hint; a repeat is answered as before', async () => {
@@ -203,6 +226,20 @@ describe('the blocks in the memory of a process', () => {
     await unblock(relay.context.storage, { kind: 'account', id: ann.account }, relay.clock.now());
     await there.refresh();
     expect([there.hasAccount(ann.account), there.hasAccount(ben.account)]).toEqual([false, true]);
+  });
+
+  test('say that a block began again if the one before it had ended, and not if it was replaced', async () => {
+    const { clock } = relay;
+    await block(ann, clock.now() + 10);
+    await there.refresh();
+    clock.advance(9);
+    await block(ann, clock.now() + 10);
+    await there.refresh();
+    clock.advance(10);
+    expect(there.hasAccount(ann.account)).toBe(false);
+    await block(ann);
+    await there.refresh();
+    expect(begun).toEqual([[ann.account], [], [ann.account]]);
   });
 
   test('are read in pages, all of them', async () => {
