@@ -16,18 +16,15 @@ export class BlockedAddresses {
     this.#clients = clients;
   }
 
-  /** @param address of the other end of a connection */
-  hasPeer(address: string): boolean {
-    return this.#blocks.hasAddresses && this.has(addressKey(address));
+  /** @param address of a client or of the other end of a connection, not as limits count it */
+  has(address: string): boolean {
+    if (!this.#blocks.hasAddresses) return false;
+    // The address itself: limits count a proxy's IPv6 network, which is no proxy.
+    return !this.#clients.isProxy(address) && this.#blocks.hasAddress(addressKey(address));
   }
 
   /** Whether a request comes from a blocked address, by what trusted proxies say of it. */
   hasClient(request: Pick<IncomingMessage, 'socket' | 'headers'>): boolean {
-    return this.#blocks.hasAddresses && this.has(this.#clients.of(request));
-  }
-
-  /** @param key the address as limits count it */
-  has(key: string): boolean {
-    return this.#blocks.hasAddress(key) && !this.#clients.isProxy(key);
+    return this.#blocks.hasAddresses && this.has(this.#clients.addressOf(request));
   }
 }

@@ -17,6 +17,8 @@ interface Entry {
   readonly socket: Socket;
   /** Key of the client's address; `undefined` for the connection of a proxy, which has no limit. */
   readonly address: string | undefined;
+  /** The client's address itself; that of the proxy until a client is named. */
+  readonly client: string;
   readonly hasSession: boolean;
   /** Ends the connection at once. */
   readonly end: () => void;
@@ -55,7 +57,7 @@ export class ConnectionTable {
       ? undefined
       : addressKey(remoteAddress);
     const end = () => void socket.destroy();
-    if (this.#parts.blocked.hasPeer(remoteAddress)) {
+    if (this.#parts.blocked.has(remoteAddress)) {
       connectionRefused(this.#parts.context, 'the address is blocked');
       end();
       return false;
@@ -64,7 +66,7 @@ export class ConnectionTable {
       end();
       return false;
     }
-    this.#set(key, { socket, address, hasSession: false, end });
+    this.#set(key, { socket, address, client: remoteAddress, hasSession: false, end });
     socket.once('close', () => {
       // The peer may have used the port again since.
       if (this.#entries.get(key)?.socket === socket) this.#remove(key);
@@ -74,14 +76,16 @@ export class ConnectionTable {
 
   /**
    * Counts the connection for a client that a proxy names, and ends it from now on by `end`.
+   * @param to.client the client's address, not as limits count it
    * @returns whether there is room for the client
    */
-  assign(socket: Duplex, { address, end }: { address: string; end: () => void }): boolean {
+  assign(socket: Duplex, { client, end }: { client: string; end: () => void }): boolean {
     const key = connectionKey(socket as Socket);
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
+    const address = addressKey(client);
     if (entry.address === undefined && !this.#makeRoom(address)) return false;
-    this.#set(key, { ...entry, address, end });
+    this.#set(key, { ...entry, address, client, end });
     return true;
   }
 
@@ -99,8 +103,11 @@ export class ConnectionTable {
     for (const address of [...this.#byAddress.keys()]) {
       if (turn.isOver) await turn.next();
       const of = this.#byAddress.get(address);
-      if (of === undefined || !this.#parts.blocked.has(address)) continue;
-      for (const key of [...of.strangers, ...of.withSession]) this.#entries.get(key)?.end();
+      if (of === undefined) continue;
+      for (const key of [...of.strangers, ...of.withSession]) {
+        const entry = this.#entries.get(key);
+        if (entry !== undefined && this.#parts.blocked.has(entry.client)) entry.end();
+      }
     }
   }
 

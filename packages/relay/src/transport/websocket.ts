@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { addressKey } from '@posthouse/peer';
 import { type ErrorCode, limits, ProtocolError } from '@posthouse/protocol';
 import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../config/public-addresses.ts';
@@ -66,9 +67,10 @@ export class WebSocketTransport implements AsyncDisposable {
     socket.on('error', () => socket.destroy());
     const { addresses, clients, open } = this.#parts;
     const origin = addresses.webSocketOrigin(request.url?.split('?', 1)[0] ?? '');
-    const address = clients.of(request);
+    const client = clients.addressOf(request);
+    const address = addressKey(client);
     try {
-      this.#admit(origin, socket, address);
+      this.#admit(origin, socket, client);
     } catch (error) {
       refuse(socket, error as ProtocolError);
       return;
@@ -82,7 +84,7 @@ export class WebSocketTransport implements AsyncDisposable {
         ended: () => this.#ended(connection),
       });
       this.#connections.add(connection);
-      open.assign(socket, { address, end: () => connection.terminate('too many connections') });
+      open.assign(socket, { client, end: () => connection.terminate('too many connections') });
     });
   }
 
@@ -105,19 +107,19 @@ export class WebSocketTransport implements AsyncDisposable {
   }
 
   /** @throws ProtocolError if the path is no WebSocket address, or the limit is reached */
-  #admit(origin: string | undefined, socket: Duplex, address: string): asserts origin is string {
+  #admit(origin: string | undefined, socket: Duplex, client: string): asserts origin is string {
     const { blocked, context, open } = this.#parts;
     const refused = (code: ErrorCode, reason: string) => {
       connectionRefused(context, reason);
       return new ProtocolError(code, reason);
     };
     if (origin === undefined) throw refused('method_not_found', 'no WebSocket at this path');
-    if (blocked.has(address)) throw refused('forbidden', 'the address is blocked');
+    if (blocked.has(client)) throw refused('forbidden', 'the address is blocked');
     if (this.#isStopping) throw refused('temporarily_unavailable', 'the relay is stopping');
     if (context.availability.isCutOff) {
       throw refused('temporarily_unavailable', 'storage out of reach');
     }
-    if (!open.assign(socket, { address, end: () => void socket.destroy() })) {
+    if (!open.assign(socket, { client, end: () => void socket.destroy() })) {
       throw refused('rate_limited', 'too many connections from one address');
     }
   }

@@ -25,6 +25,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
+let clients: ClientAddresses;
 let table: ConnectionTable;
 let blocked: string[];
 const blocks = {
@@ -39,7 +40,7 @@ beforeEach(() => {
     ...defaultLimits,
     ...{ connections: 6, strangerConnections: 4, connectionsPerAddress: 3 },
   };
-  const clients = new ClientAddresses(['192.0.2.99']);
+  clients = new ClientAddresses(['192.0.2.99', '2001:db8:0:1::99']);
   table = new ConnectionTable({
     context: { limits, log: pino({ level: 'silent' }), metrics: new Metrics() },
     clients,
@@ -91,7 +92,7 @@ test('the connections of a proxy have no limit until they are assigned to client
   expect(destroyed(proxied)).toEqual([false, false, false, false]);
   const assigned = proxied.map((socket) => {
     const end = () => socket.destroy();
-    return table.assign(socket as unknown as Socket, { address: '192.0.2.1', end });
+    return table.assign(socket as unknown as Socket, { client: '192.0.2.1', end });
   });
   expect(assigned).toEqual([true, true, true, true]);
   expect(destroyed(proxied)).toEqual([true, false, false, false]);
@@ -107,7 +108,7 @@ test('connections of a blocked address end, and it gets no new ones; a trusted p
   const open = ['192.0.2.1', '192.0.2.2'].map((address) => connect(address));
   const proxy = connect('192.0.2.99');
   table.assign(proxy as unknown as Socket, {
-    address: '2001:db8:0:1::/64',
+    client: '2001:db8:0:1::7',
     end: () => proxy.destroy(),
   });
   blocked = ['192.0.2.1', '192.0.2.99', '2001:db8:0:1::/64'];
@@ -117,4 +118,28 @@ test('connections of a blocked address end, and it gets no new ones; a trusted p
   expect(connect('::ffff:192.0.2.1').destroyed).toBe(true);
   expect(connect('2001:db8:0:1:1::7').destroyed).toBe(true);
   expect(connect('192.0.2.99').destroyed).toBe(false);
+});
+
+test('nor is a trusted proxy with an IPv6 address, in a network that is blocked; its clients there are', async () => {
+  const named = (client: string) => {
+    const socket = connect('2001:db8:0:1::99');
+    table.assign(socket as unknown as Socket, { client, end: () => socket.destroy() });
+    return socket;
+  };
+  // Without a header that names a client, the proxy is its own.
+  const sockets = ['2001:db8:0:1::99', '2001:db8:0:1::7', '2001:db8:0:2::7'].map(named);
+  const later = connect('2001:db8:0:1::9');
+  blocked = ['2001:db8:0:1::/64'];
+  clients.trust(['2001:db8:0:1::99', '2001:db8:0:1::9']);
+  await table.endBlocked();
+  expect(destroyed([...sockets, later])).toEqual([false, true, false, false]);
+  expect(connect('2001:db8:0:1::99').destroyed).toBe(false);
+  expect(connect('2001:db8:0:1::8').destroyed).toBe(true);
+  const asked = new BlockedAddresses(blocks, clients);
+  const isBlocked = (from: string) =>
+    asked.hasClient({
+      socket: { remoteAddress: '2001:db8:0:1::99' } as Socket,
+      headers: from === '' ? {} : { 'x-forwarded-for': from },
+    });
+  expect(['', '2001:db8:0:1::7', '2001:db8:0:2::7'].map(isBlocked)).toEqual([false, true, false]);
 });
