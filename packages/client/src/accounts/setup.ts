@@ -108,6 +108,10 @@ async function setupInProgress(
 
 async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecord> {
   const { signer, keepKey, isNewKey, recover = false } = options;
+  // One that does not answer, or lies, is found out before anything is stored.
+  if (isNewKey && options.relayId !== undefined) {
+    await core.discovery.find(options.relayId, options.signal);
+  }
   const route = recover || isNewKey ? undefined : await existingRoute(core, options);
   const keys = {
     signingSeed: encodeBase64url(core.random(32)),

@@ -45,7 +45,7 @@ beforeAll(async () => {
       ...[ann, now - 1, now + day],
     );
     await tx.run('INSERT INTO blob_usage VALUES (?, 8192)', ben);
-    await tx.run('UPDATE blob_total SET counted = 8192');
+    await tx.run('INSERT INTO blob_total (slot, counted) VALUES (1, 8192)');
     for (const [account, count] of timelines) {
       for (let sequence = 1; sequence <= count; sequence += 1) {
         await tx.run(

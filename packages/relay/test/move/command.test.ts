@@ -140,7 +140,7 @@ describe.concurrent('posthouse move', { timeout: patience }, () => {
     expect(code).toBe(1);
     expect(errors).toBe(
       'postgres://relay@127.0.0.1:1/relay: cannot use PostgreSQL at 127.0.0.1:1/relay: ' +
-        'connect ECONNREFUSED 127.0.0.1:1\n',
+        'connect ECONNREFUSED 127.0.0.1:1; start the server, or correct host and port in `storage.url`\n',
     );
     expect(await isInService(from)).toBe(true);
   });

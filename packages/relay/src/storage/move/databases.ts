@@ -80,8 +80,8 @@ function reasons(error: unknown): string {
     const { message, errors } = current as Partial<AggregateError> & Error;
     // If all addresses of one host failed, the error has no message itself.
     const text = message || String((errors?.[0] as Error | undefined)?.message ?? current.name);
-    // Skip a message that the previous one ends with.
-    if (!texts.at(-1)?.endsWith(text)) texts.push(text);
+    // Skip a message that is in the previous one.
+    if (!texts.at(-1)?.includes(text)) texts.push(text);
   }
   return texts.length === 0 ? String(error) : texts.join(': ');
 }
