@@ -91,7 +91,7 @@ describe('a blocked account', () => {
     expect(await sessions.confirm(late)).toBeUndefined();
   });
 
-  test('has no session on a connection that nobody told, which costs no statement, and its binding ends', async () => {
+  test('has no session on a connection that heard of no block, which costs no statement, and its binding ends', async () => {
     const ended: Session[] = [];
     const session = ann.session();
     const connection: ConnectionBinding = {
@@ -103,7 +103,7 @@ describe('a blocked account', () => {
     const read = { after: -1, limit: 10 };
     const call = () => relay.codeOf('message.timeline.sync', read, { connection });
     expect([await call(), ended]).toEqual(['ok', []]);
-    // As if the connection was bound at that moment: nobody tells it.
+    // As if the connection was bound at that moment.
     await block(ann);
     let statements = 0;
     relay.faults.beforeStatement = () => {
