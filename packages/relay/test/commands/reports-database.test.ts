@@ -156,7 +156,9 @@ describe('without a relay that fits', () => {
       expect(await runReports(['--data', data.path], environment)).toEqual({
         code: 1,
         output: '',
-        errors: 'cannot use PostgreSQL at 127.0.0.1:1/relay: connect ECONNREFUSED 127.0.0.1:1\n',
+        errors:
+          'cannot use PostgreSQL at 127.0.0.1:1/relay: connect ECONNREFUSED 127.0.0.1:1; ' +
+          'start the server, or correct host and port in `storage.url`\n',
       });
     });
   }
