@@ -1,4 +1,10 @@
-import type { PeerConnection, PeerHost, PeerStream, RemotePeer } from '@posthouse/peer';
+import {
+  addressKey,
+  type PeerConnection,
+  type PeerHost,
+  type PeerStream,
+  type RemotePeer,
+} from '@posthouse/peer';
 import { hex } from '@posthouse/protocol';
 import { BoundedMap } from '../bounded-map.ts';
 import type { RelayContext } from '../context.ts';
@@ -7,8 +13,14 @@ import { connectionsJobName } from './connections-job.ts';
 import { type DialsParts, PeerDials, wordsOf } from './peer-dials.ts';
 import type { EligiblePeer } from './verify-descriptor.ts';
 
-type Parts = Pick<RelayContext, 'clock' | 'jobs' | 'limits' | 'log' | 'metrics' | 'network'>;
+type Parts = Pick<
+  RelayContext,
+  'blocks' | 'clock' | 'jobs' | 'limits' | 'log' | 'metrics' | 'network'
+>;
 type Connection = PeerConnection<EligiblePeer>;
+
+/** Why a connection from such an address is closed. */
+const blockedAddress = 'the operator blocked the address';
 
 export interface OpenedStream {
   readonly stream: PeerStream;
@@ -61,6 +73,11 @@ export class PeerConnections {
     const current = this.#parts.eligibility.find(relayId);
     if (current === undefined || hex(current.peerId) !== hex(peerId)) {
       connection.close('the relay was dropped meanwhile');
+      return;
+    }
+    // The address may have been blocked during the handshake.
+    if (this.#isFromBlocked(connection)) {
+      connection.close(blockedAddress);
       return;
     }
     const known = this.#usable.get(relayId) ?? [];
@@ -169,6 +186,19 @@ export class PeerConnections {
     for (const connection of this.#host?.connections ?? []) {
       if (connection.peer.relayId === relayId) connection.close(reason);
     }
+  }
+
+  /** Closes the connections that other relays made from addresses which are blocked now. */
+  closeBlocked(): void {
+    for (const connection of this.#host?.connections ?? []) {
+      if (this.#isFromBlocked(connection)) connection.close(blockedAddress);
+    }
+  }
+
+  /** This relay itself chooses the addresses that it dials. */
+  #isFromBlocked({ remote }: Connection): boolean {
+    if (remote.direction === 'outbound') return false;
+    return this.#context.blocks.hasAddress(addressKey(remote.address));
   }
 
   #newest(relayId: string): Connection | undefined {

@@ -15,6 +15,8 @@ import type { EligiblePeer } from './verify-descriptor.ts';
 
 /** Woken when the registry file changed. */
 const registryJobName = 'federation.registry';
+/** Woken when the operator's blocks changed. */
+export const changesJobName = 'federation.changes';
 
 /** Relays stored in one transaction. */
 const batchSize = 200;
@@ -53,7 +55,7 @@ export function registryFileJob(registry: KeptRegistry): Job {
  */
 function changesJob({ registry, peers }: Pick<JobOptions, 'registry' | 'peers'>): Job {
   return {
-    name: 'federation.changes',
+    name: changesJobName,
     async run({ clock, jobs, limits, storage }) {
       if (await registry.isChanged()) jobs.wake(registryJobName);
       const blocked = await storage.read((tx) => readBlocked(tx, clock.now()));

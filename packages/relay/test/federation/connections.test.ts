@@ -107,6 +107,7 @@ test('07 §B5: a dial that fails pauses the relay, unless it has connected meanw
     {
       ...{ clock: new ManualClock(), limits: defaultLimits, metrics: new Metrics(), network },
       ...{ jobs: { wake: () => {} }, log: { debug: () => {} } },
+      blocks: { hasAddress: () => false },
     } as never,
     {
       eligibility: {

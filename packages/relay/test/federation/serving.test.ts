@@ -10,6 +10,7 @@ import {
 } from '@posthouse/protocol/federation';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { type BlockKind, storeBlock } from '../../src/blocks/block-store.ts';
 import { closerPeers } from '../../src/federation/dht/closer-peers.ts';
 import { DhtTable } from '../../src/federation/dht/table.ts';
 import { Person } from '../fixtures/person.ts';
@@ -391,5 +392,33 @@ describe('07 §B7, §B10, §B11: PUT_VALUE', () => {
     for (const route of [first, second, third]) expect((await put(route))?.record).toBeDefined();
     await expect(put(fourth)).rejects.toThrow(/reset/);
     expect((await put(first))?.record).toBeDefined();
+  });
+});
+
+describe('02 §18: what the operator blocks', () => {
+  const block = (kind: BlockKind, id: string) => {
+    const { storage } = relay.server.context;
+    const now = relay.clock.now();
+    return storage.write('blocks', (tx) =>
+      storeBlock(tx, { kind, id, reason: '', endsAt: now + 60 }, { now, limit: 10 }),
+    );
+  };
+
+  test('within two seconds the connections from a blocked address end; there is none until it is over', async () => {
+    const { closed } = foreign.connection;
+    await block('address', '127.0.0.1');
+    relay.clock.advance(2);
+    await closed;
+    await expect(foreign.dial()).rejects.toThrow();
+    relay.clock.advance(60);
+    await vi.waitFor(() => foreign.dial(), patience);
+  });
+
+  test('within two seconds those of a blocked relay end', async () => {
+    const { closed } = foreign.connection;
+    await block('relay', foreign.relayId);
+    relay.clock.advance(1);
+    await closed;
+    await expect(foreign.dial()).rejects.toThrow();
   });
 });
