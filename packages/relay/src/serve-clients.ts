@@ -106,7 +106,10 @@ export async function serveClients(
   if (config.tls.mode === 'off' && config.trustedProxies.length === 0) noTrustedProxy(context);
   return new Reload(config, {
     context,
-    useProxies: (proxies) => clients.trust(proxies),
+    useProxies: (proxies) => {
+      clients.trust(proxies);
+      operations?.trust(proxies);
+    },
     useCertificate: async (of) => {
       if (tls !== undefined) await renewal.change(certificateOf({ ...config, tls: of }));
     },

@@ -29,7 +29,7 @@ interface AdminParts {
 /** Answers the requests below `/admin/`. */
 export class AdminInterface {
   readonly #parts: AdminParts;
-  readonly #tools: VerbTools;
+  #tools: VerbTools;
   /** When the last log line of an address was written, monotonic milliseconds. */
   readonly #refused = new BoundedMap<string, number>(maxAddresses);
   #underWay = 0;
@@ -38,6 +38,14 @@ export class AdminInterface {
     this.#parts = parts;
     const { storage, clock, random, limits } = parts.context;
     this.#tools = { storage, clock, random, config: { ...parts.config, limits } };
+  }
+
+  /** Takes over changed addresses of trusted proxies, for verbs that begin from now on. */
+  trust(trustedProxies: readonly string[]): void {
+    this.#tools = {
+      ...this.#tools,
+      config: { ...this.#tools.config, trustedProxies: [...trustedProxies] },
+    };
   }
 
   /** Answers a request; never throws. */

@@ -13,9 +13,12 @@ export interface VerbTools {
   readonly storage: Storage;
   readonly clock: Pick<Clock, 'now'>;
   readonly random: Random;
-  /** As the relay was started with it; the limits are those in force. */
+  /** As the relay was started with it; limits and trusted proxies are those in force. */
   readonly config: RelayConfig;
 }
+
+/** What a verb changed, as it is logged. */
+type Subject = string | { readonly address: string };
 
 /** The schema of a verb's parameters. */
 type Params = ReturnType<typeof Type.Object>;
@@ -32,10 +35,11 @@ interface Definition<P extends Params> {
   /** Whether it changes anything; each change has a log line. */
   readonly changes: boolean;
   /**
-   * What was changed, for that log line: an ID, no secret. `undefined` if nothing was.
+   * What was changed, for that log line: an ID, no secret; an address, which is logged as the setting
+   * `logAddresses` says. `undefined` if nothing was changed.
    * @param result what `run` returned
    */
-  readonly subject?: (params: Static<P>, result: JsonObject) => string | undefined;
+  readonly subject?: (params: Static<P>, result: JsonObject) => Subject | undefined;
   /**
    * Does it.
    * @returns a list as `{ items, next }`, where `next` is the cursor of the next page, if there is one
@@ -46,7 +50,7 @@ interface Definition<P extends Params> {
 
 /** A verb of any parameters. */
 export interface Verb extends Omit<Definition<Params>, 'subject' | 'run'> {
-  readonly subject?: (params: never, result: JsonObject) => string | undefined;
+  readonly subject?: (params: never, result: JsonObject) => Subject | undefined;
   readonly run: (tools: VerbTools, params: never) => Promise<JsonObject>;
 }
 
@@ -93,7 +97,8 @@ export async function runVerb(
   const result = await verb.run(tools, params as never);
   const subject = verb.subject?.(params as never, result);
   if (verb.changes && subject !== undefined) {
-    changedByOperator({ log }, { verb: `${verb.noun} ${verb.name}`, subject, by });
+    const facts = typeof subject === 'string' ? { subject } : subject;
+    changedByOperator({ log }, { verb: `${verb.noun} ${verb.name}`, ...facts, by });
   }
   return result;
 }

@@ -38,7 +38,7 @@ export async function withVerbs<Own, T>(
     if (running !== undefined) return await work(callerOf(running.call), own, config);
     await using storage = await openAlongside(config, relayMigrations);
     const tools = { storage, clock: systemClock, random: nodeRandom, config };
-    const log = createLog(config.log);
+    const log = createLog(config.log, undefined, config.logAddresses);
     const call: VerbCaller['call'] = async (noun, name, params = {}) => {
       const verb = findVerb(noun, name);
       if (verb === undefined) throw new Error(`there is no verb ${noun} ${name}`);

@@ -3,11 +3,18 @@ import type { RelayContext } from '../context.ts';
 
 type Observed = Pick<RelayContext, 'log'>;
 
-/** Records a change by the operator; kept as an audit trail. `subject` is an ID, no secret. */
-export function changedByOperator(
-  { log }: Observed,
-  facts: { readonly verb: string; readonly subject: string; readonly by: 'command' | 'http' },
-): void {
+/** A change by the operator. */
+interface Change {
+  readonly verb: string;
+  /** An ID, no secret. */
+  readonly subject?: string;
+  /** What was changed, if it is an address or a network. */
+  readonly address?: string;
+  readonly by: 'command' | 'http';
+}
+
+/** Records a change by the operator; kept as an audit trail. */
+export function changedByOperator({ log }: Observed, facts: Change): void {
   log.warn(facts, 'changed by the operator');
 }
 

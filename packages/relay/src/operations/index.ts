@@ -47,6 +47,8 @@ export interface Build {
 
 /** Answers requests below `/admin/`. */
 export interface AdminPages {
+  /** Takes over changed addresses of trusted proxies. */
+  trust(proxies: readonly string[]): void;
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
@@ -132,6 +134,11 @@ export class Operations implements AsyncDisposable {
   /** Serves with another certificate from now on, if it serves over TLS. */
   useCertificate(files: TlsFiles): void {
     if (this.#hasTls) (this.#server as TlsServer).setSecureContext(files);
+  }
+
+  /** Has the operators' verbs use other trusted proxies from now on. */
+  trust(proxies: readonly string[]): void {
+    this.#admin?.trust(proxies);
   }
 
   get #hasTls(): boolean {

@@ -30,8 +30,11 @@ export class AdminRelay implements AsyncDisposable {
   readonly clock: ManualClock;
   /** Log lines at `warn` and above, since they were taken last. */
   readonly lines: Record<string, unknown>[];
+  /** Its configuration. */
+  readonly values: PartialConfig;
 
-  private constructor(parts: Pick<AdminRelay, 'relay' | 'data' | 'clock' | 'lines'>) {
+  private constructor(parts: Pick<AdminRelay, 'relay' | 'data' | 'clock' | 'lines' | 'values'>) {
+    this.values = parts.values;
     this.relay = parts.relay;
     this.data = parts.data;
     this.clock = parts.clock;
@@ -44,20 +47,18 @@ export class AdminRelay implements AsyncDisposable {
     writeFileSync(adminTokenFile, `${token}\n`, { mode: 0o600 });
     const clock = new ManualClock();
     const lines: Record<string, unknown>[] = [];
-    const relay = await Relay.start(
-      {
-        ...data.config,
-        ...{ dev: true, listen: '127.0.0.1:0', registration: 'invite' },
-        operations: { listen: '127.0.0.1:0', adminTokenFile },
-        ...config,
-      },
-      {
-        clock,
-        log: pino({ level: 'warn', base: null }, { write: (line) => lines.push(JSON.parse(line)) }),
-      },
-    );
+    const values: PartialConfig = {
+      ...data.config,
+      ...{ dev: true, listen: '127.0.0.1:0', registration: 'invite' },
+      operations: { listen: '127.0.0.1:0', adminTokenFile },
+      ...config,
+    };
+    const relay = await Relay.start(values, {
+      clock,
+      log: pino({ level: 'warn', base: null }, { write: (line) => lines.push(JSON.parse(line)) }),
+    });
     lines.length = 0;
-    return new AdminRelay({ relay, data, clock, lines });
+    return new AdminRelay({ relay, data, clock, lines, values });
   }
 
   /** The address of operators, `http://127.0.0.1:49153`. */

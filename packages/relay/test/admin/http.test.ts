@@ -206,6 +206,57 @@ describe('0041: the admin interface', () => {
     expect(admin.takeLines()).toMatchObject([{ level: 50, verb: 'invite list' }]);
   });
 
+  test('logs a retry that ended a pause, once, and none without effect', async () => {
+    const relay_id = `0x${'7'.repeat(40)}`;
+    const well = `0x${'6'.repeat(40)}`;
+    const { storage } = admin.relay.context;
+    for (const [id, since] of [
+      [relay_id, 5],
+      [well, null],
+    ] as const) {
+      await storage.write('relays', (tx) =>
+        tx.run(
+          `INSERT INTO relays (relay_id, endpoint, status, updated_at, seen_at, failures,
+              failing_since, retry_at)
+            VALUES (?, 'https://b.example/svc/v1', 'active', 1, 1, 0, ?, NULL)`,
+          ...[id, since],
+        ),
+      );
+    }
+    expect((await admin.run('peer/retry', { relay_id })).value).toMatchObject({ is_retried: true });
+    const change = { verb: 'peer retry', subject: relay_id, by: 'http' };
+    expect(admin.takeLines()).toEqual([{ level: 40, ...change, msg: 'changed by the operator' }]);
+    expect((await admin.run('peer/retry', { relay_id: well })).value).toMatchObject({
+      is_retried: false,
+    });
+    expect((await admin.run('peer/retry', { relay_id: `0x${'8'.repeat(40)}` })).status).toBe(404);
+    expect(admin.takeLines()).toEqual([]);
+  });
+
+  test('logs a blocked address as an address, which logAddresses hides; other blocks by ID', async () => {
+    const address = '192.0.2.0/24';
+    const relay = `0x${'9'.repeat(40)}`;
+    await admin.run('block/add', { address });
+    await admin.run('block/add', { relay });
+    await admin.run('block/remove', { address });
+    const msg = 'changed by the operator';
+    expect(admin.takeLines()).toEqual([
+      { level: 40, verb: 'block add', address, by: 'http', msg },
+      { level: 40, verb: 'block add', subject: `relay ${relay}`, by: 'http', msg },
+      { level: 40, verb: 'block remove', address, by: 'http', msg },
+    ]);
+  });
+
+  test('refuses to block what is a trusted proxy now, not what was one at the start', async () => {
+    const { values, relay } = admin;
+    const refused = { status: 400, value: { code: 'bad_request' } };
+    expect((await admin.run('block/add', { address: '198.51.100.0/24' })).status).toBe(200);
+    await relay.reload({ ...values, trustedProxies: ['198.51.101.7'] });
+    expect(await admin.run('block/add', { address: '198.51.101.0/24' })).toMatchObject(refused);
+    await relay.reload(values);
+    expect((await admin.run('block/add', { address: '198.51.101.0/24' })).status).toBe(200);
+  });
+
   test('describes its verbs, each once', async () => {
     const { value } = await admin.send('/admin/v1/verbs', { method: 'GET', headers: right });
     const items = value.items as { noun: string; verb: string; params: object }[];

@@ -51,8 +51,8 @@ function named({ account, address, channel, relay }: Named): Pick<Block, 'kind' 
 }
 
 /** Names the block in the log line. */
-const subject = (_: unknown, result: JsonObject) =>
-  `${result.kind} ${String(result[String(result.kind)])}`;
+const subject = (_: unknown, { kind, address, ...result }: JsonObject) =>
+  kind === 'address' ? { address: String(address) } : `${kind} ${String(result[String(kind)])}`;
 
 const changeOf = {
   account: blockAccount,

@@ -36,7 +36,8 @@ const retry = defineVerb({
   name: 'retry',
   description: 'Tries a failing relay again now, not at its next try.',
   params: Type.Object({ relay_id: RelayId }),
-  changes: false,
+  changes: true,
+  subject: ({ relay_id }, { is_retried }) => (is_retried === true ? relay_id : undefined),
   async run({ storage, clock }, { relay_id }) {
     const result = await retryRelay(storage, relay_id, clock.now());
     switch (result) {
