@@ -24,7 +24,7 @@ export function accountChecks(network: Network): RowCheck[] {
       kind: 'routes',
       table: 'account_routes',
       verify: async (row) => {
-        // Empty once a route of another relay's account has ended.
+        // Empty once the route has ended, or its account was deleted: only the revision stays.
         if (row.route === '') return;
         const route = parseJson(String(row.route));
         checkRoute(network, route);

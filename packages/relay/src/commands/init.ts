@@ -1,6 +1,6 @@
 /** `posthouse init`: the relay's keys, its configuration file, and the registry of a private network. */
 import { existsSync } from 'node:fs';
-import { mkdir, open, readdir } from 'node:fs/promises';
+import { open, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { nodeRandom } from '@posthouse/protocol/node';
 import type { Command } from 'commander';
@@ -17,6 +17,7 @@ import {
 import { enterRelay, registryPath } from '../federation/index.ts';
 import { relayIdentity } from '../keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from '../keys/keys.ts';
+import { makeFolder } from '../make-folder.ts';
 import { type Flags, flagValues, networkOf, withConfig } from './config-flags.ts';
 import { endpointOf } from './registry-file.ts';
 import { note, print } from './terminal-output.ts';
@@ -160,7 +161,7 @@ function newContext(): string {
 
 /** Writes the configuration file, and says what the relay still needs before it can start. */
 async function writeConfig(path: string, values: Readonly<Record<string, unknown>>): Promise<void> {
-  await mkdir(dirname(path), { recursive: true });
+  makeFolder(dirname(resolve(path)));
   await using file = await open(path, 'wx', 0o600);
   await file.writeFile(commentedConfig(values));
   await file.sync();
