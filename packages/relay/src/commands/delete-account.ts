@@ -1,10 +1,12 @@
 /** `posthouse account delete`: removes an account that is at home here. */
+import type { JsonObject } from '@posthouse/protocol/json';
+import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { isConfirmed } from './confirm.ts';
 import { accountOf } from './reports-arguments.ts';
 import { subcommand } from './storage-command.ts';
-import { print } from './terminal-output.ts';
-import { withVerbs } from './verb-command.ts';
+import { note, oneLine, print } from './terminal-output.ts';
+import { type VerbCaller, withVerbs } from './verb-command.ts';
 
 const help = `
 What goes: sessions, devices, profile, the stored route, the timeline, attachments, messages that wait for
@@ -15,10 +17,15 @@ over: the other person's copy has the same text.
 What stays, and why: the numbers of its last message, route and device state, so that none is given or
 accepted twice if the account comes again; results of messages until their retention is over, since others
 may still ask for them; its posts, messages and memberships in groups and channels of this relay, which
-belong to all who read them. It can go on with those from another relay.
+belong to all who read them. It can go on with those from another relay. Groups and channels that it owns,
+administers or moderates are listed before the question, with --yes afterwards: let the person hand them to
+others before, if they can.
 
 The account is refused for a minute. To come again it needs the right of a new account. Use posthouse
 block to keep it out. There is no way back.`;
+
+/** Groups and channels that are printed. */
+const mostShown = 20;
 
 interface OwnFlags {
   readonly yes?: boolean;
@@ -36,12 +43,35 @@ export function deleteCommand(): Command {
 
 async function run(account: string, of: Command): Promise<void> {
   await withVerbs<OwnFlags, void>(of, async (verbs, { yes = false }) => {
-    const question = [`${account} and its messages here are deleted for good.`];
-    if (!yes && !(await isConfirmed(question, 'delete it?'))) {
-      throw new Error('not deleted: answer y, or give --yes');
-    }
-    const { records, blobs } = await verbs.call('account', 'delete', { account });
+    if (!yes) await confirm(verbs, account);
+    const deleted = await verbs.call('account', 'delete', { account });
+    const { records, blobs, manages, manages_more } = deleted;
     const attachments = blobs === 1 ? '1 attachment' : `${blobs} attachments`;
     print([`${account} is deleted, with ${records} of its messages and ${attachments}`]);
+    if (yes) linesOf(manages as JsonObject[], manages_more === true).forEach(note);
   });
+}
+
+/** @throws Error if the operator does not want it */
+async function confirm(verbs: VerbCaller, account: string): Promise<void> {
+  const { items, more } = await verbs.call('account', 'manages', { account });
+  const lines = linesOf(items as JsonObject[], more === true);
+  const question = `${account} and its messages here are deleted for good.`;
+  if (await isConfirmed([...lines, question], 'delete it?')) return;
+  throw new Error('not deleted: answer y, or give --yes');
+}
+
+/** Names the groups and channels that stay without the account. */
+function linesOf(managed: readonly JsonObject[], hasMore: boolean): string[] {
+  if (managed.length === 0) return [];
+  const shown = managed.slice(0, mostShown);
+  const rows = shown.map(({ kind, id, role, name }) =>
+    [kind, id, role, oneLine(String(name ?? ''))].map(String),
+  );
+  const others = `${managed.length - shown.length}${hasMore ? ' or more' : ''}`;
+  return [
+    'These stay, and have no such owner, administrator or moderator then:',
+    ...terminalColumns(rows).map((line) => `  ${line}`),
+    ...(managed.length > shown.length ? [`  and ${others} others`] : []),
+  ];
 }

@@ -1,7 +1,11 @@
 /** `account delete`: what goes, what stays, and what the account can do afterwards. */
 import { beforeEach, expect, test } from 'vitest';
 import { deleteAccount } from '../../src/admin/delete-account.ts';
+import { readManaged } from '../../src/admin/inventory/managed.ts';
+import { runVerb, type Verb } from '../../src/admin/verb.ts';
+import { findVerb } from '../../src/admin/verbs/index.ts';
 import { blockAccount } from '../../src/blocks/index.ts';
+import type { RelayConfig } from '../../src/config/index.ts';
 import { allowAccount } from '../../src/registration/index.ts';
 import type { Person } from '../fixtures/person.ts';
 import { signIn, signInCode } from '../fixtures/sign-in.ts';
@@ -190,6 +194,70 @@ test('a timeline of several batches goes, and a repeat after an interruption end
     (row) => Number(row.keep_until) > now,
   );
   expect([kept, ofAnn(await relay.rows('device_states'))]).toEqual([[], []]);
+});
+
+test('the open groups and channels that it owns, administers or moderates are named, not others', async () => {
+  const id = (prefix: string, count: number) =>
+    `${prefix}_${String(count).padStart(4, '0')}${'a'.repeat(17)}A`;
+  const { storage } = relay.context;
+  await storage.write('test', async (tx) => {
+    // More managers than one step reads.
+    for (let count = 0; count < 700; count += 1) {
+      await tx.run(
+        `INSERT INTO groups (group_id, status, owner, name, description, member_capacity,
+            invite_policy, commitment, chain_head, sequence, epoch, member_count, ban_count,
+            access_ended, box_set, last_box_set)
+          VALUES (?, ?, ?, ?, '', 5, '', '', '', 9, 1, 2, 0, 0, 0, 0)`,
+        ...[id('grp', count), count === 3 ? 'closed' : 'active', ben.account, `Club %25 ${count}`],
+      );
+      const roles = new Map([
+        [1, 'member'],
+        [3, 'administrator'],
+        [650, 'administrator'],
+        [651, 'owner'],
+      ]);
+      const others = count === 651 ? [] : [[ben.account, 'owner']];
+      const anns = roles.has(count) ? [[ann.account, roles.get(count)]] : [];
+      for (const [account, role] of [...others, ...anns]) {
+        await tx.run(
+          "INSERT INTO group_members (group_id, account, role, member_key, since) VALUES (?, ?, ?, '', 1)",
+          ...[id('grp', count), account ?? '', role ?? ''],
+        );
+      }
+    }
+    for (const [count, creator, moderators, status] of [
+      [1, ben.account, [], 'active'],
+      [2, ann.account, [], 'closed'],
+      [3, ann.account, [], 'active'],
+      [4, ben.account, [ann.account], 'active'],
+    ] as const) {
+      await tx.run(
+        `INSERT INTO channels (channel_id, creator, moderators, status, revision, head, needed_until)
+          VALUES (?, ?, ?, ?, 1, 4, 0)`,
+        ...[id('chan', count), creator, JSON.stringify(moderators), status],
+      );
+    }
+  });
+  const all = [
+    { kind: 'group', id: id('grp', 650), role: 'administrator', name: 'Club % 650' },
+    { kind: 'group', id: id('grp', 651), role: 'owner', name: 'Club % 651' },
+    { kind: 'channel', id: id('chan', 3), role: 'owner', name: null },
+    { kind: 'channel', id: id('chan', 4), role: 'moderator', name: null },
+  ];
+  expect(await readManaged(storage, ann.account, 4)).toEqual({ items: all, more: false });
+  for (const limit of [1, 2, 3]) {
+    expect(await readManaged(storage, ann.account, limit)).toEqual({
+      ...{ items: all.slice(0, limit), more: true },
+    });
+  }
+  const verb = findVerb('account', 'delete') as Verb;
+  const { clock, context } = relay;
+  const { log, limits, random } = context;
+  const config = { limits } as RelayConfig;
+  const tools = { storage, clock, random, config };
+  expect(await runVerb(verb, { account: ann.account }, { tools, log, by: 'http' })).toMatchObject({
+    ...{ account: ann.account, manages: all, manages_more: false },
+  });
 });
 
 test('one that is not here is none to delete; a block of it stays as it was', async () => {

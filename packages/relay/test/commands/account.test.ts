@@ -110,11 +110,21 @@ test('deletes an account that is here, after a confirmation', async () => {
   await storage.write(`account:${ann}`, (tx) =>
     tx.run('INSERT INTO device_states (account, revision, state) VALUES (?, 1, ?)', ann, '{}'),
   );
+  const channel = `chan_${'d'.repeat(21)}A`;
+  await storage.write('test', (tx) =>
+    tx.run(
+      `INSERT INTO channels (channel_id, creator, moderators, status, revision, head, needed_until)
+        VALUES (?, ?, '[]', 'active', 1, 0, 0)`,
+      ...[channel, ann],
+    ),
+  );
   await storage[Symbol.asyncDispose]();
-  expect(await account('delete', ann)).toMatchObject({
+  const refused = await account('delete', ann);
+  expect(refused).toMatchObject({
     ...{ code: 1, output: '' },
     errors: expect.stringContaining('not deleted: answer y, or give --yes'),
   });
+  expect(refused.errors).toContain(`  channel  ${channel}  owner\n`);
   expect(await account('delete', ann, '--yes')).toMatchObject({
     ...{ code: 0, output: `${ann} is deleted, with 0 of its messages and 0 attachments\n` },
   });
