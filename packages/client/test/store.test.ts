@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { MemoryStore } from '../src/index.ts';
 import { SqliteStore } from '../src/node.ts';
 import { Collection } from '../src/store/collection.ts';
@@ -27,6 +27,25 @@ storeContract('memory', () => new MemoryStore());
 storeContract('a SQLite file', () => SqliteStore.open(newPath()));
 sharingContract('memory', () => new MemoryStore());
 sharingContract('a SQLite file', () => SqliteStore.open(newPath()));
+
+test('a list reads no row of a SQLite file but those that it returns', async () => {
+  const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare');
+  const path = newPath();
+  await using _store = SqliteStore.open(path);
+  const lists = prepare.mock.calls.map(([sql]) => sql).filter((sql) => sql.includes('ORDER BY'));
+  prepare.mockRestore();
+  expect(lists).toHaveLength(4);
+  using database = new DatabaseSync(path, { readOnly: true });
+  for (const sql of lists) {
+    const rows = database.prepare(`EXPLAIN ${sql}`).all('c', 'from', 'to', 50);
+    const steps = rows.map(({ opcode }) => String(opcode));
+    expect(steps.filter((step) => step.startsWith('Seek'))).toHaveLength(1);
+    // What the index does not decide is compared row by row, also with those that are left out.
+    for (const comparison of ['Lt', 'Le', 'Gt', 'Ge', 'Eq', 'Ne', 'SorterOpen']) {
+      expect(steps).not.toContain(comparison);
+    }
+  }
+});
 
 test('a SQLite file and its side files are for the owner alone', async () => {
   const path = newPath();

@@ -172,19 +172,27 @@ function prepareLayout(database: DatabaseSync): void {
   database.exec('COMMIT');
 }
 
+/** How the keys of a list begin: after a key, or at it. */
+type Start = '>' | '>=';
+
 class SqliteTransaction implements StoreWriter {
   readonly #get: StatementSync;
-  readonly #ascending: StatementSync;
-  readonly #descending: StatementSync;
+  readonly #lists: Record<Start, { readonly up: StatementSync; readonly down: StatementSync }>;
   readonly #put: StatementSync;
   readonly #delete: StatementSync;
 
   constructor(database: DatabaseSync) {
-    const list = `SELECT key, text FROM entries
-      WHERE collection = ? AND key > ? AND key >= ? AND key < ? AND key < ? ORDER BY key`;
+    // One bound on each side: of two, SQLite seeks with one and compares every row with the other.
+    const list = (start: Start) => {
+      const select = `SELECT key, text FROM entries
+        WHERE collection = ? AND key ${start} ? AND key < ? ORDER BY key`;
+      return {
+        up: database.prepare(`${select} LIMIT ?`),
+        down: database.prepare(`${select} DESC LIMIT ?`),
+      };
+    };
+    this.#lists = { '>': list('>'), '>=': list('>=') };
     this.#get = database.prepare('SELECT text FROM entries WHERE collection = ? AND key = ?');
-    this.#ascending = database.prepare(`${list} LIMIT ?`);
-    this.#descending = database.prepare(`${list} DESC LIMIT ?`);
     this.#put = database.prepare(
       `INSERT INTO entries (collection, key, text) VALUES (?, ?, ?)
        ON CONFLICT (collection, key) DO UPDATE SET text = excluded.text`,
@@ -198,10 +206,13 @@ class SqliteTransaction implements StoreWriter {
 
   async list(
     collection: string,
-    { prefix = '', after = '', before = top, limit = -1, reverse = false }: StoreRange = {},
+    { prefix = '', after, before, limit = -1, reverse = false }: StoreRange = {},
   ): Promise<(readonly [string, string])[]> {
-    const statement = reverse ? this.#descending : this.#ascending;
-    const rows = statement.all(collection, after, prefix, `${prefix}${top}`, before, limit);
+    const isAfter = after !== undefined && after >= prefix;
+    const { up, down } = this.#lists[isAfter ? '>' : '>='];
+    const end = prefix + top;
+    const upper = before !== undefined && before < end ? before : end;
+    const rows = (reverse ? down : up).all(collection, isAfter ? after : prefix, upper, limit);
     return rows.map((row) => [row.key as string, row.text as string] as const);
   }
 

@@ -34,6 +34,15 @@ export function storeContract(title: string, open: () => Store | Promise<Store>)
       expect(await keys({ prefix: 'b/', before: 'b/2' })).toEqual(['b/1', 'b/10']);
       expect(await keys({ before: 'b/2', limit: 1, reverse: true })).toEqual(['b/10']);
       expect(await keys({ after: 'b', before: 'b/1' })).toEqual([]);
+      // Keys outside of the prefix restrict nothing, or leave nothing.
+      expect(await keys({ prefix: 'b/', after: 'a', before: 'd' })).toEqual(['b/1', 'b/10', 'b/2']);
+      expect(await keys({ prefix: 'b/', after: 'b/', limit: 1 })).toEqual(['b/1']);
+      expect(await keys({ prefix: 'b/', limit: 9, reverse: true })).toEqual(['b/2', 'b/10', 'b/1']);
+      expect(await keys({ prefix: 'b/', after: 'b/1', reverse: true })).toEqual(['b/2', 'b/10']);
+      for (const range of [{ after: 'c' }, { before: 'a' }, { after: 'b/2', before: 'b/10' }]) {
+        expect(await keys({ prefix: 'b/', ...range })).toEqual([]);
+        expect(await keys({ prefix: 'b/', ...range, limit: 1, reverse: true })).toEqual([]);
+      }
     });
 
     test('a write that throws leaves nothing', async () => {
