@@ -9,9 +9,11 @@ import { DatabaseSync } from 'node:sqlite';
 import { accountSigner } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { changeConversation } from '../src/conversations/conversation-rows.ts';
 import {
   type Account,
   type AccountEvent,
+  type Conversation,
   MemoryStore,
   type Store,
   type Transport,
@@ -370,6 +372,8 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
     };
   }
 
+  type GroupConversation = Extract<Conversation, { kind: 'group' }>;
+
   const kinds = (events: readonly AccountEvent[], id: string) =>
     events
       .filter((event) => JSON.stringify(event).includes(id))
@@ -401,6 +405,8 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       expect(await bob.conversations.get({ kind: what, id: hosted.id })).toMatchObject({
         unread: 9,
       });
+      await restore();
+      expect(kinds(await bob.sync(), hosted.id)).toEqual([`${what}-rollback`]);
     });
 
     test('with a head that is as high again: the timeline shows it, and new entries are read', async () => {
@@ -411,6 +417,13 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       await hosted.write('three', 'four', 'five');
       await send('by mail');
       await bob.sync();
+      const key = { kind: what, id: hosted.id };
+      // Another device of Bob marked what there was as read.
+      const { lastMessage } = (await bob.conversations.get(key)) as GroupConversation;
+      await bob.conversations.markRead(key);
+      const readElsewhere = { through: lastMessage?.sequence as number };
+      await store.write((tx) => changeConversation(tx, key, (row) => ({ ...row, readElsewhere })));
+      expect(await bob.conversations.get(key)).toMatchObject({ unread: 0 });
       await restore();
       await hosted.write('a', 'b', 'c', 'd');
       const events = await bob.sync();
@@ -418,6 +431,7 @@ describe('05 §12.8, 06 §8.11: after the host was put back,', () => {
       expect(kinds(events, hosted.id)).toEqual([fresh, fresh, fresh, fresh]);
       const all = ['a', 'b', 'c', 'd', 'five', 'four', 'one', 'three', 'two'];
       expect((await hosted.texts()).toSorted()).toEqual(all);
+      expect(await bob.conversations.get(key)).toMatchObject({ unread: 4 });
     });
 
     test('an entry at sequence 2^53 - 1 is refused, and later ones are read', async () => {

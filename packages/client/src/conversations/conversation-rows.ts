@@ -227,6 +227,24 @@ export async function readBatch(
   return found.length;
 }
 
+/**
+ * Takes the marks of a group or channel back to a position: its host was put back to an earlier state,
+ * and gives later sequences to other messages. Messages that are stored stay as read as they are.
+ */
+export async function lowerMarks(
+  tx: StoreWriter,
+  key: ConversationKey,
+  position: number,
+): Promise<void> {
+  const { readThrough = 0, readElsewhere } = (await conversationRow(tx, key)) ?? {};
+  if (Math.max(readThrough, readElsewhere?.through ?? 0) <= position) return;
+  await changeConversation(tx, key, (row) => ({
+    ...row,
+    readThrough: Math.min(readThrough, position),
+    readElsewhere: { through: Math.min(readElsewhere?.through ?? 0, position) },
+  }));
+}
+
 /** Lists a group that was joined or a channel that is followed, also without messages. */
 export async function openConversation(
   { clock }: Pick<ConversationOwner, 'clock'>,

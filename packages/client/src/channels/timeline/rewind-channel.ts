@@ -1,4 +1,5 @@
 /** Reading channels again after their host was put back to an earlier state (06 §8.11). */
+import { lowerMarks } from '../../conversations/conversation-rows.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { type ChannelRow, channelRow, channelRows, putChannel } from '../channel-rows.ts';
 import { lastDescriptorChange } from './channel-entries.ts';
@@ -18,6 +19,7 @@ export async function rewindChannel(tx: StoreWriter, from: ChannelRow): Promise<
   const position = Math.max(first - 1, change ?? -1);
   if (position >= row.span.position) return false;
   await putChannel(tx, { ...row, span: { first, position }, rollback: true });
+  await lowerMarks(tx, { kind: 'channel', id: row.channel_id }, position);
   return true;
 }
 

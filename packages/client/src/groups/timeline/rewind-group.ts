@@ -1,4 +1,5 @@
 /** Reading groups again after their host was put back to an earlier state (05 §12.8). */
+import { lowerMarks } from '../../conversations/conversation-rows.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { type GroupRow, groupRow, groupRows, putGroup } from '../group-rows.ts';
 import { lastChange } from './group-entries.ts';
@@ -18,6 +19,7 @@ export async function rewindGroup(tx: StoreWriter, from: GroupRow): Promise<bool
   const { sequence: position, epoch } = change;
   const facts = { ...row.facts, sequence: position, epoch };
   await putGroup(tx, { ...row, position, facts, rollback: true });
+  await lowerMarks(tx, { kind: 'group', id: row.group_id }, position);
   return true;
 }
 
