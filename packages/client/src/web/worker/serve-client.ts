@@ -94,9 +94,9 @@ class ServedClient {
     this.#account = undefined;
     this.#client = undefined;
     try {
-      await client?.close();
+      await client?.close().finally(() => store?.[Symbol.asyncDispose]());
     } finally {
-      await store?.[Symbol.asyncDispose]();
+      // Also if closing fails: the worker can open another client then.
       if (this.#opened === opened) this.#opened = undefined;
     }
   }
