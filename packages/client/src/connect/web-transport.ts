@@ -131,9 +131,8 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
     };
     socket.onmessage = ({ data }) => {
       if (typeof data !== 'string') events.message(undefined);
-      else if (new TextEncoder().encode(data).length > limits.webSocketMessageBytes) {
-        events.oversized();
-      } else events.message(data);
+      else if (isOversized(data)) events.oversized();
+      else events.message(data);
     };
     socket.onclose = ({ code }) => {
       signal.removeEventListener('abort', abort);
@@ -143,6 +142,12 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
       events.closed(`closed with status ${code}`);
     };
   });
+}
+
+/** Whether a text has more bytes than a message may have: each UTF-16 unit has at least one. */
+function isOversized(text: string): boolean {
+  const { webSocketMessageBytes: most } = limits;
+  return text.length > most || new TextEncoder().encode(text).length > most;
 }
 
 /** Browsers let a page close with 1000 or 3000 to 4999 only. */
