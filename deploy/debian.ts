@@ -1,15 +1,18 @@
 /**
  * Makes the Debian package of the relay: the bundle of `npm run build`, the Node that runs it (Debian
- * 12 has an older one), and the systemd unit. Needs `dpkg-deb`.
+ * 12 has an older one), and the systemd unit. Needs `dpkg-deb` and `strip`. `DEBFULLNAME` and `DEBEMAIL`
+ * name the maintainer, `SOURCE_DATE_EPOCH` is the date.
  *
  * @example
  * npm run build && npx node deploy/debian.ts && ls packed/*.deb
  */
 import { execFileSync } from 'node:child_process';
 import {
+  chmodSync,
   copyFileSync,
   cpSync,
   existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -18,11 +21,13 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 
 const root = join(import.meta.dirname, '..');
 const relay = join(root, 'packages/relay/dist');
 const manifest = JSON.parse(readFileSync(join(relay, 'package.json'), 'utf8')) as Manifest;
 const { version } = manifest;
+const platform = `${process.platform}-${process.arch}`;
 
 interface Manifest {
   readonly version: string;
@@ -44,104 +49,146 @@ function nativePackages(): Set<string> {
   return names;
 }
 
+/** Whether a file of a native package is of use here: not what is built for another system. */
+function isForThisPlatform(path: string): boolean {
+  const [, built] = path.split('/prebuilds/');
+  return !path.endsWith('.bare') && (built === undefined || built.startsWith(platform));
+}
+
 const architecture = execFileSync('dpkg', ['--print-architecture'], { encoding: 'utf8' }).trim();
+const {
+  DEBFULLNAME: maintainer = 'Posthouse contributors',
+  // RFC 2606: no address. Who builds a package for others is its maintainer, and names one.
+  DEBEMAIL: email = 'contributors@posthouse.invalid',
+  SOURCE_DATE_EPOCH: seconds = String(Math.floor(Date.now() / 1000)),
+} = process.env;
 
 const control = `Package: posthouse
 Version: ${version}
 Architecture: ${architecture}
-Maintainer: Posthouse contributors <posthouse@localhost>
+Maintainer: ${maintainer} <${email}>
 Section: net
 Priority: optional
-Depends: adduser, libc6 (>= 2.28), libstdc++6
+Depends: adduser, libatomic1, libc6 (>= 2.28), libgcc-s1, libstdc++6
 Description: relay of a network in which people own their accounts
- Receives and stores end-to-end encrypted messages for the devices of its accounts, and hosts groups
- and channels. Contains the Node.js that runs it.
+ Receives and stores end-to-end encrypted messages for the devices of its
+ accounts, and hosts groups and channels. Contains the Node.js that runs it.
 `;
 
-/** The service starts once there is a configuration: \`posthouse init\` needs the operator. */
-const postinst = `#!/bin/sh
-set -e
-if [ "$1" = configure ]; then
-  if ! getent passwd posthouse >/dev/null; then
-    adduser --system --group --home /var/lib/posthouse --no-create-home --quiet posthouse
-  fi
-  install -d -m 0700 -o posthouse -g posthouse /var/lib/posthouse
-  install -d -m 0750 -o posthouse -g posthouse /etc/posthouse
-  if [ -d /run/systemd/system ]; then
-    systemctl daemon-reload
-    # An upgrade starts no relay that its operator stopped: after a move, or before a restore.
-    if [ -z "$2" ]; then
-      systemctl enable --quiet posthouse.service
-      systemctl restart posthouse.service || true
-    else
-      systemctl try-restart posthouse.service || true
-    fi
-  fi
-fi
-if [ ! -e /etc/posthouse/relay.json ]; then
-  echo 'posthouse: make keys and a configuration, then start the relay:'
-  echo '  runuser -u posthouse -- posthouse init --config /etc/posthouse/relay.json --data /var/lib/posthouse --network neo:... --url https://...'
-  echo '  systemctl start posthouse'
-fi
-`;
+/** `+0000` in the form of RFC 5322, as Debian's tools read it. */
+const date = new Date(Number(seconds) * 1000).toUTCString().replace('GMT', '+0000');
 
-const prerm = `#!/bin/sh
-set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-  systemctl disable --now --quiet posthouse.service || true
-fi
-`;
+const changelog = `posthouse (${version}) unstable; urgency=medium
 
-/** Without its keys a relay is lost for good, so even a purge leaves them unless it is told. */
-const postrm = `#!/bin/sh
-set -e
-if [ "$1" = purge ]; then
-  if [ "$POSTHOUSE_PURGE_DATA" = yes ]; then
-    rm -rf /var/lib/posthouse /etc/posthouse
-  else
-    echo 'posthouse: /var/lib/posthouse and /etc/posthouse are kept; POSTHOUSE_PURGE_DATA=yes removes them'
-  fi
-fi
-if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
+  * What changed is in /usr/share/doc/posthouse/NEWS.gz.
+
+ -- ${maintainer} <${email}>  ${date}
 `;
 
 const command = `#!/bin/sh
 exec /usr/lib/posthouse/node /usr/lib/posthouse/bin/posthouse.js "$@"
 `;
 
-const folder = mkdtempSync(join(tmpdir(), 'posthouse-debian-'));
+/** The manual page: what `posthouse --help` prints. */
+function manualPage(): string {
+  const help = execFileSync(process.execPath, [join(relay, 'bin/posthouse.js'), '--help'], {
+    encoding: 'utf8',
+  });
+  const text = help
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replace(/^([.'])/gm, '\\&$1');
+  return `.TH POSTHOUSE 1 "" "posthouse ${version}" "User Commands"
+.SH NAME
+posthouse \\- relay of a network in which people own their accounts
+.SH SYNOPSIS
+.B posthouse
+.I command
+.RI [ options ]
+.SH DESCRIPTION
+.nf
+${text.trimEnd()}
+.fi
+.SH FILES
+.TP
+.I /etc/posthouse/relay.json
+configuration of the service
+.TP
+.I /var/lib/posthouse
+keys and database; back the keys up
+.SH SEE ALSO
+.IR /usr/share/doc/posthouse/operations.md ,
+.B posthouse
+.I command
+.B \\-\\-help
+`;
+}
 
-function write(path: string, text: string, mode = 0o644): void {
+const folder = mkdtempSync(join(tmpdir(), 'posthouse-debian-'));
+const parts = join(import.meta.dirname, 'debian');
+
+function write(path: string, text: string | Uint8Array, mode = 0o644): void {
   mkdirSync(dirname(join(folder, path)), { recursive: true });
   writeFileSync(join(folder, path), text, { mode });
 }
+
+const writeCompressed = (path: string, text: string) => write(path, gzipSync(text, { level: 9 }));
 
 function copy(from: string, to: string): void {
   mkdirSync(dirname(join(folder, to)), { recursive: true });
   copyFileSync(from, join(folder, to));
 }
 
-try {
-  write('DEBIAN/control', control);
-  for (const [name, text] of Object.entries({ postinst, prerm, postrm })) {
-    write(`DEBIAN/${name}`, text, 0o755);
-  }
-  write('usr/bin/posthouse', command, 0o755);
+function copyPrograms(): void {
+  const target = join(folder, 'usr/lib/posthouse');
   copy(process.execPath, 'usr/lib/posthouse/node');
-  cpSync(join(relay, 'bin'), join(folder, 'usr/lib/posthouse/bin'), { recursive: true });
+  cpSync(join(relay, 'bin'), join(target, 'bin'), { recursive: true });
   copy(join(relay, 'package.json'), 'usr/lib/posthouse/package.json');
   for (const name of nativePackages()) {
-    const target = join(folder, 'usr/lib/posthouse/node_modules', name);
-    cpSync(join(root, 'node_modules', name), target, { recursive: true, dereference: true });
+    const source = join(root, 'node_modules', name);
+    const options = { recursive: true, dereference: true, filter: isForThisPlatform };
+    cpSync(source, join(target, 'node_modules', name), options);
   }
+  // They are run by the package's own Node: /usr/bin/posthouse names it.
+  for (const path of globSync('**/*.{js,cjs,mjs}', { cwd: target })) {
+    const file = join(target, path);
+    const text = readFileSync(file, 'utf8');
+    if (text.startsWith('#!')) writeFileSync(file, text.slice(text.indexOf('\n') + 1));
+    chmodSync(file, 0o644);
+  }
+  for (const path of ['node', ...globSync('**/*.node', { cwd: target })]) {
+    execFileSync('strip', ['--strip-unneeded', '--remove-section=.comment', join(target, path)]);
+  }
+}
+
+function copyDocuments(): void {
+  const documents = 'usr/share/doc/posthouse';
+  copy(join(root, 'docs/operations.md'), `${documents}/operations.md`);
+  copy(join(parts, 'copyright'), `${documents}/copyright`);
+  copy(join(relay, 'THIRD-PARTY-LICENSES'), `${documents}/THIRD-PARTY-LICENSES`);
+  const node = join(root, `node_modules/node/node_modules/node-${platform}`);
+  copy(join(node, 'LICENSE'), `${documents}/NODE-LICENSE`);
+  writeCompressed(`${documents}/changelog.gz`, changelog);
+  writeCompressed(`${documents}/NEWS.gz`, readFileSync(join(root, 'CHANGELOG.md'), 'utf8'));
+  writeCompressed('usr/share/man/man1/posthouse.1.gz', manualPage());
+  copy(join(parts, 'lintian-overrides'), 'usr/share/lintian/overrides/posthouse');
+}
+
+try {
+  // mkdtemp makes a folder for its user alone; it becomes the package's root folder.
+  chmodSync(folder, 0o755);
+  write('DEBIAN/control', control);
+  for (const name of ['postinst', 'prerm', 'postrm']) {
+    write(`DEBIAN/${name}`, readFileSync(join(parts, name)), 0o755);
+  }
+  write('usr/bin/posthouse', command, 0o755);
+  copyPrograms();
+  copyDocuments();
   copy(join(root, 'deploy/posthouse.service'), 'usr/lib/systemd/system/posthouse.service');
-  copy(join(root, 'docs/operations.md'), 'usr/share/doc/posthouse/operations.md');
-  copy(join(root, 'LICENSE'), 'usr/share/doc/posthouse/copyright');
-  copy(join(relay, 'THIRD-PARTY-LICENSES'), 'usr/share/doc/posthouse/THIRD-PARTY-LICENSES');
   mkdirSync(join(root, 'packed'), { recursive: true });
   const path = join(root, 'packed', `posthouse_${version}_${architecture}.deb`);
   execFileSync('dpkg-deb', ['--root-owner-group', '-Zxz', '-z1', '--build', folder, path], {
-    stdio: 'inherit',
+    ...{ stdio: 'inherit', env: { ...process.env, SOURCE_DATE_EPOCH: seconds } },
   });
 } finally {
   rmSync(folder, { recursive: true });
