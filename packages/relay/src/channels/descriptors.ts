@@ -1,10 +1,16 @@
 /** Shared steps of `channel.create`, `channel.update` and `channel.close` (06 §8.1). */
-import { type ChannelDescriptor, ProtocolError } from '@posthouse/protocol';
+import {
+  type ChannelDescriptor,
+  checkChannelOpen,
+  checkNextRevision,
+  ProtocolError,
+} from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { type Caller, requireCaller } from '../accounts/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { DeviceSession } from '../sessions/session.ts';
+import { readRestoredAt, restoredStep } from '../storage/restored.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { nextSequence, timelineNotice } from './append.ts';
 import { requireChannel, type StoredChannel, updateChannel } from './channel-store.ts';
@@ -26,6 +32,23 @@ export function checkSigningTime(
     'clock_skew',
     'signed outside the clock tolerance: check the clock of the device',
   );
+}
+
+/**
+ * Refuses a revision that is not the next one. A relay that was put back to an earlier state accepts a
+ * later one too: readers may have seen what it lost, and no revision has two descriptors (06 §8.12).
+ *
+ * @throws ProtocolError `state_conflict`
+ */
+export async function checkRevision(
+  tx: Reader,
+  channel: StoredChannel,
+  revision: number,
+): Promise<void> {
+  const skipped = revision - (channel.revision + 1);
+  const isLater = skipped > 0 && skipped <= restoredStep;
+  if (isLater && (await readRestoredAt(tx)) !== undefined) checkChannelOpen(channel);
+  else checkNextRevision(channel, revision);
 }
 
 /** The owner's calling device with its channel. */

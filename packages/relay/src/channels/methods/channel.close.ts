@@ -1,11 +1,17 @@
 import {
   checkChannelDescriptorSize,
-  checkNextRevision,
   closedDescriptor,
   deviceSignatures,
+  ProtocolError,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { checkSigningTime, readOwned, replaceDescriptor, requireOwner } from '../descriptors.ts';
+import {
+  checkRevision,
+  checkSigningTime,
+  readOwned,
+  replaceDescriptor,
+  requireOwner,
+} from '../descriptors.ts';
 
 /** `channel.close` (06 §8.5), in the order of its checks. */
 export const channelClose: Handler<'channel.close'> = async (context, call) => {
@@ -14,7 +20,7 @@ export const channelClose: Handler<'channel.close'> = async (context, call) => {
   const session = call.session;
   const now = clock.now();
   const before = await readOwned(context, session, { channelId, now });
-  checkNextRevision(before.channel, revision);
+  await storage.read((tx) => checkRevision(tx, before.channel, revision));
   checkSigningTime(context, { signedAt, now });
   const descriptor = closedDescriptor(before.current, call.params);
   const { certificate } = before.caller;
@@ -23,8 +29,10 @@ export const channelClose: Handler<'channel.close'> = async (context, call) => {
   return await storage.write(`channel:${channelId}`, async (tx) => {
     const acceptedAt = clock.now();
     const owned = await requireOwner(tx, session, { channelId, now: acceptedAt });
-    // A revision names one descriptor for good: the copied and verified one is still current.
-    checkNextRevision(owned.channel, revision);
+    // A revision names one descriptor for good: the copied and verified one must still be current.
+    if (owned.channel.revision !== before.channel.revision) {
+      throw new ProtocolError('state_conflict', 'revision: not the next one');
+    }
     const next = { owned, descriptor, text, now: acceptedAt };
     return { result: null, notices: await replaceDescriptor(context, tx, next) };
   });

@@ -3,11 +3,16 @@ import {
   checkChannelDescriptorSize,
   checkChannelOpen,
   checkDescriptorUpdate,
-  checkNextRevision,
   deviceSignatures,
 } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { checkSigningTime, readOwned, replaceDescriptor, requireOwner } from '../descriptors.ts';
+import {
+  checkRevision,
+  checkSigningTime,
+  readOwned,
+  replaceDescriptor,
+  requireOwner,
+} from '../descriptors.ts';
 
 /** `channel.update` (06 §8.4), in the order of its checks. */
 export const channelUpdate: Handler<'channel.update'> = async (context, call) => {
@@ -28,7 +33,7 @@ export const channelUpdate: Handler<'channel.update'> = async (context, call) =>
     const owned = await requireOwner(tx, session, { channelId, now });
     checkChannelOpen(owned.channel);
     checkSigningTime(context, { signedAt: descriptor.updated_at, now });
-    checkNextRevision(owned.channel, descriptor.revision);
+    await checkRevision(tx, owned.channel, descriptor.revision);
     const notices = await replaceDescriptor(context, tx, { owned, descriptor, text, now });
     return { result: null, notices };
   });
