@@ -1,48 +1,23 @@
 /** A relay that was backed up and restored with `posthouse`: nothing that comes later is lost. */
-import { cpSync, globSync, rmSync } from 'node:fs';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { backUp, restore, verifyBackup } from '../../relay/src/backup/index.ts';
-import { relayMigrations, restoredStatements } from '../../relay/src/modules.ts';
+import { backUp, verifyBackup } from '../../relay/src/backup/index.ts';
+import { relayMigrations } from '../../relay/src/modules.ts';
 import { handBackGroup } from '../src/groups/hand-back.ts';
 import { type Account, type AccountEvent, MemoryStore, type Store } from '../src/index.ts';
 import { admit, anotherDevice, club, groupTexts } from './groups/support.ts';
-import { LyingRelay } from './support/lying-relay.ts';
 import { befriend, type RelayWithClients, texts } from './support/relay-with-clients.ts';
+import { RestorableRelay } from './support/restorable-relay.ts';
 
-// A proxy: its address stays when the relay starts again.
-let relay: LyingRelay;
+let relay: RestorableRelay;
 let world: RelayWithClients;
 beforeAll(async () => {
-  relay = await LyingRelay.start();
+  relay = await RestorableRelay.start();
   ({ world } = relay);
 });
 afterAll(() => relay[Symbol.asyncDispose]());
-
-const path = (name: string) => join(world.folder, name);
-const config = () => ({
-  data: path('relay'),
-  storage: { engine: 'sqlite', url: '', connections: 2 } as const,
-});
-
-async function backUpTo(name: string): Promise<void> {
-  const now = Math.floor(Date.now() / 1_000);
-  const options = { to: path(name), withKeys: true, migrations: relayMigrations, now };
-  await backUp({ config: config(), ...options });
-}
-
-/** Restores a backup to another folder, and starts the relay on that with the same port and names. */
-async function restoreFrom(name: string): Promise<void> {
-  await world.stopRelay();
-  const to = path(`${name}-restored`);
-  const migrations = { migrations: relayMigrations, statements: restoredStatements };
-  const now = Math.floor(Date.now() / 1_000);
-  await restore({ from: path(name), to, ...migrations, expected: {}, now });
-  for (const file of globSync(join(path('relay'), '{relay.sqlite*,generation}'))) rmSync(file);
-  cpSync(to, path('relay'), { recursive: true });
-  await world.startRelay();
-}
 
 const rollbacks = (events: readonly AccountEvent[]) =>
   events.filter((event) => event.kind === 'timeline-gap' && event.cause === 'rollback').length;
@@ -62,7 +37,7 @@ test('04 §17.1, 05 §5, 06 §5: after a restore a reader has all that is sent l
   await bob.channels.follow(link);
   await bob.profiles.publish({ nickname: 'Bob', public_discovery: true });
   await bob.sync();
-  await backUpTo('backup');
+  await relay.backUp('backup');
 
   const send = async (...lines: string[]) => {
     for (const text of lines) {
@@ -74,7 +49,7 @@ test('04 §17.1, 05 §5, 06 §5: after a restore a reader has all that is sent l
   await bob.profiles.publish({ nickname: 'Robert', public_discovery: true });
   await send('1', '2', '3');
   await bob.sync();
-  await restoreFrom('backup');
+  await relay.restore('backup');
 
   await ann.sync();
   await send('a', 'b', 'c', 'd');
@@ -137,17 +112,17 @@ test.each([
     ['it has not the form that a relay stores'],
   ],
 ])('posthouse verify finds %s', async (name, sql, expected) => {
-  const data = path(`verify ${name}`);
-  const file = path(`backup ${name}`);
+  const data = relay.path(`verify ${name}`);
+  const file = relay.path(`backup ${name}`);
   await world.stopRelay();
-  cpSync(path('relay'), data, { recursive: true });
+  cpSync(relay.path('relay'), data, { recursive: true });
   await world.startRelay();
   const database = new DatabaseSync(join(data, 'relay.sqlite'));
   expect(database.prepare(sql).run().changes).toBeGreaterThanOrEqual(expected.length);
   database.close();
   const migrations = relayMigrations;
   const options = { to: file, withKeys: false, migrations, now: 1 };
-  await backUp({ config: { ...config(), data }, ...options });
+  await backUp({ config: { ...relay.config, data }, ...options });
   const { checked, problems, problemCount } = await verifyBackup(file, { migrations });
   expect(problemCount > 0).toBe(expected.length > 0);
   for (const why of expected) {
@@ -160,10 +135,10 @@ test.each([
 test('03 §4: a device that was removed after the backup is out as soon as another one connects', async () => {
   const ann = await world.person({ prefer: 'http' });
   const phone = await anotherDevice(world, ann, { prefer: 'http' });
-  await backUpTo('two-devices');
+  await relay.backUp('two-devices');
   await ann.devices.remove(phone.deviceId);
   await expect(phone.sync()).rejects.toThrow();
-  await restoreFrom('two-devices');
+  await relay.restore('two-devices');
   await ann.sync();
   await expect(phone.sync()).rejects.toThrow();
 });
@@ -185,12 +160,12 @@ describe('05 §5.6: a group whose owner admitted C and removed B after the backu
     const groupId = await club(ann, [bob, dan, eve]);
     await ann.groups.send(groupId, { text: 'before' });
     for (const each of [bob, dan, eve]) await each.sync();
-    await backUpTo('changed-group');
+    await relay.backUp('changed-group');
     await admit(ann, groupId, [cem]);
     await ann.groups.remove(groupId, [bob.id]);
     await ann.groups.send(groupId, { text: 'lost' });
     for (const each of [ann, cem, dan]) await each.sync();
-    await restoreFrom('changed-group');
+    await relay.restore('changed-group');
 
     // Bob's program does not know yet that he was removed.
     await bob.sync();

@@ -51,6 +51,8 @@ export interface CallOptions {
    * for methods that allow it (02 §7). `unsent` retries only a request that had no effect.
    */
   readonly repeat?: 'unchanged' | 'unsent';
+  /** Called when the outcome of a request is not known, before it is retried or fails. */
+  readonly onDoubt?: () => void;
 }
 
 /** Milliseconds after a wake in which an open connection must answer. */
@@ -102,7 +104,7 @@ export class RelayConnection implements AsyncDisposable {
   async call<M extends MethodName>(
     method: M,
     params: ParamsOf<M>,
-    { signal, repeat = 'unchanged' }: CallOptions,
+    { signal, repeat = 'unchanged', onDoubt }: CallOptions,
   ): Promise<ResultOf<M>> {
     let authenticatedAgain = false;
     for (let attempt = 1; ; attempt += 1) {
@@ -122,7 +124,9 @@ export class RelayConnection implements AsyncDisposable {
           continue;
         }
         const wait = this.#waitBefore(attempt, error);
-        const isBarred = repeat === 'unsent' && mayHaveTakenEffect(error);
+        const isInDoubt = mayHaveTakenEffect(error);
+        if (isInDoubt) onDoubt?.();
+        const isBarred = repeat === 'unsent' && isInDoubt;
         if (isBarred || wait === undefined) throw error;
         await this.#parts.waker.sleep(wait, { since, signal, hint: retryHintOf(error) });
       }

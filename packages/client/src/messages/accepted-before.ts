@@ -61,6 +61,6 @@ async function isSameStorage(
   { sent, readAt }: { readonly sent: OutboxRow; readonly readAt: number | undefined },
   signal: AbortSignal,
 ): Promise<boolean> {
-  const restoredAt = await restoredAtOf(core.relay(sent.relayId), signal);
+  const restoredAt = await restoredAtOf(core, sent.relayId, signal);
   return readAt === restoredAt && (sent.restoredAt ?? readAt) === restoredAt;
 }

@@ -13,7 +13,7 @@ import { leavesMessageOpen } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, RelayRefused } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
-import { reachRelay, restoredAtOf } from '../sync/reach-relay.ts';
+import { restoredAtOf } from '../sync/reach-relay.ts';
 import {
   currentId,
   isQueued,
@@ -50,9 +50,7 @@ export async function sealQueued(
   const row = await core.store.read((tx) => messageRow(tx, { from: core.account, message_id }));
   if (row?.content === undefined) return await core.store.write((tx) => drop(tx, queued));
   try {
-    const home = await core.home();
-    await reachRelay(core, home, signal);
-    const restoredAt = await restoredAtOf(home, signal);
+    const restoredAt = await restoredAtOf(core, (await core.home()).relayId, signal);
     const { params, content } = await seal(core, queued, { row, replaced, signal });
     const { relayId } = await core.home();
     const sealed = { ...row, content };

@@ -80,7 +80,7 @@ async function mayBeAccepted(
   // A former relay was asked before the message was sent to this one.
   if (row.relayId !== (await homeRelay(core, core.account))) return 'no';
   // A relay compares with what it accepted first; one that was restored may have lost that.
-  const restoredAt = await restoredAtOf(core.relay(row.relayId), signal);
+  const restoredAt = await restoredAtOf(core, row.relayId, signal);
   return (row.restoredAt ?? restoredAt) === restoredAt ? 'no' : 'unknown';
 }
 

@@ -27,8 +27,11 @@ export async function reachRelay(
  * restore ends all sessions, so that an open connection has the present value (02 §11.2).
  */
 export async function restoredAtOf(
-  connection: RelayConnection,
+  core: AccountCore,
+  relayId: string,
   signal: AbortSignal,
 ): Promise<number> {
+  const connection = core.relay(relayId);
+  await reachRelay(core, connection, signal);
   return (await connection.authenticated(signal)).restoredAt ?? 0;
 }

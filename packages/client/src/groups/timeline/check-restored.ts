@@ -18,7 +18,7 @@ export async function lostChange(
   { group_id, relay_id, ...row }: GroupRow,
   signal: AbortSignal,
 ): Promise<GroupAdvance['blocked']> {
-  const restoredAt = await restoredAtOf(core.relay(relay_id), signal);
+  const restoredAt = await restoredAtOf(core, relay_id, signal);
   if (restoredAt === (row.restoredAt ?? 0)) return undefined;
   const last = await core.store.read((tx) => lastChange(tx, group_id));
   if (last && !(await hasChange(core, { group_id, relay_id }, { ...last, signal }))) {

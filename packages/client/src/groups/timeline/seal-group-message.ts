@@ -20,6 +20,7 @@ import { refreshGroup, requireGroupRow } from './read-group.ts';
  * Seals a waiting message under its ID, once the host is connected. Does nothing if it does not wait
  * any more.
  *
+ * @returns whether it was sealed, so that no request with it was made before
  * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `group_behind`,
  *   `group_key_missing`, `invalid_input`, `no_relay`; RelayUnreachable while the message waits
  */
@@ -28,28 +29,31 @@ export async function sealWaiting(
   groupId: string,
   pending: PendingMessage,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const known = await core.store.read((tx) => groupRow(tx, groupId));
   if (known?.standing !== 'member') await refreshGroup(core, groupId, signal);
   if (known !== undefined) await reachRelay(core, core.relay(known.relay_id), signal);
   const { content } = pending.value;
   const messageId = messageIdOf(pending.value);
   const envelope = await sealFor(core, { groupId, content, messageId }, signal);
-  await putEnvelope(core, { groupId, pending, envelope }, signal);
+  return await putEnvelope(core, { groupId, pending, envelope }, signal);
 }
 
-/** Seals a refused message again, with a new ID (05 §13.28), and replaces the envelope. */
+/**
+ * Seals a refused message again, with a new ID (05 §13.28), and replaces the envelope.
+ * @returns as {@link sealWaiting}
+ */
 export async function sealAnew(
   core: AccountCore,
   groupId: string,
   pending: PendingMessage,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   // Reading the group may have returned it: it was accepted, only the answer was lost.
-  if (!(await core.store.read((tx) => isStillPending(tx, pending)))) return;
+  if (!(await core.store.read((tx) => isStillPending(tx, pending)))) return false;
   const { content } = pending.value;
   const envelope = await sealFor(core, { groupId, content }, signal);
-  await putEnvelope(core, { groupId, pending, envelope }, signal);
+  return await putEnvelope(core, { groupId, pending, envelope }, signal);
 }
 
 async function putEnvelope(
@@ -60,19 +64,20 @@ async function putEnvelope(
     readonly envelope: GroupMessageEnvelope;
   },
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { groupId, pending, envelope } = sealed;
   const { key, value } = pending;
   const { relay_id } = await requireGroupRow(core, groupId);
-  const restoredAt = await restoredAtOf(core.relay(relay_id), signal);
-  await core.store.write(async (tx) => {
-    if (!(await isStillPending(tx, pending))) return;
+  const restoredAt = await restoredAtOf(core, relay_id, signal);
+  return await core.store.write(async (tx) => {
+    if (!(await isStillPending(tx, pending))) return false;
     const first_id = firstIdOf(value);
     const { message_id } = envelope;
     await groupOutbox.put(tx, key, { ...value, message_id, first_id, envelope, restoredAt });
-    if (value.envelope !== undefined) return;
+    if (value.envelope !== undefined) return true;
     const conversation = { kind: 'group', id: groupId } as const;
     await recordStatus(tx, { conversation, messageId: first_id, status: 'sending' });
+    return true;
   });
 }
 

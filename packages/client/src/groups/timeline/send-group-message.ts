@@ -4,6 +4,7 @@
  */
 import { leavesSealedOpen } from '../../connect/backoff.ts';
 import { untilAborted } from '../../connect/deadline.ts';
+import type { CallOptions } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
 import { ClientError, isClientError, isRefusal } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
@@ -94,21 +95,28 @@ async function deliver(
   { groupId, key }: { readonly groupId: string; readonly key: string },
   signal: AbortSignal,
 ): Promise<void> {
+  // Whether every request with the envelope was refused: an earlier run may have sent it too.
+  let isNew = false;
   for (let attempt = 1; ; attempt += 1) {
     const value = await core.store.read((tx) => groupOutbox.get(tx, key));
     if (value === undefined) return;
-    if (value.envelope === undefined) await sealWaiting(core, groupId, { key, value }, signal);
+    if (value.envelope === undefined) {
+      isNew = await sealWaiting(core, groupId, { key, value }, signal);
+    }
     const sealed = await core.store.read((tx) => groupOutbox.get(tx, key));
     if (sealed?.envelope === undefined) return;
     try {
-      return await submit(core, { key, value: sealed }, signal);
+      const onDoubt = () => {
+        isNew = false;
+      };
+      return await submit(core, { key, value: sealed }, { signal, onDoubt });
     } catch (error) {
       // Only a refusal proves that the message was not accepted.
       const isAgain = isRefusal(error, 'state_conflict', 'clock_skew') && attempt < attempts;
       if (!isAgain || error.method !== method) throw error;
       await prepareRetry(core, { groupId, error }, signal);
-      if (await mayBeAccepted(core, { key, value: sealed }, signal)) throw error;
-      await sealAnew(core, groupId, { key, value: sealed }, signal);
+      if (!isNew && (await mayBeAccepted(core, { key, value: sealed }, signal))) throw error;
+      isNew = await sealAnew(core, groupId, { key, value: sealed }, signal);
     }
   }
 }
@@ -141,14 +149,14 @@ async function mayBeAccepted(
 async function submit(
   core: AccountCore,
   pending: PendingMessage,
-  signal: AbortSignal,
+  options: CallOptions,
 ): Promise<void> {
   const { envelope } = pending.value;
   if (envelope === undefined) return;
   const { group_id } = envelope;
   const row = await core.store.read((tx) => groupRow(tx, group_id));
   if (row === undefined) throw new ClientError('not_a_member', `${group_id} is not known here`);
-  const { sequence } = await core.relay(row.relay_id).call(method, envelope, { signal });
+  const { sequence } = await core.relay(row.relay_id).call(method, envelope, options);
   await core.store.write(async (tx) => {
     if (!(await isStillPending(tx, pending))) return;
     await endMessage(tx, group_id, { pending, status: 'target_accepted', sequence });
