@@ -115,8 +115,10 @@ export type ChannelAccountEvent =
   /**
    * The host lost events that it had given, for example because it was put back to a backup. The
    * timeline since the last change of the descriptor is read again; posts may be missing.
+   * With `revision` it lost descriptors: it has this one, lower than what was verified here. This
+   * client goes by the newest; the owner's publishes it again.
    */
-  | { readonly kind: 'channel-rollback'; readonly channelId: string }
+  | { readonly kind: 'channel-rollback'; readonly channelId: string; readonly revision?: number }
   /** A read limit was reached; the next synchronization reads the rest. */
   | { readonly kind: 'channel-incomplete'; readonly channelId: string }
   /** A channel could not be read this time; the other channels were. */

@@ -7,6 +7,7 @@ export {
   createChannel,
   updateChannel,
 } from './channels/descriptors/change-channel.ts';
+export { noticeRestoredHost, withoutLostRights } from './channels/timeline/restored-host.ts';
 export { rotateSecret } from './groups/keys/rotate-secret.ts';
 export { adoptFromOwnDevices } from './own-devices/adopt-channels.ts';
 export { applyOwnDeviceObject } from './own-devices/apply-object.ts';

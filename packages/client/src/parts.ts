@@ -20,11 +20,13 @@ import {
   isErrorCode,
   limits,
   MessageId,
+  mayWriteChannel,
   ProtocolError,
   parseContent,
   RelayId,
   readGroupContent,
   sealMessage,
+  signAsDevice,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
@@ -47,6 +49,12 @@ import { submitDescriptor } from './channels/descriptors/submit-descriptor.ts';
 import { followChannel, unfollowChannel } from './channels/follow-channel.ts';
 import { enqueueWrite, isPending } from './channels/outbox.ts';
 import { outgoingToChannel } from './channels/send-waiting.ts';
+import {
+  changeEntry,
+  deletedMessage,
+  listChannelEntries,
+} from './channels/timeline/channel-entries.ts';
+import { readChannelPage, resolveDescriptor } from './channels/timeline/channel-page.ts';
 import { currentDescriptor } from './channels/timeline/read-channel.ts';
 import { backoff, isTemporary, retryHintOf } from './connect/backoff.ts';
 import { untilAborted } from './connect/deadline.ts';
@@ -129,6 +137,7 @@ export const allParts = [
   callWithoutSession,
   canonicalJson,
   changeConversation,
+  changeEntry,
   changeRows,
   ChannelId,
   channelRow,
@@ -151,6 +160,7 @@ export const allParts = [
   currentDescriptor,
   currentDevices,
   decodeUtf8,
+  deletedMessage,
   DeviceId,
   draftFor,
   dropTasks,
@@ -180,8 +190,10 @@ export const allParts = [
   knownProfile,
   knownState,
   limits,
+  listChannelEntries,
   makeRouteDraft,
   mayHaveLeft,
+  mayWriteChannel,
   messageArrivals,
   MessageId,
   messagePrefix,
@@ -206,6 +218,7 @@ export const allParts = [
   putMemberKey,
   readBatch,
   readBatchSize,
+  readChannelPage,
   readGroupContent,
   recipientsOf,
   recordEvents,
@@ -220,6 +233,7 @@ export const allParts = [
   removeUndecrypted,
   requireChannel,
   requireGroup,
+  resolveDescriptor,
   resolveOwnState,
   resolveProfile,
   resolveRouteAt,
@@ -234,6 +248,7 @@ export const allParts = [
   sentChanges,
   sharedChannels,
   shownMessages,
+  signAsDevice,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,

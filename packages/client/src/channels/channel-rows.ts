@@ -44,6 +44,13 @@ export interface ChannelRow {
   readonly leftAt?: number;
   /** Whether a rollback was reported; until an event is applied that was not known. */
   readonly rollback?: true;
+  /** When the host last said that it was restored (02 §11.2). */
+  readonly restored?: {
+    /** Unix seconds. */
+    readonly at: number;
+    /** Unix milliseconds at which this was looked into; absent for what it said first. */
+    readonly readAt?: number;
+  };
   /** Unix milliseconds at which a person followed or unfollowed it last, on any own device. */
   readonly changedAt?: number;
   /** The highest head named by a hint, until a read that began later is complete (06 §9.2). */

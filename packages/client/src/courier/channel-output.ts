@@ -5,7 +5,7 @@ import type { ChannelAddress } from '../channels/follow-channel.ts';
 import type { ChannelAccountEvent } from '../events.ts';
 import { UsageError } from './exit.ts';
 import { conversationName, type NamingSession, requireName } from './names.ts';
-import { moreToRead, wentBack } from './output.ts';
+import { lostSettings, moreToRead, wentBack } from './output.ts';
 
 /** Finds a channel by its ID, its link, or a name that only one channel has. @throws UsageError */
 export async function channelOf(account: Account, name: string): Promise<Channel> {
@@ -67,7 +67,7 @@ export async function channelNote(
   const name = await conversationName(session, { kind: 'channel', id: event.channelId });
   switch (event.kind) {
     case 'channel-rollback':
-      return `${name}: ${wentBack}`;
+      return `${name}: ${event.revision === undefined ? wentBack : lostSettings}`;
     case 'channel-incomplete':
       return `${name}: ${moreToRead}`;
     case 'channel-failed':

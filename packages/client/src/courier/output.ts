@@ -82,6 +82,10 @@ export function localTime(seconds: number): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** Note for a channel whose restored host has older settings. */
+export const lostSettings =
+  'its relay was restored from a backup and lost newer settings, which the owner publishes again';
+
 /** Note for a group or channel whose host went back. */
 export const wentBack =
   'the host lost entries that it had given, and was read again; entries of that time may be missing';

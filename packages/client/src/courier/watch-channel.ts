@@ -75,8 +75,8 @@ class SeenEntries {
       case 'channel-gap':
         return event.through <= this.through;
       case 'channel-rollback':
-        // The timeline is read again, and may have lower numbers.
-        this.through = -1;
+        // The timeline is read again, and may have lower numbers; not if only descriptors were lost.
+        if (event.revision === undefined) this.through = -1;
         return false;
       default:
         return false;

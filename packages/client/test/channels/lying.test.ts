@@ -207,16 +207,26 @@ describe('06 §10.1: an event is refused and reading continues:', () => {
     });
   });
 
-  test('06 §10.1: the revision that an event names decides whether its author may write', async () => {
+  test('06 §8.12, §10.1: after a descriptor, no event of a lower revision gives a lost right back', async () => {
     const at = await setScene(relay);
     await at.ann.channels.update(at.id, { moderators: null });
     await at.bob.channels.sync(at.id);
     const later = (sequence: number, descriptor_rev: number) => (scene: Scene) =>
       event(scene.moderator, { sequence, descriptor_rev }, post(scene, `by ${descriptor_rev}`));
     relay.lie('channel.read', (page) => inventing(later(2, 1), later(3, 0))(page, at));
-    await at.bob.channels.sync(at.id);
-    // The host claims which revision was in force; the right under that revision is verified.
-    expect(await postTexts(at.bob, at.id)).toEqual(['by 0']);
+    expect(await at.bob.channels.sync(at.id)).toMatchObject([
+      {
+        kind: 'channel-event-refused',
+        sequence: 2,
+        reason: expect.stringMatching(/may not write/),
+      },
+      {
+        kind: 'channel-event-refused',
+        sequence: 3,
+        reason: expect.stringMatching(/may not write/),
+      },
+    ]);
+    expect(await postTexts(at.bob, at.id)).toEqual([]);
   });
 
   test('06 §4: a second content of a stored revision is not adopted', async () => {

@@ -17,7 +17,9 @@ import {
   isRefusal,
   outgoingToChannel,
   putChannel,
+  RelayMisbehaviour,
   requireChannel,
+  resolveDescriptor,
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
@@ -171,25 +173,102 @@ async function writeNextDescriptor(
 ): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
-    const current = await currentDescriptor(core, row, signal);
+    const current = await currentDescriptor(core, row, signal).catch((error) => {
+      if (attempt < attempts && isLost(core, row, error)) return undefined;
+      throw error;
+    });
+    if (current === undefined) {
+      const found = await resolveDescriptor(core, row, { signal });
+      await submitAgain(core, row, { found, signal });
+      continue;
+    }
     if (current.creator !== core.account) {
       throw new ClientError('not_permitted', 'only the owner can change a channel: ask the owner');
     }
     if (current.status === 'closed')
       throw new ClientError('not_permitted', 'the channel is closed: it cannot be changed');
-    const relay = core.relay(row.relay_id);
-    const value = makeDescriptor(() => make(current, relay.relayClock.now()));
-    const pending = await core.store.write((tx) => enqueueWrite(tx, channelId, value));
     try {
-      const isKept = (tx: StoreReader) => isPending(tx, pending);
-      return await whileKept(core.store, isKept, () =>
-        submitDescriptor(core, { row, pending, isFresh: true }, signal),
-      );
+      return await submitNext(core, row, { make: (at) => make(current, at), signal });
     } catch (error) {
       if (!isRefusal(error, 'state_conflict', 'clock_skew') || attempt >= attempts) throw error;
-      if (isRefusal(error, 'clock_skew')) relay.relayClock.adopt();
     }
   }
+}
+
+/** Signs a descriptor, stores and submits it. After `clock_skew` it can be called again. */
+async function submitNext(
+  core: AccountCore,
+  row: ChannelRow,
+  {
+    make,
+    signal,
+  }: { readonly make: (at: number) => DescriptorWrite; readonly signal: AbortSignal },
+): Promise<void> {
+  const { relayClock } = core.relay(row.relay_id);
+  const value = makeDescriptor(() => make(relayClock.now()));
+  const pending = await core.store.write((tx) => enqueueWrite(tx, row.channel_id, value));
+  try {
+    const isKept = (tx: StoreReader) => isPending(tx, pending);
+    await whileKept(core.store, isKept, () =>
+      submitDescriptor(core, { row, pending, isFresh: true }, signal),
+    );
+  } catch (error) {
+    if (isRefusal(error, 'clock_skew')) relayClock.adopt();
+    throw error;
+  }
+}
+
+/** Whether an error says that the host lost descriptors of an own channel. */
+function isLost(core: AccountCore, { descriptor }: ChannelRow, error: unknown): boolean {
+  if (!(error instanceof RelayMisbehaviour) || descriptor.creator !== core.account) return false;
+  return error.reason === 'channel_rollback' || error.reason === 'channel_conflict';
+}
+
+interface LostDescriptor {
+  /** What the host has. */
+  readonly found: ChannelDescriptor;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Publishes the newest descriptor of an own channel again, because the host lost it: with a revision
+ * after all that readers may have seen, which a restored host accepts (06 §8.12).
+ *
+ * @throws ClientError `counter_exhausted`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+export async function publishAgain(
+  core: AccountCore,
+  row: ChannelRow,
+  { found, signal }: LostDescriptor,
+): Promise<void> {
+  const { lane } = outgoingToChannel(core, row.channel_id);
+  await core.sender.alone(lane, async (closed) => {
+    const either = AbortSignal.any([closed, signal]);
+    await submitAgain(core, row, { found, signal: either }).catch(async (error: unknown) => {
+      if (!isRefusal(error, 'clock_skew')) throw error;
+      await submitAgain(core, row, { found, signal: either });
+    });
+  });
+}
+
+async function submitAgain(
+  core: AccountCore,
+  row: ChannelRow,
+  { found, signal }: LostDescriptor,
+): Promise<void> {
+  const { network, device } = core;
+  const { descriptor } = row;
+  const make = (updatedAt: number): DescriptorWrite => {
+    if (descriptor.status === 'active') {
+      const change = { current: descriptor, change: { updated_at: updatedAt } };
+      return { write: 'update', descriptor: signChannelUpdate(network, device, change) };
+    }
+    // The host makes the final descriptor of the one that it has.
+    const current = { ...found, revision: descriptor.revision };
+    const close = signChannelClose(network, device, { current, updatedAt });
+    return { write: 'close', close, descriptor: closedDescriptor(current, close) };
+  };
+  await submitNext(core, row, { make, signal });
 }
 
 /** Makes a signed descriptor. @throws ClientError `invalid_input`, `counter_exhausted` */

@@ -15,6 +15,7 @@ import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
 import {
+  type ChannelChangeRow,
   type ChannelEntry,
   type ChannelEntryRow,
   type ChannelPostEntry,
@@ -200,17 +201,26 @@ async function returnPost(tx: StoreWriter, row: ChannelPostRow): Promise<void> {
   await moveMessage(tx, conversationOf(channel_id), { from: keyOf(to, post.message_id), to });
 }
 
-/** Returns the sequence of the last stored change of the descriptor, if there is one. */
-export async function lastDescriptorChange(
+/**
+ * Returns the last stored change of the descriptor, if there is one.
+ * @param revision the change to this or a later revision, or the highest there is
+ */
+export async function changeEntry(
   tx: StoreReader,
   channelId: string,
-): Promise<number | undefined> {
+  revision = 0,
+): Promise<ChannelChangeRow | undefined> {
+  let highest: ChannelChangeRow | undefined;
   let before: number | undefined;
   for (;;) {
     const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
     const rows = await listRange(tx, timeline, { ...range, id: channelId });
-    const found = rows.find(({ kind }) => kind === 'change');
-    if (found !== undefined || rows.length < batchSize) return found?.sequence;
+    for (const row of rows) {
+      if (row.kind !== 'change') continue;
+      if (row.descriptor.revision >= revision) return row;
+      if (row.descriptor.revision > (highest?.descriptor.revision ?? -1)) highest = row;
+    }
+    if (rows.length < batchSize) return highest;
     before = rows.at(-1)?.sequence;
   }
 }
@@ -261,13 +271,22 @@ export async function markDeleted(
   await deleted.put(tx, keyOf(channelId, sequence), messageId);
 }
 
+/** Returns the ID of the post that was deleted at a sequence; `true` if the post was never read. */
+export async function deletedMessage(
+  tx: StoreReader,
+  channelId: string,
+  sequence: number,
+): Promise<string | true | undefined> {
+  return await deleted.get(tx, keyOf(channelId, sequence));
+}
+
 /** Whether a post was deleted; its sequence may have been given to another one since. */
 export async function isDeleted(
   tx: StoreReader,
   channelId: string,
   post: { readonly sequence: number; readonly messageId: string },
 ): Promise<boolean> {
-  const found = await deleted.get(tx, keyOf(channelId, post.sequence));
+  const found = await deletedMessage(tx, channelId, post.sequence);
   return found === true || found === post.messageId;
 }
 

@@ -27,7 +27,7 @@ export interface ChannelPostRow extends RowPosition {
   };
 }
 
-interface ChannelChangeRow extends RowPosition {
+export interface ChannelChangeRow extends RowPosition {
   readonly kind: 'change';
   readonly by: string;
   readonly descriptor: ChannelDescriptor;

@@ -15,6 +15,7 @@ import type { ChannelAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
+import { restoredAtOf } from '../../sync/reach-relay.ts';
 import { runToEnd } from '../../sync/run-to-end.ts';
 import {
   adoptDescriptor,
@@ -55,12 +56,21 @@ export async function* readChannel(
   { signal, budget }: { readonly signal: AbortSignal; readonly budget: ReadBudget },
 ): AsyncGenerator<readonly ChannelAccountEvent[]> {
   let wentBack = false;
+  const known = await core.store.read((tx) => requireChannel(tx, channelId));
+  // The owner of a closed channel closes it again.
+  if (shouldReadChannel(known) || known.descriptor.creator === core.account) {
+    const restoredAt = await restoredAtOf(core, known.relay_id, signal);
+    if (restoredAt !== (known.restored?.at ?? 0)) {
+      const { noticeRestoredHost } = await core.later();
+      yield await noticeRestoredHost(core, known, { restoredAt, signal });
+    }
+  }
   for (;;) {
     signal.throwIfAborted();
     const row = await core.store.read((tx) => requireChannel(tx, channelId));
     if (!shouldReadChannel(row)) return;
     const direction = row.span === undefined ? 'latest' : 'newer';
-    const page = await readPageInDirection(core, row, { direction, signal }).catch(rollbackOf);
+    let page = await readPageInDirection(core, row, { direction, signal }).catch(rollbackOf);
     if (page instanceof RelayMisbehaviour) {
       if (wentBack || !(await core.store.write((tx) => goBack(tx, row)))) throw page;
       wentBack = true;
@@ -68,9 +78,12 @@ export async function* readChannel(
       continue;
     }
     budget.spendPage(page.sequences.length);
-    const step = await core.store.write((tx) =>
-      commitPage(core, tx, { read: row, page, direction }),
-    );
+    const { revision } = row.descriptor;
+    if (row.span && page.events.some((event) => event.descriptorRevision < revision)) {
+      page = await (await core.later()).withoutLostRights(core, row, page);
+    }
+    const read = { read: row, page, direction } as const;
+    const step = await core.store.write((tx) => commitPage(core, tx, read));
     if (step !== undefined) {
       yield step.events;
       // The latest page is the end of the timeline.
