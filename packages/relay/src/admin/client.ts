@@ -1,13 +1,16 @@
 /** Asks the running relay through its admin interface, for commands. */
 import { randomBytes } from 'node:crypto';
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { connect as connectTls, TLSSocket } from 'node:tls';
 import { isErrorCode, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { tlsFiles } from '../tls/configured-files.ts';
-import { isSame, loadToken, proofOf } from './token.ts';
+import { isSame, loadToken, proofOf, type RelayEnd } from './token.ts';
 
 /** Milliseconds for an answer to the first question, and to a verb: more than the relay takes. */
 const timeouts = { proof: 5_000, verb: 40_000 } as const;
@@ -33,22 +36,22 @@ export async function findRunningRelay(config: RelayConfig): Promise<RunningRela
   const { listen, adminTokenFile } = config.operations;
   if (listen === '' || adminTokenFile === '') return undefined;
   const token = await loadToken(adminTokenFile);
-  const challenge = randomBytes(32).toString('hex');
-  const connection = await connectionTo(config);
-  const path = `/admin/v1/proof?challenge=${challenge}`;
-  const found = await ask({ ...connection, path, method: 'GET' }, timeouts.proof).catch(
-    () => undefined,
-  );
-  const { proof } = found?.value ?? {};
-  if (typeof proof !== 'string' || !isSame(proof, proofOf(challenge, token))) return undefined;
+  const target = await targetOf(config);
+  const first = await connectProved(target, token);
+  if (first === undefined) return undefined;
+  first[Symbol.dispose]();
   return {
     async call(noun, name, params) {
+      using connection = await connectProved(target, token);
+      if (connection === undefined)
+        throw new Error('the relay does not answer any more: try again');
       const headers = {
         authorization: `Bearer ${token}`,
         'content-type': 'application/json',
       };
-      const asked = { ...connection, path: `/admin/v1/${noun}/${name}`, method: 'POST', headers };
-      const { status, value } = await ask(asked, timeouts.verb, JSON.stringify(params));
+      const asked = { path: `/admin/v1/${noun}/${name}`, method: 'POST', headers };
+      const body = JSON.stringify(params);
+      const { status, value } = await connection.ask({ ...asked, body }, timeouts.verb);
       if (status === 200) return value;
       const { code, message } = value;
       const isKnown = typeof code === 'string' && isErrorCode(code);
@@ -57,57 +60,146 @@ export async function findRunningRelay(config: RelayConfig): Promise<RunningRela
   };
 }
 
-interface Connection {
+interface Target {
   readonly host: string;
   readonly port: number;
   /** Certificate that the relay must have, PEM; absent without TLS. */
   readonly certificate: string | undefined;
 }
 
-async function connectionTo(config: RelayConfig): Promise<Connection> {
+async function targetOf(config: RelayConfig): Promise<Target> {
   const { host, port } = listenAddress(config.operations);
   const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
   const certificate = config.operations.tls ? (await tlsFiles(config)).cert : undefined;
   return { host: reachable, port, certificate };
 }
 
-interface Asked extends Connection {
-  readonly path: string;
-  readonly method: string;
-  readonly headers?: Readonly<Record<string, string>>;
+/**
+ * Connects to a relay that proves to know the token; `undefined` if none is there. The token may be
+ * sent over this connection, and over no other one.
+ */
+async function connectProved(target: Target, token: string): Promise<Connection | undefined> {
+  const connection = await Connection.open(target).catch(() => undefined);
+  if (connection !== undefined && (await connection.isRelay(token))) return connection;
+  connection?.[Symbol.dispose]();
+  return undefined;
 }
 
-async function ask(
-  { certificate, ...asked }: Asked,
-  timeout: number,
-  body = '',
-): Promise<{ readonly status: number; readonly value: JsonObject }> {
-  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const signal = AbortSignal.timeout(timeout);
-  const options = { ...asked, signal, agent: false };
-  const request =
-    certificate === undefined
-      ? requestHttp(options, resolve)
-      : requestHttps(
-          {
-            ...options,
+/** One connection to what listens on the relay's port. */
+class Connection implements Disposable {
+  readonly #target: Target;
+  readonly #socket: Socket;
+  readonly #agent: OneSocket;
+
+  private constructor(target: Target, socket: Socket) {
+    this.#target = target;
+    this.#socket = socket;
+    this.#agent = new OneSocket(socket);
+    // An error ends a request, or comes when the connection is not used any more.
+    socket.on('error', () => {});
+  }
+
+  static async open(target: Target): Promise<Connection> {
+    const { host, port, certificate } = target;
+    const socket =
+      certificate === undefined
+        ? connect({ host, port })
+        : connectTls({
+            ...{ host, port },
             // The relay's own certificate, whatever names it has.
             ca: certificate,
             allowPartialTrustChain: true,
             checkServerIdentity: () => undefined,
-          },
-          resolve,
-        );
-  request.once('error', reject);
-  request.end(body);
-  const response = await promise;
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length;
-    if (length > maxAnswer) throw new Error('the answer of the relay is too large');
-    chunks.push(chunk);
+          });
+    try {
+      const signal = AbortSignal.timeout(timeouts.proof);
+      await once(socket, certificate === undefined ? 'connect' : 'secureConnect', { signal });
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    return new Connection(target, socket);
   }
-  const value = parseJson(Buffer.concat(chunks).toString());
-  return { status: response.statusCode ?? 0, value: value as JsonObject };
+
+  /** Whether the relay of the token is at the other end. */
+  async isRelay(token: string): Promise<boolean> {
+    const challenge = randomBytes(32).toString('hex');
+    // The addresses are there as long as the connection is.
+    const expected = proofOf(challenge, token, this.#otherEnd());
+    const path = `/admin/v1/proof?challenge=${challenge}`;
+    const answer = await this.ask({ path, method: 'GET' }, timeouts.proof).catch(() => undefined);
+    const { proof } = answer?.value ?? {};
+    return typeof proof === 'string' && isSame(proof, expected);
+  }
+
+  /** @throws Error if the connection is lost, or the answer is none of a relay */
+  async ask({ body = '', ...asked }: Asked, timeout: number): Promise<Answer> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const { host, port } = this.#target;
+    const signal = AbortSignal.timeout(timeout);
+    const options = { ...asked, host, port, signal, agent: this.#agent };
+    const request = requestHttp(options, resolve);
+    request.once('error', reject);
+    request.end(body);
+    const response = await promise;
+    const chunks: Buffer[] = [];
+    let length = 0;
+    for await (const chunk of response as AsyncIterable<Buffer>) {
+      length += chunk.length;
+      if (length > maxAnswer) throw new Error('the answer of the relay is too large');
+      chunks.push(chunk);
+    }
+    const value = parseJson(Buffer.concat(chunks).toString());
+    return { status: response.statusCode ?? 0, value: value as JsonObject };
+  }
+
+  #otherEnd(): RelayEnd {
+    const socket = this.#socket;
+    const isSecure = socket instanceof TLSSocket;
+    return {
+      address: socket.remoteAddress,
+      port: socket.remotePort,
+      certificate: isSecure ? socket.getPeerCertificate().fingerprint256 : undefined,
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+    this.#socket.destroy();
+  }
+}
+
+/** Sends requests over one connection, and never over another one. */
+class OneSocket extends Agent {
+  readonly #socket: Socket;
+  #isUsed = false;
+
+  constructor(socket: Socket) {
+    super({ keepAlive: true, maxSockets: 1 });
+    this.#socket = socket;
+  }
+
+  override createConnection(
+    _options: unknown,
+    done?: (error: Error | null, socket: Duplex) => void,
+  ): Socket | undefined {
+    if (!this.#isUsed) {
+      this.#isUsed = true;
+      return this.#socket;
+    }
+    done?.(new Error('the relay closed the connection: try again'), this.#socket);
+    return undefined;
+  }
+}
+
+interface Asked {
+  readonly path: string;
+  readonly method: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly value: JsonObject;
 }

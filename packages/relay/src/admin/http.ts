@@ -1,5 +1,7 @@
 /** `POST /admin/v1/<noun>/<verb>`: the operator's verbs over HTTP, for the command and the page. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { errorCatalogue, ProtocolError } from '@posthouse/protocol';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import { BoundedMap } from '../bounded-map.ts';
@@ -7,7 +9,7 @@ import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import { adminTokenRefused, verbFailed } from '../observability/admin-events.ts';
 import { type OwnNames, readParams, requireOwnSite } from './requests.ts';
-import { isAuthorized, isChallenge, proofOf } from './token.ts';
+import { isAuthorized, isChallenge, proofOf, type RelayEnd } from './token.ts';
 import { runVerb, type Verb, type VerbTools } from './verb.ts';
 import { findVerb, verbs } from './verbs/index.ts';
 
@@ -63,7 +65,7 @@ export class AdminInterface {
     const { method, url = '' } = request;
     requireOwnSite(request, names);
     const [path = '', query = ''] = url.split('?', 2);
-    if (path === '/admin/v1/proof' && method === 'GET') return proof(query, token);
+    if (path === '/admin/v1/proof' && method === 'GET') return proof(query, token, request.socket);
     if (!isAuthorized(request.headers.authorization, token)) {
       throw new ProtocolError('unauthorized', 'the token is missing or wrong');
     }
@@ -133,10 +135,20 @@ export class AdminInterface {
 }
 
 /** @throws ProtocolError `bad_request` */
-function proof(query: string, token: string): JsonObject {
+function proof(query: string, token: string, socket: Socket): JsonObject {
   const challenge = new URLSearchParams(query).get('challenge') ?? '';
-  if (isChallenge(challenge)) return { proof: proofOf(challenge, token) };
+  if (isChallenge(challenge)) return { proof: proofOf(challenge, token, ownEnd(socket)) };
   throw new ProtocolError('bad_request', 'challenge: expected 64 hexadecimal digits');
+}
+
+function ownEnd(socket: Socket): RelayEnd {
+  const own =
+    socket instanceof TLSSocket ? (socket.getCertificate() as PeerCertificate) : undefined;
+  return {
+    address: socket.localAddress,
+    port: socket.localPort,
+    certificate: own?.fingerprint256,
+  };
 }
 
 function described({ noun, name, description, changes, params }: Verb): JsonObject {

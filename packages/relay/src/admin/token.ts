@@ -2,6 +2,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { open, readFile } from 'node:fs/promises';
 import type { Random } from '@posthouse/protocol/crypto';
+import { withoutMapping } from '../config/ip-address.ts';
 import { requirePrivate } from '../keys/keys.ts';
 
 /** Characters of a token, and of a challenge. */
@@ -44,13 +45,23 @@ export function isChallenge(text: string): boolean {
   return pattern.test(text);
 }
 
+/** The relay's end of a connection, as both sides see it. */
+export interface RelayEnd {
+  readonly address: string | undefined;
+  readonly port: number | undefined;
+  /** SHA-256 of the certificate; `undefined` without TLS. */
+  readonly certificate: string | undefined;
+}
+
 /**
- * Proves to a command that this is the relay, before the command sends the token: while the relay
- * does not run, any user of the machine can listen on its port.
+ * Proves to a command that the relay is at the other end of this connection, before the command sends
+ * the token: while the relay does not run, any user of the machine can listen on its port. The proof
+ * names the relay's end, so that such a user cannot get it from another process with the same token.
  */
-export function proofOf(challenge: string, token: string): string {
+export function proofOf(challenge: string, token: string, end: RelayEnd): string {
+  const { address = '', port = 0, certificate = 'none' } = end;
   return createHmac('sha256', Buffer.from(token, 'hex'))
-    .update(`posthouse admin ${challenge}`)
+    .update(`posthouse admin ${challenge} ${withoutMapping(address)} ${port} ${certificate}`)
     .digest('hex');
 }
 

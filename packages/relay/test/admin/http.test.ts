@@ -1,11 +1,14 @@
 /** The admin interface as its operator, and as others, reach it (decision 0041). */
 import { readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { accountSigner } from '@posthouse/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { findRunningRelay } from '../../src/admin/index.ts';
+import { proofOf } from '../../src/admin/token.ts';
 import { verbs } from '../../src/admin/verbs/index.ts';
+import type { RelayConfig } from '../../src/config/index.ts';
 import { Relay } from '../../src/index.ts';
 import { killAll, posthouse } from '../support/command.ts';
 import { rowsOf } from '../support/engine.ts';
@@ -317,6 +320,50 @@ describe('0041: a command', () => {
     expect(heard).toEqual([expect.stringMatching(/^\/admin\/v1\/proof\?challenge=[0-9a-f]{64} $/)]);
     const stored = await rowsOf(admin.relay.context.storage, 'registration_allowed');
     expect(stored).toMatchObject([{ account: id(2) }]);
+  });
+});
+
+describe('0041: a command sends the token over the connection that was proved, and over no other', () => {
+  test('a program that forwards to another process of the relay gets no token', async () => {
+    const tokens: unknown[] = [];
+    await using impostor = createServer((incoming, response) => {
+      const { method, url, headers } = incoming;
+      tokens.push(headers.authorization);
+      const onward = request(`${admin.address}${url}`, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 0, answer.headers);
+        answer.pipe(response);
+      });
+      incoming.pipe(onward);
+    });
+    await new Promise<void>((resolve) => impostor.listen(0, '127.0.0.1', resolve));
+    const { port } = impostor.address() as AddressInfo;
+    const { data } = admin;
+    const { ended, output } = posthouse(['account', 'allow', id(4), '--data', data.path], {
+      ...data.environment,
+      POSTHOUSE_OPERATIONS_LISTEN: `127.0.0.1:${port}`,
+      POSTHOUSE_OPERATIONS_ADMIN_TOKEN_FILE: join(data.path, 'admin.token'),
+    });
+    expect(await ended).toBe(0);
+    expect(output.text).toBe(`${id(4)} is let in\n`);
+    expect(tokens).toEqual([undefined]);
+  });
+
+  test('if the connection ends after the proof, no other one gets the token', async () => {
+    const tokens: unknown[] = [];
+    await using relay = createServer((incoming, response) => {
+      tokens.push(incoming.headers.authorization);
+      const { localAddress: address, localPort: port } = incoming.socket;
+      const challenge = incoming.url?.split('=')[1] ?? '';
+      const proof = proofOf(challenge, token, { address, port, certificate: undefined });
+      response.setHeader('connection', 'close').end(JSON.stringify({ proof }));
+    });
+    await new Promise<void>((resolve) => relay.listen(0, '127.0.0.1', resolve));
+    const { port } = relay.address() as AddressInfo;
+    const adminTokenFile = join(admin.data.path, 'admin.token');
+    const operations = { listen: `127.0.0.1:${port}`, adminTokenFile, tls: false };
+    const running = await findRunningRelay({ operations } as RelayConfig);
+    await expect(running?.call('invite', 'list', {})).rejects.toThrow();
+    expect(tokens).toEqual([undefined, undefined]);
   });
 });
 
