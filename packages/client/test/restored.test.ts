@@ -132,6 +132,44 @@ test.each([
   expect(checked['timeline records']).toBeGreaterThan(3);
 });
 
+test('05 §7.2, 06 §5: one backup restored twice loses nothing of what is sent after either', async () => {
+  const [ann, bob, eve] = (await Promise.all(
+    ['a', 'b', 'e'].map(() => world.person({ prefer: 'http' })),
+  )) as [Account, Account, Account];
+  await befriend(ann, bob);
+  const groupId = await club(ann, [bob, eve]);
+  const { id: channelId, link } = await ann.channels.create({ name: 'News' });
+  await bob.channels.follow(link);
+  for (const each of [bob, eve]) await each.sync();
+  await relay.backUp('twice');
+  const send = async (...lines: string[]) => {
+    for (const text of lines) {
+      await ann.messages.send(bob.id, { text });
+      await ann.groups.send(groupId, { text });
+      await ann.channels.post(channelId, { text });
+    }
+  };
+  await relay.restore('twice');
+  for (const each of [ann, bob]) await each.sync();
+  await send('1', '2', '3');
+  await bob.sync();
+  // The first one went on a bad disk.
+  world.clock.advance(5);
+  await relay.restore('twice');
+
+  // Eve was away all the time.
+  for (const each of [eve, ann]) await each.sync();
+  await eve.groups.send(groupId, { text: 'from Eve' });
+  await send('a', 'b');
+  const events = await bob.sync();
+  expect(rollbacks(events)).toBe(1);
+  expect(await texts(bob)).toEqual(['1', '2', '3', 'a', 'b']);
+  expect(await postTexts(bob, channelId)).toEqual(['1', '2', '3', 'a', 'b']);
+  expect(await groupTexts(bob, groupId)).toEqual(['1', '2', '3', 'from Eve', 'a', 'b']);
+  await eve.sync();
+  expect(await groupTexts(eve, groupId)).toEqual(['from Eve', 'a', 'b']);
+});
+
 test('03 §4: a device that was removed after the backup is out as soon as another one connects', async () => {
   const ann = await world.person({ prefer: 'http' });
   const phone = await anotherDevice(world, ann, { prefer: 'http' });

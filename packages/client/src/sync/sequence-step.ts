@@ -2,8 +2,8 @@
 import { type MisbehaviourReason, RelayMisbehaviour } from '../errors.ts';
 
 /**
- * Largest step between two sequences of a timeline. Restoring a relay raises its sequences by 2^32;
- * a larger step would only use the numbers up, of which there are 2^53 (04 §18.1).
+ * Largest step between two sequences of a timeline. Restoring a relay raises its sequences by at most
+ * 2^32 + 2^39; a larger step would only use the numbers up, of which there are 2^53 (04 §18.1).
  */
 export const maxSequenceStep = 2 ** 40;
 

@@ -40,6 +40,7 @@ export class RestorableRelay implements AsyncDisposable {
   async restore(name: string): Promise<void> {
     await this.world.stopRelay();
     const to = this.path(`${name}-restored`);
+    rmSync(to, { recursive: true, force: true });
     const modules = { migrations: relayMigrations, statements: restoredStatements };
     const now = this.world.clock.now();
     await restore({ from: this.path(name), to, ...modules, expected: {}, now });

@@ -10,11 +10,14 @@ import { type Caller, requireCaller } from '../accounts/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
 import type { DeviceSession } from '../sessions/session.ts';
-import { readRestoredAt, restoredStep } from '../storage/restored.ts';
+import { readRestoredAt } from '../storage/restored.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 import { nextSequence, timelineNotice } from './append.ts';
 import { requireChannel, type StoredChannel, updateChannel } from './channel-store.ts';
 import { insertEvent, readDescriptor, supersedeDescriptor } from './event-store.ts';
+
+/** Revisions that the owner of a restored host may skip: more than readers may have seen (06 §8.12). */
+const mostSkipped = 2 ** 32;
 
 /**
  * Refuses a descriptor that was not signed about now; exactly at the tolerance passes, in both
@@ -46,7 +49,7 @@ export async function checkRevision(
   revision: number,
 ): Promise<void> {
   const skipped = revision - (channel.revision + 1);
-  const isLater = skipped > 0 && skipped <= restoredStep;
+  const isLater = skipped > 0 && skipped <= mostSkipped;
   if (isLater && (await readRestoredAt(tx)) !== undefined) checkChannelOpen(channel);
   else checkNextRevision(channel, revision);
 }

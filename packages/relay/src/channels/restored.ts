@@ -1,7 +1,12 @@
-/** Leaves the sequences that were assigned after a backup unused: statements in `StoredModule.restored`. */
-import { restoredStep } from '../storage/restored.ts';
+/** Leaves the sequences that were assigned after a backup unused: the step in `StoredModule.restored`. */
+import type { RestoredStep } from '../storage/restored.ts';
 
-export const restored: readonly string[] = [
-  `UPDATE channels SET head = head + ${restoredStep}
-    WHERE head <= ${Number.MAX_SAFE_INTEGER - restoredStep}`,
+export const restored: readonly RestoredStep[] = [
+  async (tx, { step }) => {
+    await tx.run(
+      'UPDATE channels SET head = head + ? WHERE head <= ?',
+      step,
+      Number.MAX_SAFE_INTEGER - step,
+    );
+  },
 ];

@@ -322,4 +322,33 @@ export const migrations: readonly Migration[] = [
           WHERE m.group_id = groups.group_id), 0)`,
     ],
   },
+  {
+    id: 410,
+    name: 'groups: what each restore lost',
+    statements: [
+      // What restores lost of a group: the sequences above lost_after and below lost_end, and as many
+      // epochs above lost_epoch. Until ends_at, Unix seconds, the owner may hand their events back.
+      `CREATE TABLE group_losses (
+        group_id TEXT NOT NULL,
+        lost_after BIGINT NOT NULL,
+        lost_epoch BIGINT NOT NULL,
+        lost_end BIGINT NOT NULL,
+        ends_at BIGINT NOT NULL,
+        PRIMARY KEY (group_id, lost_after)
+      )`,
+      // So far, each restore left 2^32 unused, and appended an event.
+      `INSERT INTO group_losses (group_id, lost_after, lost_epoch, lost_end, ends_at)
+        SELECT g.group_id, g.lost_after, g.lost_epoch, g.lost_after + 4294967296,
+            e.accepted_at + 2592000
+          FROM groups g JOIN group_events e
+            ON e.group_id = g.group_id AND e.sequence = g.lost_after + 4294967296
+          WHERE g.lost_after IS NOT NULL`,
+      'ALTER TABLE groups DROP COLUMN lost_after',
+      'ALTER TABLE groups DROP COLUMN lost_epoch',
+      // Until the chain goes on: when the last of these losses ends.
+      'ALTER TABLE groups ADD COLUMN losses_end_at BIGINT',
+      `UPDATE groups SET losses_end_at =
+        (SELECT l.ends_at FROM group_losses l WHERE l.group_id = groups.group_id)`,
+    ],
+  },
 ];

@@ -2,14 +2,30 @@
 
 import type { Random } from '@posthouse/protocol/crypto';
 import { nodeRandom } from '@posthouse/protocol/node';
+import { readClockMark } from './clock-mark.ts';
 import { identityTable } from './identity.ts';
 import type { Reader, Storage, Writer } from './types.ts';
 
+/** The least step: more than a relay assigns to one timeline between two backups (04 §17.1). */
+const leastStep = 2 ** 32;
+
+/** What the step grows by with each second: more than a relay assigns to one timeline in a second. */
+const stepEachSecond = 2 ** 13;
+
+/** What time adds at most, after two years: clients refuse a step above 2^40 (04 §18.1). */
+const mostForTime = 2 ** 39;
+
 /**
- * By how much each head and sequence grows when a database is restored: more than a relay assigns to one
- * timeline between two backups, and 2 million restores until no safe integer is left (04 §17.1).
+ * Returns by how much each head, sequence and epoch grows when a database is restored. It depends on the
+ * time, because one state may be restored twice: what the relay assigned between the two restores lies
+ * below what it assigns after the second.
+ *
+ * @param elapsed seconds between the state and its restore; negative if the clock went back
+ * @returns at least 2^32, at most 2^39 + 2^32
  */
-export const restoredStep = 2 ** 32;
+export function restoredStep(elapsed: number): number {
+  return leastStep + Math.min(Math.max(0, elapsed) * stepEachSecond, mostForTime);
+}
 
 const fact = 'restored_at';
 
@@ -18,6 +34,8 @@ export interface RestoredParts {
   /** Unix seconds. */
   readonly now: number;
   readonly random: Random;
+  /** By how much heads, sequences and epochs grow: {@link restoredStep}. */
+  readonly step: number;
   /** The service word of the relay's network. */
   readonly service: string;
 }
@@ -35,7 +53,8 @@ export async function readRestoredAt(tx: Reader): Promise<number | undefined> {
 
 /**
  * Marks a database as restored: runs the modules' steps, and stores the time, all or nothing.
- * Running it again raises everything once more, which does no harm.
+ * Running it again raises everything once more, which does no harm. The state is as old as its clock
+ * mark, which a running relay writes every minute, or its last restore.
  *
  * @param steps of every module, in the order of the modules
  * @param now Unix seconds
@@ -49,7 +68,11 @@ export async function markRestored(
   return await storage.define(async (tx) => {
     const before = await readRestoredAt(tx);
     const restoredAt = Math.max(now, (before ?? 0) + 1);
-    const parts = { now: restoredAt, random: nodeRandom, service: await readService(tx) };
+    const seenAt = (await readClockMark(tx))?.seenAt ?? before ?? restoredAt;
+    const parts = {
+      ...{ now: restoredAt, random: nodeRandom, service: await readService(tx) },
+      step: restoredStep(restoredAt - Math.max(seenAt, before ?? 0)),
+    };
     for (const step of steps) {
       if (typeof step === 'string') await tx.run(step);
       else await step(tx, parts);

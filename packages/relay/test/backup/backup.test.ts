@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { markPutBack } from '../../src/backup/index.ts';
 import { restoreSteps } from '../../src/backup/restore.ts';
 import { relayMigrations, restoredStatements } from '../../src/modules.ts';
-import { readRestoredAt } from '../../src/storage/restored.ts';
+import { readRestoredAt, restoredStep } from '../../src/storage/restored.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import {
   configOf,
@@ -42,7 +42,7 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     // What other relays and clients know better than the backup.
     const changed = [
       ...['auth_sessions', 'timeline_heads', 'timeline_floor', 'account_routes', 'groups'],
-      ...['group_epochs', 'group_events'],
+      ...['group_epochs', 'group_events', 'group_losses'],
       ...['group_stagings', 'channels', 'relay_facts', 'relay_move', 'relays'],
     ];
     const same = (rows: Record<string, unknown[]>) =>
@@ -62,9 +62,10 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
       groups: [
         {
           ...{ sequence: 6 + step, epoch: 2 + step, chain_head: 'head' },
-          ...{ lost_after: 6, lost_epoch: 2 },
+          losses_end_at: restoredAt + 30 * 86_400,
         },
       ],
+      group_losses: [{ group_id: 'g', lost_after: 6, lost_epoch: 2, lost_end: 6 + step }],
       group_epochs: [{ epoch: 2 + step, superseded: 0 }],
       group_events: [{ sequence: 6 + step, epoch: 2 + step, signer_device_id: null }],
       group_stagings: [{ expires_at: 0 }],
@@ -72,6 +73,36 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
       relays: [{ relay_id: '0xbb', failing_since: null, failures: 0, retry_at: null, seen_at: 2 }],
     });
     expect(after.relay_facts).toContainEqual({ name: 'restored_at', value: String(restoredAt) });
+  });
+
+  test('04 §17.1: one backup restored twice begins above what the first life could be given', async () => {
+    const source = await databases.empty(engine);
+    await furnish(source, allKinds);
+    const file = join(databases.folder(), 'backup');
+    await backup(source, file);
+    const lives = [];
+    for (const seconds of [0, 1, 7 * 86_400]) {
+      const folder = join(databases.folder(), 'new');
+      await restoreTo(file, folder, { now: restoredAt + seconds });
+      const { timeline_heads, timeline_floor, channels, groups } = (await rowsOf(folder)) as Record<
+        string,
+        Record<string, number>[]
+      >;
+      lives.push([
+        timeline_heads?.[0]?.head,
+        timeline_heads?.[1]?.head,
+        timeline_floor?.[0]?.floor,
+        channels?.[0]?.head,
+        groups?.[0]?.sequence,
+        groups?.[0]?.epoch,
+      ] as number[]);
+    }
+    const [first, second, third] = lives as [number[], number[], number[]];
+    for (const index of first.keys()) {
+      // 8,192 of each in a second.
+      expect((second[index] as number) - (first[index] as number)).toBe(2 ** 13);
+      expect((third[index] as number) - (second[index] as number)).toBe(604_799 * 2 ** 13);
+    }
   });
 
   test('a database put back by other means is raised in place, each time', async () => {
@@ -89,10 +120,11 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     expect(await markPutBack(config, put)).toBe(restoredAt);
     // A clock that stands still: clients notice the second one too.
     expect(await markPutBack(config, put)).toBe(restoredAt + 1);
+    const again = restoredStep(1);
     expect(await contents(source)).toMatchObject({
-      channels: [{ head: 8 + 2 * step }],
+      channels: [{ head: 8 + step + again }],
       account_routes: [{ held_until: -400 }, { held_until: 400 }],
-      timeline_floor: [{ floor: 2 * step }],
+      timeline_floor: [{ floor: step + again }],
     });
   });
 

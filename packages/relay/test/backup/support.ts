@@ -5,7 +5,9 @@ import { backUp, restore } from '../../src/backup/index.ts';
 import type { RestoreOptions } from '../../src/backup/restore.ts';
 import { createKeys } from '../../src/keys/keys.ts';
 import { relayMigrations, restoredStatements } from '../../src/modules.ts';
+import { putClockMark } from '../../src/storage/clock-mark.ts';
 import type { DatabaseAddress } from '../../src/storage/move/move.ts';
+import { restoredStep } from '../../src/storage/restored.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { configOf, facts, fewRows } from '../move/databases.ts';
@@ -14,12 +16,13 @@ import { dump } from '../support/engine.ts';
 /** Unix seconds of the backup, and of its restore. */
 export const [madeAt, restoredAt] = [1_750_000_100, 1_750_000_200];
 
-/** By how much sequences grow. */
-export const step = 2 ** 32;
+/** By how much sequences grow: the relay ran when the backup was made. */
+export const step = restoredStep(restoredAt - madeAt);
 
 /** One row of each kind that a restore changes, and some that it does not. */
 export async function allKinds(tx: Writer): Promise<void> {
   await fewRows(tx);
+  await putClockMark(tx, { seenAt: madeAt });
   await tx.run(
     `INSERT INTO auth_sessions (token_hash, account, mode, origin, expires_at, opened_at)
       VALUES ('h', 'ann', 'account', 'o', 9, 1)`,

@@ -9,6 +9,7 @@ import { nodeRandom } from '@posthouse/protocol/node';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { restored } from '../../src/groups/restored.ts';
 import { insertRows, readTables } from '../../src/storage/move/rows.ts';
+import { restoredStep } from '../../src/storage/restored.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { readChain, readKeys, verified } from '../fixtures/group-reader.ts';
 import type { Person } from '../fixtures/person.ts';
@@ -19,6 +20,7 @@ const ann = relay.person('ann');
 const ben = relay.person('ben');
 const cem = relay.person('cem');
 const dan = relay.person('dan');
+/** By how much sequences and epochs grow if no time goes by. */
 const step = 2 ** 32;
 let group: TestGroup;
 beforeEach(async () => {
@@ -29,6 +31,7 @@ beforeEach(async () => {
 /** Puts the groups of the relay back to what they are now, as a restore does. */
 async function backUp(): Promise<() => Promise<void>> {
   const { storage } = relay.context;
+  const madeAt = relay.clock.now();
   const tables = (await readTables(storage)).filter(({ name }) => /^groups$|^group_/.test(name));
   const rows = new Map<string, Awaited<ReturnType<typeof relay.rows>>>();
   for (const { name } of tables) rows.set(name, await relay.rows(name));
@@ -42,6 +45,7 @@ async function backUp(): Promise<() => Promise<void>> {
         now: relay.clock.now(),
         random: nodeRandom,
         service: network.type('').slice(0, -1),
+        step: restoredStep(relay.clock.now() - madeAt),
       };
       for (const each of restored) {
         if (typeof each === 'string') await tx.run(each);
@@ -70,6 +74,12 @@ async function lose(acts: () => Promise<void>): Promise<Lost> {
   const { events, certificates } = await sync(ann, before);
   await restore();
   return { events, certificates };
+}
+
+function certificatesOf(...parts: readonly Lost[]) {
+  return parts.flatMap(({ certificates }) =>
+    certificates.map((each) => [JSON.stringify(each), each] as const),
+  );
 }
 
 /** Admits Dan and removes Ben. */
@@ -152,11 +162,57 @@ describe('05 §5.6, §7.2: after a host lost events of the chain,', () => {
     await group.rotate();
   });
 
-  test('restored twice, they still can be handed back', async () => {
+  test('restored twice, what either lost can be handed back', async () => {
     const lost = await lose(change);
     await (await backUp())();
     await group.write('group.update', handingBack(lost));
     expect((await readChain(relay, group, cem)).state.members.has(ben.account)).toBe(false);
+  });
+
+  test('what is lost after an earlier restore can be handed back, and what both lost', async () => {
+    // The chain does not go on between the two restores.
+    await (await backUp())();
+    await group.send(ben, (await readChain(relay, group, ann)).state.epoch);
+    const first = await lose(change);
+    await group.send(ben, (await readChain(relay, group, ann)).state.epoch);
+    const second = await lose(async () => {
+      await group.write('group.update', handingBack(first));
+    });
+    const events = [...first.events, ...second.events];
+    const all = { events, certificates: [...new Map(certificatesOf(first, second)).values()] };
+    await group.write('group.update', handingBack(all));
+    const { state } = await readChain(relay, group, cem);
+    expect([...state.members.keys()].sort()).toEqual([ann, cem, dan].map((p) => p.account).sort());
+    expect(state.head).toBe(group.head);
+  });
+
+  test('restored twice from one backup, no sequence, epoch or secret is given twice', async () => {
+    const restore = await backUp();
+    const seen = new Map<number, string>();
+    const epochs = new Map<number, string>();
+    for (const life of ['first', 'second', 'third']) {
+      // Seconds: an operator's second try.
+      relay.clock.advance(30);
+      await restore();
+      const { state } = await readChain(relay, group, ann);
+      for (let count = 0; count < 3; count += 1) await group.send(ben, state.epoch);
+      const lifeOnly = (await sync(ann, state.sequence - 1)).events;
+      expect(lifeOnly).toHaveLength(4);
+      for (const { sequence } of lifeOnly) {
+        expect(seen.has(sequence), `${sequence} of ${life}`).toBe(false);
+        seen.set(sequence, life);
+      }
+      const secret = verified(await readKeys(relay, group, cem)).get(state.epoch);
+      expect(secret).toBeDefined();
+      expect(epochs.has(state.epoch)).toBe(false);
+      epochs.set(state.epoch, life);
+    }
+  });
+
+  test('they can be handed back for 30 days', async () => {
+    const lost = await lose(change);
+    relay.clock.advance(30 * 86_400 - 1);
+    await group.write('group.update', handingBack(lost));
   });
 });
 
@@ -218,6 +274,28 @@ describe('05 §5.6: handing back changes nothing', () => {
     ],
     ['with a message', 'bad_request', (lost) => withMessage(lost)],
     [
+      'with more members than the host accepts',
+      'bad_request',
+      (lost) => withNext(lost, { member_capacity: relay.context.limits.groupMembers + 1 }),
+    ],
+    [
+      'at a sequence that is taken',
+      'state_conflict',
+      async ({ events, certificates }) => {
+        const { sequence } = (await readChain(relay, group, ann)).state;
+        const moved = events.map((event, index) => ({ ...event, sequence: sequence - 1 + index }));
+        return handingBack({ certificates, events: moved });
+      },
+    ],
+    [
+      'after 30 days',
+      'state_conflict',
+      (lost) => {
+        relay.clock.advance(30 * 86_400);
+        return handingBack(lost);
+      },
+    ],
+    [
       'as no object',
       'bad_request',
       () => group.link('group.update', { name: 'x', restore: 1 } as never),
@@ -235,6 +313,14 @@ describe('05 §5.6: handing back changes nothing', () => {
       },
     ],
   ];
+
+  /** An event that the owner signs now, and that no host ever accepted. */
+  function withNext({ events, certificates }: Lost, change: object) {
+    const last = events.at(-1) as GroupEvent;
+    const payload = group.link('group.update', { name: 'x', ...change } as never);
+    const next = { ...last, payload, sequence: last.sequence + 1 } as never;
+    return handingBack({ certificates, events: [...events, next] });
+  }
 
   function withMessage({ events, certificates }: Lost) {
     const [first] = events as [GroupEvent];

@@ -42,6 +42,7 @@ import {
   writeStaging,
 } from './key-store.ts';
 import type { LoadedGroup } from './load-group.ts';
+import { deleteLosses } from './loss-store.ts';
 import { applicationsNotice, type Requester, recoveriesNotice, timelineNotice } from './notices.ts';
 
 /** A signed management event, with what its commit stores of it. */
@@ -119,6 +120,7 @@ export async function applyEvent(
   if (deletedByBan > 0 || effects.joined.length > 0) {
     notices.push(await applicationsNotice(tx, groupId));
   }
+  if (stored.losses_end_at !== null) await deleteLosses(tx, groupId);
   const requesters = [...ended, ...rekeyed];
   if (requesters.length > 0) notices.push(await recoveriesNotice(tx, groupId, requesters));
   return { result: null, notices };
@@ -176,8 +178,7 @@ function nextGroup(
     access_ended: effects.left.length > 0 ? sequence : stored.access_ended,
     box_set: rotation?.boxSet ?? stored.box_set,
     // The chain went on: what was lost before does not continue it any more (05 §5.6).
-    lost_after: null,
-    lost_epoch: null,
+    losses_end_at: null,
   };
 }
 

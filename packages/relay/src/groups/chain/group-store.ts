@@ -25,18 +25,17 @@ export interface StoredGroup {
   readonly box_set: number;
   readonly last_box_set: number;
   /**
-   * Sequence and epoch of the state to which the host was put back, while no event of the chain was
-   * accepted since; else `null` (05 §5.6).
+   * Until when the owner may hand back what restores lost of the chain, Unix seconds; `null` if none
+   * did, or the chain went on since (05 §5.6).
    */
-  readonly lost_after: number | null;
-  readonly lost_epoch: number | null;
+  readonly losses_end_at: number | null;
   /** Bytes of all stored events and messages. */
   readonly stored_bytes: number;
 }
 
 const columns = `group_id, status, owner, name, description, member_capacity, invite_policy,
   commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
-  last_box_set, lost_after, lost_epoch, stored_bytes`;
+  last_box_set, losses_end_at, stored_bytes`;
 
 /** Reads the row of a group. */
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
@@ -61,7 +60,7 @@ export async function ownsGroups(tx: Reader, owner: string, count: number): Prom
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
     `INSERT INTO groups (${columns})
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     group.group_id,
     ...changeable(group),
     group.stored_bytes,
@@ -79,7 +78,7 @@ export async function updateGroup(tx: Writer, group: StoredGroup, added: number)
     `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
         invite_policy = ?, commitment = ?, chain_head = ?, sequence = ?, epoch = ?,
         member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?,
-        lost_after = ?, lost_epoch = ?, stored_bytes = stored_bytes + ?
+        losses_end_at = ?, stored_bytes = stored_bytes + ?
       WHERE group_id = ?`,
     ...changeable(group),
     added,
@@ -122,8 +121,7 @@ function changeable(group: StoredGroup): (string | number | null)[] {
     group.access_ended,
     group.box_set,
     group.last_box_set,
-    group.lost_after,
-    group.lost_epoch,
+    group.losses_end_at,
   ];
 }
 

@@ -1,16 +1,16 @@
 /** Applies the part of a chain that the owner hands back to a restored host (05 §5.6). */
 import {
   type ChainEvent,
+  checkBanCap,
+  checkCapacityCap,
   decideGroupEvent,
   type GroupEffects,
-  type Network,
   nextGroupPosition,
   ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import { forEach } from '../../storage/in-lists.ts';
-import { restoredStep } from '../../storage/restored.ts';
 import type { Writer } from '../../storage/types.ts';
 import { applyLostEvent, beginEpoch } from './apply-event.ts';
 import { insertEvent } from './event-store.ts';
@@ -18,6 +18,7 @@ import { readAccounts, readGroup, type StoredGroup, updateGroup } from './group-
 import type { HandedBack, HandedBackEvent } from './handed-back.ts';
 import { writeBox } from './key-store.ts';
 import { loadGroup } from './load-group.ts';
+import { deleteLosses, type Loss, readLosses } from './loss-store.ts';
 import { rotationEvent } from './stale-access.ts';
 import { signedEventOf, targetsOf } from './write-event.ts';
 
@@ -27,37 +28,37 @@ interface Changed {
   readonly hasNewSecret: boolean;
 }
 
+/** What is handed back of a group, and when. */
+interface Hand {
+  /** The group before its lost events are back. */
+  readonly group: StoredGroup;
+  readonly handedBack: HandedBack;
+  /** Unix seconds. */
+  readonly now: number;
+}
+
 /**
  * Puts lost events back at the sequences and epochs that they had, which no other event was given
  * since; then begins a new epoch, in which those that left take no part. The group's head is the last
  * of the events afterwards.
  *
  * @throws ProtocolError `state_conflict` if nothing was lost, or the chain went on since, or the events
- *   do not continue it; `forbidden` by the rules of the chain; `bad_request` for a missing box
+ *   do not continue it; `forbidden` by the rules of the chain; `bad_request` for a missing box, or a
+ *   member capacity above the limit
  */
-export async function handBack(
-  context: RelayContext,
-  tx: Writer,
-  { group, handedBack, now }: { group: StoredGroup; handedBack: HandedBack; now: number },
-): Promise<void> {
-  const head = requireRestored(group);
+export async function handBack(context: RelayContext, tx: Writer, hand: Hand): Promise<void> {
+  const { group: head, handedBack, now } = hand;
+  requireRestored(head, now);
   const { group_id: groupId } = head;
-  // As it was when the part was lost.
-  await updateGroup(tx, { ...head, sequence: head.lost_after, epoch: head.lost_epoch }, 0);
-  const changed = await applyEvents(context.network, tx, { groupId, handedBack, now });
+  const changed = await applyEvents(context, tx, hand);
+  await deleteLosses(tx, groupId);
   const reached = (await readGroup(tx, groupId)) as StoredGroup;
-  const end = head.lost_after + restoredStep;
-  const lastEpoch = head.lost_epoch + restoredStep;
-  if (reached.sequence >= end || reached.epoch >= lastEpoch) {
-    throw conflict('the events are not of the time before the restore');
-  }
   const position = nextGroupPosition(head, { advancesEpoch: true });
   const next: StoredGroup = {
     ...reached,
     ...position,
     access_ended: position.sequence,
-    lost_after: null,
-    lost_epoch: null,
+    losses_end_at: null,
     ...(changed.hasNewSecret && {
       box_set: reached.last_box_set + 1,
       last_box_set: reached.last_box_set + 1,
@@ -71,26 +72,31 @@ export async function handBack(
 }
 
 /**
- * Requires that the host was put back to an earlier state, and that the chain did not go on since.
+ * Requires that the host was put back to an earlier state, not too long ago, and that the chain did not
+ * go on since.
  * @throws ProtocolError `state_conflict`
  */
-export function requireRestored(group: StoredGroup) {
-  const { lost_after, lost_epoch } = group;
-  if (lost_after === null || lost_epoch === null) {
-    throw conflict('the host was not put back to an earlier state, or the chain went on since');
-  }
-  return { ...group, lost_after, lost_epoch };
+export function requireRestored({ losses_end_at: endsAt }: StoredGroup, now: number): void {
+  if (endsAt !== null && now < endsAt) return;
+  throw conflict('the host was not put back to an earlier state, or the chain went on since');
 }
 
-async function applyEvents(
-  network: Network,
-  tx: Writer,
-  { groupId, handedBack, now }: { groupId: string; handedBack: HandedBack; now: number },
-): Promise<Changed> {
+async function applyEvents(context: RelayContext, tx: Writer, hand: Hand): Promise<Changed> {
+  const { group, handedBack, now } = hand;
+  const { group_id: groupId } = group;
+  const losses = await readLosses(tx, groupId, { now });
   const accounts = new Set<string>();
   let hasNewSecret = false;
+  let within: Loss | undefined;
   for (const each of handedBack.events) {
-    const effects = await applyOne(network, tx, { groupId, each, now });
+    const loss = lossOf(losses, each);
+    if (loss !== within) {
+      within = loss;
+      // As the group was when this part was lost.
+      const latest = (await readGroup(tx, groupId)) as StoredGroup;
+      await updateGroup(tx, { ...latest, sequence: loss.after, epoch: loss.afterEpoch }, 0);
+    }
+    const effects = await applyOne(context, tx, { hand, each });
     for (const { account } of [...effects.joined, ...effects.rekeyed]) accounts.add(account);
     for (const account of effects.left) accounts.delete(account);
     hasNewSecret ||= effects.client_secret_commitment !== undefined;
@@ -98,11 +104,24 @@ async function applyEvents(
   return { accounts, hasNewSecret };
 }
 
+/**
+ * Returns the loss that an event is of. Nothing else was given its sequence or epoch.
+ * @throws ProtocolError `state_conflict`
+ */
+function lossOf(losses: readonly Loss[], { verified: { event } }: HandedBackEvent): Loss {
+  const { sequence, epoch } = event;
+  const loss = losses.find(({ after, end }) => after < sequence && sequence < end);
+  if (loss !== undefined && loss.afterEpoch <= epoch && epoch < loss.endEpoch) return loss;
+  throw conflict('an event is not of a time that the host lost');
+}
+
 async function applyOne(
-  network: Network,
+  { limits, network }: RelayContext,
   tx: Writer,
-  { groupId, each, now }: { groupId: string; each: HandedBackEvent; now: number },
+  { hand, each }: { readonly hand: Hand; readonly each: HandedBackEvent },
 ): Promise<GroupEffects> {
+  const { now } = hand;
+  const { group_id: groupId, member_capacity: current } = hand.group;
   const { verified, signer } = each;
   const { event, content } = verified;
   const isSigned = content.kind !== 'group.key.rotated';
@@ -121,6 +140,10 @@ async function applyOne(
     await updateGroup(tx, { ...group.stored, sequence, epoch }, Buffer.byteLength(payload));
     return effects;
   }
+  // An owner may sign now what no host accepted: the host's limits hold for it.
+  checkCapacityCap(effects.properties.member_capacity ?? 0, { current, cap: limits.groupMembers });
+  const { ban_count: present } = group.stored;
+  checkBanCap({ present, added: effects.banned.length, cap: limits.groupBans });
   const signed = signedEventOf(network, content as ChainEvent);
   await applyLostEvent(tx, {
     ...{ event: signed, group, effects, signer, now },

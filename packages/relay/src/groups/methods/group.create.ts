@@ -125,7 +125,6 @@ function rowOf(group: GroupProjection, bytes: number): StoredGroup {
     box_set: 0,
     last_box_set: 0,
     stored_bytes: bytes,
-    lost_after: null,
-    lost_epoch: null,
+    losses_end_at: null,
   };
 }

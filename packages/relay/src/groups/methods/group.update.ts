@@ -51,7 +51,7 @@ async function handBackAndUpdate(
   const { session } = groupCall;
   await admitToWrite(context, { ...groupCall, signed: body }, async (tx) => {
     const { group } = await requireMember(tx, groupCall);
-    requireRestored(group.stored);
+    requireRestored(group.stored, context.clock.now());
   });
   const handedBack = await verifyHandedBack(context, body, session.account);
   return await writeInGroup(context, groupCall, async (tx, calling) => {

@@ -1,0 +1,63 @@
+/** All SQL of what a group lost when its host was put back to an earlier state (05 §5.6). */
+import type { Reader, Row, Writer } from '../../storage/types.ts';
+
+/** For how long a loss can be handed back, seconds. */
+const handBackTime = 30 * 86_400;
+
+/** What one restore lost of a group: every sequence and epoch between the two ends, both excluded. */
+export interface Loss {
+  /** The last sequence and epoch of the state to which the host was put back. */
+  readonly after: number;
+  readonly afterEpoch: number;
+  /** What the restore gave to the event that it appended. */
+  readonly end: number;
+  readonly endEpoch: number;
+}
+
+/**
+ * Notes for each active group what a restore loses of it. Call it before sequences and epochs grow.
+ *
+ * @param restore `now` in Unix seconds, and the step by which they grow
+ */
+export async function insertLosses(
+  tx: Writer,
+  { now, step }: { readonly now: number; readonly step: number },
+): Promise<void> {
+  const last = Number.MAX_SAFE_INTEGER - step;
+  const endsAt = now + handBackTime;
+  await tx.run('DELETE FROM group_losses WHERE ends_at <= ?', now);
+  await tx.run(
+    `INSERT INTO group_losses (group_id, lost_after, lost_epoch, lost_end, ends_at)
+      SELECT group_id, sequence, epoch, sequence + ?, CAST(? AS BIGINT) FROM groups
+        WHERE status = 'active' AND sequence <= ? AND epoch <= ?`,
+    ...[step, endsAt, last, last],
+  );
+  await tx.run(
+    `UPDATE groups SET losses_end_at = ?
+      WHERE status = 'active' AND sequence <= ? AND epoch <= ?`,
+    ...[endsAt, last, last],
+  );
+}
+
+/** Reads what can be handed back of a group, in the order of its sequences. */
+export async function readLosses(
+  tx: Reader,
+  groupId: string,
+  { now }: { readonly now: number },
+): Promise<Loss[]> {
+  const rows = await tx.all<Row & Record<'lost_after' | 'lost_epoch' | 'lost_end', number>>(
+    `SELECT lost_after, lost_epoch, lost_end FROM group_losses
+      WHERE group_id = ? AND ends_at > ? ORDER BY lost_after`,
+    groupId,
+    now,
+  );
+  return rows.map(({ lost_after: after, lost_epoch: afterEpoch, lost_end: end }) => ({
+    ...{ after, afterEpoch, end },
+    endEpoch: afterEpoch + end - after,
+  }));
+}
+
+/** Forgets what was lost of a group: its chain went on. */
+export async function deleteLosses(tx: Writer, groupId: string): Promise<void> {
+  await tx.run('DELETE FROM group_losses WHERE group_id = ?', groupId);
+}
