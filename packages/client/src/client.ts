@@ -44,6 +44,7 @@ import { RelayConnection } from './connect/relay-connection.ts';
 import { deviceIdentity } from './connect/session.ts';
 import type { Transport } from './connect/transport.ts';
 import { Waker } from './connect/waker.ts';
+import { skipBuilding } from './conversations/build-conversations.ts';
 import type { AccountCore, Core } from './core.ts';
 import { type Clock, systemClock, unixSeconds, webRandom } from './environment.ts';
 import { ClientError } from './errors.ts';
@@ -264,6 +265,7 @@ export class Client implements AsyncDisposable {
     }
     await core.store.write(async (tx) => {
       if ((await ownRecords.get(tx, ownKey)) !== undefined) return;
+      await skipBuilding(tx);
       await ownRecords.put(tx, ownKey, { ...record, awaitsContactsUntil: now + contactsWait });
       await askOwnDevices(tx);
     });

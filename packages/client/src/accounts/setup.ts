@@ -13,6 +13,7 @@ import {
 } from '@posthouse/protocol';
 import type { VerifiedRelay } from '../connect/discovery.ts';
 import { accountIdentity } from '../connect/session.ts';
+import { skipBuilding } from '../conversations/build-conversations.ts';
 import type { Core } from '../core.ts';
 import { randomFraction, unixSeconds } from '../environment.ts';
 import { ClientError, isClientError, isRefusal } from '../errors.ts';
@@ -277,6 +278,7 @@ async function finishSetup(
     );
   }
   await adoptState(tx, state, core.clock.milliseconds());
+  await skipBuilding(tx);
   await ownRecords.put(tx, ownKey, {
     account: signer.account,
     publicKey: signer.publicKey,

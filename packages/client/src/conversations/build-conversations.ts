@@ -34,6 +34,11 @@ export async function buildConversations(core: AccountCore): Promise<void> {
   built.add(core.store);
 }
 
+/** Stores that a store without an account has nothing to build: its messages all come later. */
+export async function skipBuilding(tx: StoreWriter): Promise<void> {
+  await progress.put(tx, 'stage', { stage: stages.length + 1, after: '' });
+}
+
 interface Progress {
   readonly stage: number;
   /** The last key of the stage that is done. */

@@ -281,6 +281,24 @@ const [inGroup, inChannel] = [
   { kind: 'channel', id: 'chan_x' },
 ] as const;
 
+test('a store that began with conversations has none to build: its first list writes nothing', async () => {
+  const stores = [new CountedStore(new MemoryStore()), new CountedStore(new MemoryStore())];
+  const [first, second] = stores as [CountedStore, CountedStore];
+  const phone = await world.person({ store: first });
+  const client = await world.client({ store: second });
+  const approval = await phone.devices.approve(await client.requestDevice(phone.publicKey));
+  const laptop = await client.completeDevice(approval, {
+    accountPublicKey: phone.publicKey,
+  });
+  await phone.messages.send(phone.id, { text: 'a note' });
+  await laptop.sync();
+  for (const store of stores) store.writesLeft = 0;
+  for (const account of [phone, laptop]) {
+    expect((await account.messages.list()).map(textOf)).toEqual(['a note']);
+    expect(await account.conversations.list()).toMatchObject([{ lastMessage: { body: {} } }]);
+  }
+});
+
 test('05 §17.2, 06 §10.1: after an update, what arrives is unread however old it is; older pages are read', async () => {
   const store = new MemoryStore();
   const core = { account: 'neo:me', store, clock: world.clock } as unknown as AccountCore;
