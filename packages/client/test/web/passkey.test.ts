@@ -9,11 +9,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { network, relayWithClients } from '../support/relay-with-clients.ts';
 import { type AppServer, bundleForPage, serveApp } from './support/app-server.ts';
 import type { Page } from './support/engine.ts';
-import { isMissing, openBrowser } from './support/engines.ts';
+import { isMissing, openBrowser, openChromiumWith } from './support/engines.ts';
 
 const world = relayWithClients();
 let app: AppServer;
 let begin = '';
+/** Serves the page, over TLS or at `localhost`. */
+let serve: (options: { readonly tls?: string; readonly related?: string[] }) => Promise<AppServer>;
 beforeAll(async () => {
   const folder = join(world.folder, 'relay');
   const registry = JSON.parse(readFileSync(join(folder, 'registry.json'), 'utf8'));
@@ -21,10 +23,10 @@ beforeAll(async () => {
     import { passkeyStatus } from './src/web/passkey/index.ts';
     import { PasskeyApp } from './test/web/support/passkey-app.ts';
     Object.assign(globalThis, { PasskeyApp, passkeyStatus });`;
-  app = await serveApp(
-    { page: await bundleForPage(program) },
-    { relay: new URL(registry.relays[0].endpoint).origin },
-  );
+  const page = await bundleForPage(program);
+  const relay = new URL(registry.relays[0].endpoint).origin;
+  serve = (options) => serveApp({ page }, { ...options, relay });
+  app = await serve({});
   const given = JSON.stringify({ context: network.context, registry });
   begin = `globalThis.app = new PasskeyApp(${given}), 0`;
 });
@@ -72,8 +74,8 @@ class Authenticators {
   }
 }
 
-async function openWithAuthenticators() {
-  const browser = await openBrowser('Chromium');
+async function openWithAuthenticators(args: readonly string[] = []) {
+  const browser = await openChromiumWith(args);
   const session = await browser.tab.context().newCDPSession(browser.tab);
   await session.send('WebAuthn.enable');
   return Object.assign(browser, { authenticators: new Authenticators(session) });
@@ -149,6 +151,37 @@ describe.skipIf(isMissing('Chromium'))('a passkey in Chromium', () => {
     }
   }, 120_000);
 });
+
+test.skipIf(isMissing('Chromium'))(
+  'a passkey in Chromium opens at the other origins that its domain names, and at no other',
+  async () => {
+    const tls = join(world.folder, 'relay', 'tls');
+    const related = ['https://chat.example'];
+    await using server = await serve({ tls, related });
+    const { host } = new URL(server.url);
+    const names = ['home.example', 'chat.example', 'other.example'];
+    await using browser = await openWithAuthenticators([
+      `--host-resolver-rules=${names.map((name) => `MAP ${name} ${host}`).join()}`,
+      '--ignore-certificate-errors',
+    ]);
+    const { authenticators, page } = browser;
+    await authenticators.add();
+    await load(page, 'https://home.example/');
+    const id = await page.run<string>('app.start()');
+    expect(await page.run('app.opened')).toBe('passkey');
+    const kept = JSON.stringify(await page.run('({ ...localStorage })'));
+    for (const [origin, opened] of [
+      ['https://chat.example/', 'passkey'],
+      ['https://other.example/', 'passkey_wrong_site'],
+    ] as const) {
+      await load(page, origin);
+      await page.run(`Object.assign(localStorage, ${kept}), app.rpId = 'home.example', 0`);
+      expect(await page.run('app.renew()')).toBe(id);
+      expect(await page.run('app.opened')).toBe(opened);
+    }
+  },
+  120_000,
+);
 
 test.skipIf(isMissing('Chromium'))(
   'a page in Chromium without an authenticator waits for one until it is aborted',

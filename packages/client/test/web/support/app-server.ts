@@ -31,6 +31,14 @@ addEventListener('securitypolicyviolation', (event) =>
   complain(event.violatedDirective, event.blockedURI, event.sample));
 `;
 
+/** Where a browser looks for the origins that may use a domain's passkeys. */
+const relatedOrigins = '/.well-known/webauthn';
+
+const types: Readonly<Record<string, string>> = {
+  '/': 'text/html',
+  [relatedOrigins]: 'application/json',
+};
+
 /** @param program TypeScript; its imports are relative to the client's folder */
 export async function bundleForPage(program: string): Promise<string> {
   const { outputFiles } = await build({
@@ -56,10 +64,15 @@ export interface Scripts {
  * @param tls a folder with `server.key` and `server.pem`; without it the page is served over HTTP at
  *   `localhost`, where browsers that do not know the certificate permit what needs HTTPS
  * @param relay origin of the relay that the page may call
+ * @param related origins of other domains that may use this one's passkeys
  */
 export async function serveApp(
   { page: script, worker = '' }: Scripts,
-  { tls, relay }: { readonly tls?: string; readonly relay: string },
+  {
+    tls,
+    relay,
+    related,
+  }: { readonly tls?: string; readonly relay: string; readonly related?: readonly string[] },
 ): Promise<AppServer> {
   const policy = [
     "default-src 'none'",
@@ -73,7 +86,7 @@ export async function serveApp(
     ...["base-uri 'none'", "form-action 'none'"],
   ].join('; ');
   const serve: RequestListener = ({ url }, response) => {
-    const type = url === '/' ? 'text/html' : 'text/javascript';
+    const type = types[url ?? ''] ?? 'text/javascript';
     const scripts = '<script src=listeners.js></script><script src=app.js></script>';
     const page = `<!doctype html><meta charset=utf-8><link rel=icon href=data:,>${scripts}`;
     const texts = {
@@ -81,6 +94,7 @@ export async function serveApp(
       '/app.js': script,
       '/worker.js': worker,
       '/listeners.js': listeners,
+      [relatedOrigins]: related && JSON.stringify({ origins: related }),
     };
     const text = texts[url as keyof typeof texts];
     response.writeHead(text === undefined ? 404 : 200, {

@@ -8,12 +8,16 @@ export interface ChromiumBrowser extends Browser {
   readonly tab: Tab;
 }
 
-export async function openChromium(executablePath: string): Promise<ChromiumBrowser> {
+export async function openChromium(
+  executablePath: string,
+  more: readonly string[] = [],
+): Promise<ChromiumBrowser> {
   const browser = await chromium.launch({
     executablePath,
     args: [
       ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
       ...['--disable-component-update', '--disable-sync', '--no-first-run'],
+      ...more,
     ],
   });
   const context = await browser.newContext({ ignoreHTTPSErrors: true });

@@ -28,6 +28,12 @@ export async function openFirefoxWith(
   return await openFirefox(executables.Firefox, settings);
 }
 
+/** Opens Chromium with an empty profile and arguments of its own. */
+export async function openChromiumWith(args: readonly string[]): Promise<ChromiumBrowser> {
+  if (executables.Chromium === undefined) throw new Error('Chromium is not installed');
+  return await openChromium(executables.Chromium, args);
+}
+
 /** Opens a browser with an empty profile. */
 export async function openBrowser(name: 'Chromium'): Promise<ChromiumBrowser>;
 export async function openBrowser(name: EngineName): Promise<Browser>;
