@@ -95,6 +95,10 @@ class BlobRoutes {
   async put({ request, reply }: Exchange): Promise<FastifyReply> {
     const { blobs, bytes, context } = this.#parts;
     const { token, session } = await this.#requireDevice(request);
+    if (session.mode === 'device' && session.homeRelay !== undefined) {
+      const why = 'attachments are stored for the accounts at home here: use the own relay';
+      throw new ProtocolError('forbidden', why);
+    }
     const owner = { kind: 'account', id: session.account } as const;
     const length = declaredLength(request);
     blobs.checkLength(length);

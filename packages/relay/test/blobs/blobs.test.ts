@@ -249,6 +249,23 @@ describe('0032: downloading without a session', () => {
     },
   );
 
+  test('is not stored for an account of another relay, which is a guest here', async () => {
+    const { storage } = relay.server.context;
+    const { token: guest } = await relay.logInDevice(ann);
+    await storage.write('test', (tx) =>
+      tx.run(
+        `INSERT INTO remote_devices (account, device_id, relay_id, certificate_id, certificate, status,
+            expires_at, confirmed_at, stale, generation, failures, next_check_at)
+          VALUES (?, ?, ?, '', '', 'active', ?, ?, 0, 0, 0, ?)`,
+        ...[ann.account, ann.device().deviceId, `0x${'7'.repeat(40)}`],
+        ...[relay.clock.now() + 600, relay.clock.now(), relay.clock.now() + 600],
+      ),
+    );
+    const answer = await put(content, {}, guest);
+    expect([answer.status, codeOf(answer)]).toEqual([403, 'forbidden']);
+    expect([await rows(), files()]).toEqual([[], []]);
+  });
+
   test('names cannot be listed', async () => {
     await stored();
     expect((await relay.http().send({ verb: 'GET', path: '/blobs' })).status).toBe(400);
