@@ -89,7 +89,7 @@ export interface StoredBytes {
   readonly channel: string | undefined;
   /** Bytes of the request. */
   readonly bytes: number;
-  /** False for what removes or ends something: it is never refused. */
+  /** False for what removes or ends something: it may go over the limits by a part of them. */
   readonly isLimited: boolean;
 }
 
@@ -407,6 +407,8 @@ export interface Job {
   readonly name: string;
   /** Whether it deletes what is due: it does not run while the clock may be wrong. */
   readonly deletes?: true;
+  /** Seconds between two tries at the most, after failures; for a job that only reads. */
+  readonly retryAtMost?: number;
   /**
    * Does, while deleting is paused, what does not delete; as `run`, but without being woken.
    * @param since when the last such run began, Unix seconds; `undefined` for the first of a pause

@@ -188,7 +188,7 @@ export class Dispatcher {
       checkParams(definition, params);
     }
     checkChannelHosted(this.#context, method, params);
-    checkDiskRoom(this.#context, { method, definition, session });
+    checkDiskRoom(this.#context, { method, definition, session, bytes: request.bytes });
     const { dailyBytes } = this.#context;
     const stored = storedBytes({ method, definition, session, params, bytes: request.bytes });
     if (stored !== undefined) dailyBytes.require(stored);

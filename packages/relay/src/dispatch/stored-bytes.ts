@@ -2,7 +2,7 @@
 import type { MethodName } from '@posthouse/protocol';
 import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
 import type { StoredBytes } from '../context.ts';
-import { type CheckedCall, isRead, removes } from './writes.ts';
+import { type CheckedCall, isRead, removes, replaces } from './writes.ts';
 
 /**
  * What members and moderators put into a group or channel, where others have a part of the day too; by
@@ -27,12 +27,15 @@ export function deliveredBytes(
   };
 }
 
-/** Returns what a call may store; `undefined` for one that reads, and for one without a session. */
+/**
+ * Returns what a call may store; `undefined` for one that reads, that replaces what is stored, and for
+ * one without a session.
+ */
 export function storedBytes(
-  call: CheckedCall & { readonly params: JsonValue; readonly bytes: number },
+  call: CheckedCall & { readonly params: JsonValue },
 ): StoredBytes | undefined {
   const { method, definition, session, params, bytes } = call;
-  if (session === undefined || isRead(definition)) return undefined;
+  if (session === undefined || isRead(definition) || replaces(call)) return undefined;
   const name = content[method];
   const id = name && ((params as JsonObject)[name] as string);
   return {

@@ -21,6 +21,12 @@ const rememberedLargeOwners = 50_000;
 /** The part of all other relays' bytes that each of them has in any case. */
 const relayShare = 64;
 
+/**
+ * Bytes of a day above a limit for what removes or ends something, which has to be possible and stores
+ * little. It has an end too: events are kept for good.
+ */
+const removalBytes = (limit: number) => Math.max(1_048_576, limit / 4);
+
 /** What one owner stored today, as far as this process knows. */
 interface Count {
   readonly owner: Owner;
@@ -57,12 +63,14 @@ export class DailyByteCounts implements DailyBytes {
   }
 
   require(stored: StoredBytes): void {
-    if (!stored.isLimited) return;
     this.#forgetYesterday();
     const { limits } = this.#context;
+    const { isLimited } = stored;
     for (const { key, limit, what } of limitsOf(limits, stored)) {
-      if (this.#today(key) >= limit) this.#refuse(`${what} too many bytes today`);
+      const most = isLimited ? limit : limit + removalBytes(limit);
+      if (this.#today(key) >= most) this.#refuse(`${what} too many bytes today`);
     }
+    if (!isLimited) return;
     this.#requireTotal(stored);
     this.#requireShare(stored);
   }

@@ -1,10 +1,12 @@
 /** 02 §18: what accounts, groups and channels store in a day. */
+import { accountSigner, managementHash } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { RelayContext, StoredBytes } from '../../src/context.ts';
 import { DailyByteCounts, dailyBytesJob } from '../../src/usage/index.ts';
 import { TestChannel } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
+import { network } from '../support/modules.ts';
 
 const relay = inProcessRelay();
 const ann = relay.person('ann', ['phone', 'laptop']);
@@ -79,6 +81,28 @@ describe('02 §18: a group', () => {
     await relay.restart({ groupDailyBytes: 1 });
     relay.clock.advance(tomorrow());
     await group.send(ann, 2);
+  });
+
+  test('bans and unbans of accounts that no one knows have an end', async () => {
+    const strangers = (count: number, first: number) =>
+      Array.from({ length: count }, (_, at) => {
+        const seed = new Uint8Array(32);
+        new DataView(seed.buffer).setUint32(0, first + at);
+        return accountSigner(network, seed).account;
+      }).sort();
+    await relay.restart({ accountDailyBytes: 1, groupStoredBytes: 1 });
+    await send(ann);
+    const change = async (kind: 'group.member.ban' | 'group.member.unban', accounts: string[]) => {
+      const link = group.link(kind, { accounts } as never, {});
+      const code = await relay.codeOf(kind, link as never, { session: ann.session() });
+      if (code === 'ok') group.head = managementHash(network, link as never);
+      return code;
+    };
+    // A long list is no removal, and neither is an unban.
+    expect(await change('group.member.ban', strangers(400, 1))).toBe('rate_limited');
+    const few = strangers(20, 1_000);
+    expect(await change('group.member.ban', few)).toBe('ok');
+    expect(await change('group.member.unban', few)).toBe('rate_limited');
   });
 
   test('a stranger who names it in a call of another kind uses nothing of its day up', async () => {
@@ -210,7 +234,13 @@ describe('02 §18: counts', () => {
     await second.add(owner, true);
     await second.add(owner, true);
     expect(() => second.require(owner)).toThrow('the account stored too many bytes today');
-    expect(() => second.require({ ...owner, isLimited: false })).not.toThrow();
+    // What removes has a part more, not less than a MiB.
+    const removal = { ...owner, isLimited: false };
+    expect(() => second.require(removal)).not.toThrow();
+    await second.add(removal, true);
+    expect(() => second.require(removal)).not.toThrow();
+    await second.add(removal, true);
+    expect(() => second.require(removal)).toThrow('the account stored too many bytes today');
     // The first process learns of it when it saves again.
     first.require(owner);
     await first.add(owner, true);
