@@ -10,6 +10,7 @@ const batchSize = 100;
 /** Reads, in each process, what the operator changed: by a command, or in another process. */
 export const blockChangesJob: Job = {
   name: 'blocks.changes',
+  retryAtMost: interval,
   async run({ blocks, clock }) {
     await blocks.refresh();
     return clock.now() + interval;

@@ -56,6 +56,7 @@ export function registryFileJob(registry: KeptRegistry): Job {
 function changesJob({ registry, peers }: Pick<JobOptions, 'registry' | 'peers'>): Job {
   return {
     name: changesJobName,
+    retryAtMost: 2,
     async run({ clock, jobs, limits, storage }) {
       if (await registry.isChanged()) jobs.wake(registryJobName);
       const blocked = await storage.read((tx) => readBlocked(tx, clock.now()));

@@ -141,7 +141,8 @@ class JobLoop {
     } catch (error) {
       if (signal.aborted) return this.#idleInterval;
       this.#failures += 1;
-      const retryInSeconds = delayAfter(this.#failures);
+      const { retryAtMost = Number.POSITIVE_INFINITY } = this.#job;
+      const retryInSeconds = Math.min(delayAfter(this.#failures), retryAtMost);
       jobFailed(this.#context, { job: this.#job.name, error, retryInSeconds });
       return retryInSeconds;
     }

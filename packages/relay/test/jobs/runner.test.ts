@@ -45,6 +45,15 @@ async function advance(seconds: number): Promise<void> {
   await settle();
 }
 
+test('a job that only reads is tried again soon, however often it failed', async () => {
+  answers = Array.from({ length: 20 }, () => new Error('out of reach'));
+  runner.start(context, [{ ...job, retryAtMost: 2 }]);
+  await settle();
+  for (let second = 0; second < 40; second += 1) await advance(1);
+  expect(runs.slice(0, 5)).toEqual([0, 1, 3, 5, 7]);
+  expect(runs[20]).toBe(39);
+});
+
 test('a job runs at the start and at its deadlines', async () => {
   answers = [start + 10, start + 10, start + 30];
   runner.start(context, [job]);
