@@ -1,5 +1,6 @@
 /** A clock that may be wrong deletes nothing. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { auth } from '../../src/auth/index.ts';
 import type { Job, RelayContext } from '../../src/context.ts';
 import { ClockGuard } from '../../src/jobs/clock-guard.ts';
 import { JobRunner } from '../../src/jobs/runner.ts';
@@ -163,4 +164,9 @@ test('a job may do its other work in the pause, from where the last such run beg
   clock.advance(30);
   await settle();
   expect(runs).toEqual([undefined, first, 'deleted']);
+});
+
+test('expired challenges and sessions are removed also while nothing else is: they are made again', () => {
+  const [job] = auth.jobs;
+  expect([job?.name, job?.deletes]).toEqual(['auth.expiry', undefined]);
 });
