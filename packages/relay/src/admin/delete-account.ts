@@ -11,6 +11,7 @@ import {
   disallowAccount,
   registrations,
 } from '../registration/index.ts';
+import { endSessionsOf } from '../sessions/session-store.ts';
 import { readBoundRelay } from '../storage/identity.ts';
 import type { Storage, Writer } from '../storage/types.ts';
 
@@ -71,6 +72,8 @@ export async function deleteAccount(
     await deleteClaim(tx, account);
     await deleteRequest(tx, account);
     await disallowAccount(tx, account);
+    // It may have signed in again until the processes knew of the block.
+    await endSessionsOf(tx, account);
     if (!(await endAccount(tx, account, { relayId, now }))) throw notHere(account);
   });
   return { records, blobs };

@@ -1,7 +1,7 @@
 /** What the operator does: blocks accounts and addresses, and ends blocks. */
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../limits.ts';
-import { endOldestSessions } from '../sessions/session-store.ts';
+import { endSessionsOf } from '../sessions/session-store.ts';
 import type { Storage, Writer } from '../storage/types.ts';
 import {
   type AddressRange,
@@ -84,10 +84,7 @@ export async function blockAccount(
     [blockWrites, `account:${account}`],
     async (tx) => {
       const isNew = await addBlock(tx, { kind: 'account', ...block }, options);
-      for (let ended = 1; ended > 0; ) {
-        const left = { count: 0, except: undefined };
-        ended = (await endOldestSessions(tx, { kind: 'all', account }, left)).length;
-      }
+      await endSessionsOf(tx, account);
       return isNew;
     },
     { keepsFacts: true },

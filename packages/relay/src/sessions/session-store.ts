@@ -144,6 +144,14 @@ export async function endOldestSessions(
   return rows.map(({ token_hash: id }) => id);
 }
 
+/** Ends all sessions of an account. The caller publishes an `ended` notice, or blocks the account. */
+export async function endSessionsOf(tx: Writer, account: string): Promise<void> {
+  const left = { count: 0, except: undefined };
+  for (let ended = endedAtOnce; ended === endedAtOnce; ) {
+    ended = (await endOldestSessions(tx, { kind: 'all', account }, left)).length;
+  }
+}
+
 export interface StoredSession {
   readonly session: Session;
   /** The one origin the token is good for (02 §2.6). */

@@ -7,6 +7,7 @@ import { findVerb } from '../../src/admin/verbs/index.ts';
 import { blockAccount } from '../../src/blocks/index.ts';
 import type { RelayConfig } from '../../src/config/index.ts';
 import { allowAccount } from '../../src/registration/index.ts';
+import type { Storage } from '../../src/storage/types.ts';
 import type { Person } from '../fixtures/person.ts';
 import { signIn, signInCode } from '../fixtures/sign-in.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
@@ -88,6 +89,27 @@ test('what the account has here goes, and nothing of others', async () => {
   expect((await relay.rows('inactive_devices')).map(({ account }) => account)).toEqual([
     ...[ann.account, ann.account],
   ]);
+});
+
+test('a session that it opens while it is deleted, before its process knows, ends too', async () => {
+  await send(ben, ann);
+  await signIn(relay, ann);
+  let writes = 0;
+  relay.faults.beforeCommit = () => {
+    writes += 1;
+  };
+  const { storage } = relay.context;
+  const write = storage.write.bind(storage);
+  const signingIn: Storage['write'] = async (...given) => {
+    const result = await write(...given);
+    // The brief block is stored, and this process has not read it.
+    if (writes === 1) await signIn(relay, ann);
+    return result;
+  };
+  storage.write = signingIn;
+  await remove();
+  storage.write = write;
+  expect(await relay.rows('auth_sessions')).toEqual([]);
 });
 
 test('it is at home nowhere then: no sign-in, no message, no answer about it', async () => {
