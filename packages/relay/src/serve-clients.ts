@@ -111,7 +111,9 @@ export async function serveClients(
       operations?.trust(proxies);
     },
     useCertificate: async (of) => {
-      if (tls !== undefined) await renewal.change(certificateOf({ ...config, tls: of }));
+      // Another mode needs a restart: until then the certificate of this one stays.
+      if (tls === undefined || of.mode !== config.tls.mode) return;
+      await renewal.change(certificateOf({ ...config, tls: of }));
     },
   });
 }

@@ -52,8 +52,11 @@ export class Reload {
     // What may fail comes first. The files may be others under the same names.
     await useCertificate(next.tls);
     const changed = changedSettings(this.#config, next);
-    const needRestart = changed.filter(needsRestart);
-    const applied = changed.filter((path) => !needsRestart(path));
+    // Other files of another mode are not in force before it is.
+    const hasOtherMode = changed.includes('tls.mode');
+    const waits = (path: string) => needsRestart(path) || (hasOtherMode && path.startsWith('tls.'));
+    const needRestart = changed.filter(waits);
+    const applied = changed.filter((path) => !waits(path));
     const limits = context.limits as { -readonly [K in keyof RelayLimits]: RelayLimits[K] };
     for (const name of liveLimits) limits[name] = next.limits[name];
     useProxies(next.trustedProxies);
@@ -61,7 +64,7 @@ export class Reload {
     this.#config = {
       ...this.#config,
       ...{ trustedProxies: next.trustedProxies, log: next.log },
-      tls: { ...this.#config.tls, certificate: next.tls.certificate, key: next.tls.key },
+      tls: { ...this.#config.tls, ...(hasOtherMode ? {} : filesOf(next)) },
       limits: { ...limits },
     };
     for (const job of reading) context.jobs.wake(job);
@@ -69,3 +72,5 @@ export class Reload {
     return { applied, needRestart };
   }
 }
+
+const filesOf = ({ tls: { certificate, key } }: RelayConfig) => ({ certificate, key });

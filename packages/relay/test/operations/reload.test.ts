@@ -100,6 +100,19 @@ test('limits, proxies and log level are in force at once; other settings are nam
   expect(again.applied).toContain('limits.addressRate');
 });
 
+test('another mode of TLS waits for the restart: certificate and address stay, the rest is in force', async () => {
+  const tls = { mode: 'dev' } as const;
+  expect(await relay.reload({ ...values, tls, limits: { addressRate: 7 } })).toEqual({
+    applied: ['limits.addressRate'],
+    needRestart: ['tls.mode', 'tls.certificate', 'tls.key'],
+  });
+  expect([await trusts('first'), relay.context.limits.addressRate]).toEqual([true, 7]);
+  const off = { ...values, tls: { mode: 'off' }, limits: { addressRate: 8 } } as const;
+  await relay.reload({ ...off, public: { https: ['https://relay.example.com/svc/v1'] } });
+  expect([await trusts('first'), relay.context.limits.addressRate]).toEqual([true, 8]);
+  expect(await relay.reload(values)).toMatchObject({ needRestart: [] });
+});
+
 test('the page names the limits in force', async () => {
   const ca = readFileSync(join(data.path, 'first/tls/ca.pem'), 'utf8');
   using client = new HttpClient(new URL(relay.https[0] as string).origin, ca);
