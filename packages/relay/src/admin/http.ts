@@ -9,6 +9,7 @@ import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import { adminTokenRefused, verbFailed } from '../observability/admin-events.ts';
 import { type OwnNames, readParams, requireOwnSite } from './requests.ts';
+import { SignedRequests } from './signed-requests.ts';
 import { isAuthorized, isChallenge, proofOf, type RelayEnd } from './token.ts';
 import { runVerb, type Verb, type VerbTools } from './verb.ts';
 import { findVerb, verbs } from './verbs/index.ts';
@@ -34,10 +35,12 @@ export class AdminInterface {
   #tools: VerbTools;
   /** When the last log line of an address was written, monotonic milliseconds. */
   readonly #refused = new BoundedMap<string, number>(maxAddresses);
+  readonly #signed: SignedRequests;
   #underWay = 0;
 
   constructor(parts: AdminParts) {
     this.#parts = parts;
+    this.#signed = new SignedRequests({ ...parts.context, token: parts.token });
     const { storage, clock, random, limits } = parts.context;
     this.#tools = { storage, clock, random, config: { ...parts.config, limits } };
   }
@@ -61,14 +64,11 @@ export class AdminInterface {
   }
 
   async #resultOf(request: IncomingMessage): Promise<JsonObject> {
-    const { token, names } = this.#parts;
     const { method, url = '' } = request;
-    requireOwnSite(request, names);
+    requireOwnSite(request, this.#parts.names);
     const [path = '', query = ''] = url.split('?', 2);
-    if (path === '/admin/v1/proof' && method === 'GET') return proof(query, token, request.socket);
-    if (!isAuthorized(request.headers.authorization, token)) {
-      throw new ProtocolError('unauthorized', 'the token is missing or wrong');
-    }
+    if (path === '/admin/v1/proof' && method === 'GET') return this.#proof(query, request);
+    const bodyDigest = this.#authorize(request, path);
     if (path === '/admin/v1/verbs' && method === 'GET') return { items: verbs.map(described) };
     const [, noun = '', name = ''] = /^\/admin\/v1\/([a-z]+)\/([a-z-]+)$/.exec(path) ?? [];
     const verb = method === 'POST' ? findVerb(noun, name) : undefined;
@@ -80,14 +80,42 @@ export class AdminInterface {
     }
     this.#underWay += 1;
     // What is given up is under way until it has ended.
-    const run = this.#run(verb, request).finally(() => {
+    const run = this.#run(verb, request, bodyDigest).finally(() => {
       this.#underWay -= 1;
     });
     return await this.#inTime(run);
   }
 
-  async #run(verb: Verb, request: IncomingMessage): Promise<JsonObject> {
-    const params = await readParams(request);
+  /** @throws ProtocolError `bad_request` */
+  #proof(query: string, { socket }: IncomingMessage): JsonObject {
+    const challenge = new URLSearchParams(query).get('challenge') ?? '';
+    if (!isChallenge(challenge)) {
+      throw new ProtocolError('bad_request', 'challenge: expected 64 hexadecimal digits');
+    }
+    const proof = proofOf(challenge, this.#parts.token, ownEnd(socket));
+    return { proof, nonce: this.#signed.nonce() };
+  }
+
+  /**
+   * Checks that a request has the token, or a signature with it.
+   *
+   * @returns the digest that the body must have, if it is signed
+   * @throws ProtocolError `unauthorized`
+   */
+  #authorize({ headers }: IncomingMessage, path: string): string | undefined {
+    const { authorization = '' } = headers;
+    if (isAuthorized(authorization, this.#parts.token)) return undefined;
+    const digest = this.#signed.bodyDigestOf(authorization, path);
+    if (digest !== undefined) return digest;
+    throw new ProtocolError('unauthorized', 'the token is missing or wrong');
+  }
+
+  async #run(
+    verb: Verb,
+    request: IncomingMessage,
+    bodyDigest: string | undefined,
+  ): Promise<JsonObject> {
+    const params = await readParams(request, bodyDigest);
     const { log } = this.#parts.context;
     try {
       return await runVerb(verb, params, { tools: this.#tools, log, by: 'http' });
@@ -132,13 +160,6 @@ export class AdminInterface {
     this.#refused.set(address, now);
     adminTokenRefused({ log }, address);
   }
-}
-
-/** @throws ProtocolError `bad_request` */
-function proof(query: string, token: string, socket: Socket): JsonObject {
-  const challenge = new URLSearchParams(query).get('challenge') ?? '';
-  if (isChallenge(challenge)) return { proof: proofOf(challenge, token, ownEnd(socket)) };
-  throw new ProtocolError('bad_request', 'challenge: expected 64 hexadecimal digits');
 }
 
 function ownEnd(socket: Socket): RelayEnd {

@@ -1,4 +1,5 @@
 /** Which HTTP requests the admin interface answers, and reading their bodies. */
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { badRequest, ProtocolError } from '@posthouse/protocol';
 import { decodeUtf8, type JsonObject, parseJson } from '@posthouse/protocol/json';
@@ -35,15 +36,20 @@ export function requireOwnSite({ headers }: IncomingMessage, { scheme, hosts }: 
 
 /**
  * Reads the parameters of a request; none is an empty object.
- * @throws ProtocolError `bad_request`, `request_too_large`
+ *
+ * @param digest SHA-256 of the body that was signed, hexadecimal
+ * @throws ProtocolError `bad_request`, `request_too_large`, `unauthorized` for another body
  */
-export async function readParams(request: IncomingMessage): Promise<JsonObject> {
+export async function readParams(request: IncomingMessage, digest?: string): Promise<JsonObject> {
   // Any page may send other types without asking the relay first.
   const type = (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/json') {
     throw badRequest('', 'the content type is not application/json');
   }
   const bytes = await readBody(request);
+  if (digest !== undefined && createHash('sha256').update(bytes).digest('hex') !== digest) {
+    throw new ProtocolError('unauthorized', 'the body is not the one that was signed');
+  }
   if (bytes.length === 0) return {};
   const value = parse(bytes);
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {

@@ -1,4 +1,5 @@
 /** A relay with an admin interface, and what its operator sends. */
+import { createHash, createHmac } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -111,3 +112,15 @@ export const right = {
   authorization: `Bearer ${token}`,
   'content-type': 'application/json',
 };
+
+/** Signs a request as the page does; returns its header `Authorization`. */
+export function signRequest(
+  key: string,
+  { nonce, path, body }: { readonly nonce: string; readonly path: string; readonly body: string },
+): string {
+  const digest = createHash('sha256').update(body).digest('hex');
+  const signature = createHmac('sha256', Buffer.from(key, 'hex'))
+    .update(`posthouse admin request\n${nonce}\n${path}\n${digest}`)
+    .digest('hex');
+  return `Posthouse ${nonce} ${digest} ${signature}`;
+}

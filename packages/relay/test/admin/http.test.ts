@@ -14,7 +14,7 @@ import { killAll, posthouse } from '../support/command.ts';
 import { rowsOf } from '../support/engine.ts';
 import { network } from '../support/modules.ts';
 import { patience } from '../support/patience.ts';
-import { AdminRelay, right, token } from './admin-relay.ts';
+import { AdminRelay, right, signRequest, token } from './admin-relay.ts';
 
 let admin: AdminRelay;
 beforeAll(async () => {
@@ -258,6 +258,34 @@ describe('0041: the admin interface', () => {
     expect(await admin.run('block/add', { address: '198.51.101.0/24' })).toMatchObject(refused);
     await relay.reload(values);
     expect((await admin.run('block/add', { address: '198.51.101.0/24' })).status).toBe(200);
+  });
+
+  test('a signed request counts once, for a minute, with its path and body; it has no token', async () => {
+    const challenge = 'c3'.repeat(32);
+    const nonceOf = async () => {
+      const path = `/admin/v1/proof?challenge=${challenge}`;
+      return String((await admin.send(path, { method: 'GET' })).value.nonce);
+    };
+    const body = '{"limit":1}';
+    const headersFor = (nonce: string, signed: object = {}, key = token) => ({
+      ...without,
+      authorization: signRequest(key, { nonce, path: list, body, ...signed }),
+    });
+    const codeWith = async (headers: Record<string, string>, sent = body) =>
+      (await admin.send(list, { headers, body: sent })).status;
+    const right = headersFor(await nonceOf());
+    expect(right.authorization).not.toContain(token);
+    expect([await codeWith(right), await codeWith(right)]).toEqual([200, 401]);
+    expect(await codeWith(headersFor(await nonceOf()), '{"limit":2}')).toBe(401);
+    expect(await codeWith(headersFor(await nonceOf(), { path: '/admin/v1/x/y' }))).toBe(401);
+    expect(await codeWith(headersFor(await nonceOf(), {}, 'b2'.repeat(32)))).toBe(401);
+    const nonce = await nonceOf();
+    expect(await codeWith(headersFor(nonce.replace(/^[0-9a-f]+/, 'fffffffff')))).toBe(401);
+    admin.clock.advance(60);
+    expect(await codeWith(headersFor(nonce))).toBe(200);
+    const late = await nonceOf();
+    admin.clock.advance(61);
+    expect(await codeWith(headersFor(late))).toBe(401);
   });
 
   test('describes its verbs, each once', async () => {
