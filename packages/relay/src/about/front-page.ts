@@ -6,8 +6,8 @@ import { relayCan, relayCannot } from './what-a-relay-sees.ts';
 export interface FrontPageFacts {
   readonly config: Pick<RelayConfig, 'about' | 'blobs' | 'host' | 'limits' | 'name' | 'network'>;
   readonly relayId: string;
-  /** Version of this program. */
-  readonly version: string;
+  /** Program and version; `undefined` if they are not told. */
+  readonly software: string | undefined;
   /** HTTPS base addresses. */
   readonly https: readonly string[];
 }
@@ -39,7 +39,7 @@ const html = (text: string) => text.replace(/[&<>"']/g, (character) => entities[
  * Writes the page: name, operator, contact, terms, policy, limits, versions, and what the relay can
  * see. What the operator has not set is left out.
  */
-export function frontPage({ config, relayId, version, https }: FrontPageFacts): string {
+export function frontPage({ config, relayId, software, https }: FrontPageFacts): string {
   const { about, blobs, host, limits } = config;
   const name = html(config.name);
   const operator = rows([
@@ -73,7 +73,7 @@ export function frontPage({ config, relayId, version, https }: FrontPageFacts): 
     ['Address', https[0] ?? ''],
     ['Relay ID', relayId],
     ['Network', config.network],
-    ['Program', `posthouse ${version}`],
+    ['Program', software ?? ''],
   ]);
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8">

@@ -1,11 +1,11 @@
 /** The page for people and the documents for programs. */
 import type { Network } from '@posthouse/protocol';
-import manifest from '#package.json' with { type: 'json' };
 import type { RelayConfig } from '../config/index.ts';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayLimits } from '../limits.ts';
 import { openApi, openRpc } from './api-documents.ts';
 import { frontPage, pagePolicy } from './front-page.ts';
+import { softwareOf } from './software.ts';
 
 export interface FrontPages {
   /** Headers of each of them. */
@@ -34,7 +34,9 @@ export function frontPages(
     readonly addresses: PublicAddresses;
   },
 ): FrontPages {
-  const { version } = manifest;
+  const software = softwareOf(config.about);
+  // Both forms of document need a version.
+  const version = software?.split(' ')[1] ?? 'not stated';
   const api = () => ({
     ...{ name: config.name, version, sessionHeader: network.sessionHeader },
     ...{ https: addresses.https, wss: addresses.wss },
@@ -42,7 +44,7 @@ export function frontPages(
   return {
     headers: { 'content-security-policy': pagePolicy, 'referrer-policy': 'no-referrer' },
     page: () =>
-      frontPage({ config: { ...config, limits }, relayId, version, https: addresses.https }),
+      frontPage({ config: { ...config, limits }, relayId, software, https: addresses.https }),
     openRpc: once(() => JSON.stringify(openRpc(api()))),
     openApi: once(() => JSON.stringify(openApi(api()))),
   };

@@ -15,7 +15,7 @@ export function aboutModule(options: {
   readonly descriptor: DescriptorSource;
   readonly modules: readonly Capability[];
   readonly restoredAt?: number | undefined;
-  readonly about?: RelayConfig['about'];
+  readonly about?: Partial<RelayConfig['about']>;
 }): Module {
   return {
     name: 'relay',

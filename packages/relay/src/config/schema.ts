@@ -39,6 +39,11 @@ export const RelayConfig = Type.Object(
         default: '',
         pattern: shortText,
       }),
+      version: Type.Boolean({
+        description:
+          'Whether strangers are told program and version, on the page and by `relay.info`.',
+        default: true,
+      }),
     }),
     listen: text('Address to listen on, `host:port` or `[ipv6]:port`; port 0 takes any.', {
       default: '127.0.0.1:8443',

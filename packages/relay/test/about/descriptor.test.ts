@@ -7,6 +7,7 @@ import {
 } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
 import { codeOf } from '../support/http.ts';
 import { network } from '../support/in-process-relay.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
@@ -78,6 +79,7 @@ test('02 §11.2: relay.info is of the relay of the descriptor', async () => {
   expect(overHttp).toEqual({
     relay_id: relay.relayId,
     name: 'Häuschen',
+    software: `posthouse ${manifest.version}`,
     server_time: relay.clock.now(),
     limits: {
       ...general,

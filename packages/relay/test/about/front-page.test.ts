@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { methodPath, methods } from '@posthouse/protocol';
 import { describe, expect, test } from 'vitest';
+import manifest from '../../package.json' with { type: 'json' };
 import { relayCan, relayCannot } from '../../src/about/what-a-relay-sees.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
@@ -12,11 +13,13 @@ const about = {
   contact: 'mailto:relay@club.example',
   terms: 'https://club.example/terms?a=1&b="2"',
   policy: '',
+  version: true,
 };
+const software = `posthouse ${manifest.version}`;
 const relay = servedRelay({ name: 'Häuschen & <b>', about });
 
-async function fetched(path: string) {
-  const answer = await relay.http().send({
+async function fetched(path: string, from = relay) {
+  const answer = await from.http().send({
     ...{ verb: 'GET', path: `/${path}` },
     headers: { accept: 'text/html,application/xhtml+xml;q=0.9' },
   });
@@ -37,6 +40,7 @@ describe('the page at the root of the address', () => {
       '<a href="mailto:relay@club.example"',
       'https://club.example/terms?a=1&amp;b=&quot;2&quot;',
       'stored for 30 days',
+      software,
       relay.relayId,
       ...relayCannot,
     ]) {
@@ -61,9 +65,20 @@ describe('the page at the root of the address', () => {
 
 test('02 §11.2: relay.info carries what the operator says of the relay, and leaves out what is not set', async () => {
   const { result } = await (await relay.socket()).call('relay.info');
-  const { policy: _, ...stated } = about;
-  expect(result).toMatchObject(stated);
+  const { policy: _, version: __, ...stated } = about;
+  expect(result).toMatchObject({ ...stated, software });
   expect(Object.keys(result as object)).not.toContain('policy');
+});
+
+describe('with about.version false', () => {
+  const silent = servedRelay({ about: { ...about, version: false } });
+
+  test('02 §11.2: no stranger is told program or version', async () => {
+    const { result } = await (await silent.socket()).call('relay.info');
+    expect(Object.keys(result as object)).not.toContain('software');
+    const paths = ['/', '/openapi.json', '/openrpc.json'].map((path) => fetched(path, silent));
+    for (const { text } of await Promise.all(paths)) expect(text).not.toContain(manifest.version);
+  });
 });
 
 describe('documents for programs', () => {

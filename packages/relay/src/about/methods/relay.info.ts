@@ -1,6 +1,8 @@
 import type { Capability } from '@posthouse/protocol';
+import type { RelayConfig } from '../../config/index.ts';
 import type { Handler } from '../../dispatch/handler.ts';
 import type { RelayLimits } from '../../limits.ts';
+import { softwareOf } from '../software.ts';
 
 /** What the relay says about itself and its limits (02 §11.2). */
 export function relayInfo(options: {
@@ -8,17 +10,20 @@ export function relayInfo(options: {
   readonly modules: readonly Capability[];
   /** When the database was last put back to an earlier state, Unix seconds. */
   readonly restoredAt?: number | undefined;
-  /** Who runs the relay; what is empty is left out. */
-  readonly about?: Readonly<Record<string, string>>;
+  /** Who runs the relay, and whether it tells its version; what is empty is left out. */
+  readonly about?: Partial<RelayConfig['about']>;
 }): Handler<'relay.info'> {
   const { name, modules, restoredAt, about = {} } = options;
-  const stated = Object.fromEntries(Object.entries(about).filter(([, text]) => text !== ''));
+  const { version: _, ...words } = about;
+  const software = softwareOf(about);
+  const stated = Object.fromEntries(Object.entries(words).filter(([, text]) => text !== ''));
   return async ({ identity, clock, limits }) => ({
     result: {
       relay_id: identity.relayId,
       name,
       server_time: clock.now(),
       ...stated,
+      ...(software !== undefined && { software }),
       ...(restoredAt !== undefined && { restored_at: restoredAt }),
       limits: {
         message_retention: limits.messageRetention,
