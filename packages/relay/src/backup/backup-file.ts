@@ -4,6 +4,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { ProgressState } from '@posthouse/protocol/progress';
 import { digestTable, readTables, type Table } from '../storage/move/rows.ts';
 import { SqliteConnection } from '../storage/sqlite/connection.ts';
+import { runSqlite } from '../storage/sqlite/process.ts';
 import { sqliteCatalogue } from '../storage/sqlite/storage.ts';
 import type { Reader, Row } from '../storage/types.ts';
 import {
@@ -14,7 +15,6 @@ import {
   parseManifest,
   sha256,
 } from './manifest.ts';
-import { runSqlite } from './sqlite-process.ts';
 
 /** What long work on a backup is given. */
 export interface BackupWork {

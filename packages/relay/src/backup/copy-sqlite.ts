@@ -1,8 +1,8 @@
 /** A SQLite database copied as one snapshot while a relay writes to it. */
 import { closeSync, openSync, statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { runSqlite } from '../storage/sqlite/process.ts';
 import type { BackupWork } from './backup-file.ts';
-import { runSqlite } from './sqlite-process.ts';
 
 /** Milliseconds between two looks at how much was written. */
 const lookInterval = 200;

@@ -1,8 +1,10 @@
 /** `posthouse compact`. */
+import { terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { compactSqlite } from '../storage/sqlite/compact.ts';
+import { longCommand } from './long-command.ts';
 import { asksStorage, configAndFlags } from './storage-command.ts';
-import { note, print } from './terminal-output.ts';
+import { print } from './terminal-output.ts';
 
 const help = `
 Writes the embedded database anew, without the room that it does not use. A relay gives such room back
@@ -12,7 +14,7 @@ Ctrl+C, or a kill, leaves the database as it was.
 
 PostgreSQL does this itself (autovacuum); VACUUM FULL is the same for a database there.
 
-Exit status: 0 done, 1 failed, 2 wrong arguments or configuration.
+Exit status: 0 done, 1 failed or stopped, 2 wrong arguments or configuration.
 
 Examples:
   posthouse compact --config relay.json
@@ -21,7 +23,7 @@ Examples:
 /** Completes `posthouse compact`. */
 export function configure(command: Command): void {
   asksStorage(command)
-    .option('--json', 'print the result as one JSON object')
+    .option('--json', 'print progress and result as one JSON object per line')
     .addHelpText('after', help)
     .action((_, of: Command) => compact(of));
 }
@@ -31,10 +33,13 @@ async function compact(of: Command): Promise<void> {
   if (config.storage.engine !== 'sqlite') {
     throw new Error('storage.engine is postgres: the server gives room back itself (autovacuum)');
   }
-  const { before, after } = await compactSqlite(config.data, (used) =>
-    note(`compacting ${MiB(used)} of ${config.data}: Ctrl+C leaves the database as it was`),
-  );
-  if (own.json === true) print([JSON.stringify({ before, after })]);
+  const result = await longCommand({
+    ...{ json: own.json, stopped: 'the database is as it was; run the same command again' },
+    work: (parts) => compactSqlite(config.data, parts),
+  });
+  if (result === undefined) return;
+  const { before, after } = result;
+  if (own.json === true) print([terminalJson({ event: 'compacted', before, after })]);
   else print([`compacted: ${MiB(before)} before, ${MiB(after)} now`]);
 }
 

@@ -1,6 +1,7 @@
 /** The room that the embedded database takes: a floor of free disk, and giving room back. */
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { pino } from 'pino';
 import { describe, expect, test, vi } from 'vitest';
 import { compactSqlite } from '../../src/storage/sqlite/compact.ts';
@@ -71,9 +72,11 @@ describe('posthouse compact', () => {
     await fillAndDelete(4_000);
     expect(await sqlite.storage.reclaim()).toBe(false);
     await sqlite.storage[Symbol.asyncDispose]();
-    const used: number[] = [];
-    const { before, after } = await compactSqlite(sqlite.path, (bytes) => void used.push(bytes));
-    expect(used).toHaveLength(1);
+    const shown: ProgressState[] = [];
+    const progress = (state: ProgressState) => void shown.push(state);
+    const { before, after } = await compactSqlite(sqlite.path, { progress });
+    const { done, total } = shown.at(-1) as ProgressState;
+    expect([done, shown[0]?.done]).toEqual([total, 0]);
     expect(before).toBeGreaterThan(4_000 * page);
     expect(after).toBeLessThan(300 * page);
     expect(statSync(sqlite.database).size).toBe(after);
@@ -88,15 +91,14 @@ describe('posthouse compact', () => {
   });
 
   test('a relay or a program that uses the database is named, and nothing is changed', async () => {
-    const begins = () => {};
-    await expect(compactSqlite(sqlite.path, begins)).rejects.toThrow(
+    await expect(compactSqlite(sqlite.path)).rejects.toThrow(
       'is in use by another relay process: stop it first',
     );
     await sqlite.storage.write('a', insertThing('one'));
     await sqlite.storage[Symbol.asyncDispose]();
     {
       await using _lock = await lockDatabase(sqlite.database);
-      await expect(compactSqlite(sqlite.path, begins)).rejects.toThrow('another program uses it');
+      await expect(compactSqlite(sqlite.path)).rejects.toThrow('another program uses it');
     }
     sqlite.storage = openSqlite(sqlite.path, {}, silentObserver);
     expect(await sqlite.names()).toEqual(['one']);
@@ -148,7 +150,7 @@ describe.skipIf(!SmallDisk.isPossible())('on a disk of 16 MiB', () => {
       await using storage = openSqlite(small.path, {}, silentObserver);
       await storage.write('relay', (tx) => tx.run('CREATE TABLE things (name TEXT)'));
     }
-    await expect(compactSqlite(small.path, () => {})).rejects.toThrow(/needs 33 MiB of free disk/);
+    await expect(compactSqlite(small.path)).rejects.toThrow(/needs 33 MiB of free disk/);
     await using storage = openSqlite(small.path, {}, silentObserver);
     expect(await thingNames(storage)).toEqual([]);
   });

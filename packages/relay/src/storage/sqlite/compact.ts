@@ -1,11 +1,14 @@
 /** Writes the embedded database anew, without the room that it does not use. */
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { readDiskSize } from '../disk-room.ts';
 import { SqliteConnection } from './connection.ts';
 import { failureKind } from './failures.ts';
 import { databaseOf, lockFolder } from './folder.ts';
 import { givesBack, synchronous, undoOnDisk } from './open-writer.ts';
+import { runSqlite } from './process.ts';
 import { settleLog } from './settle-log.ts';
 
 /** Milliseconds to wait for another program that reads or writes the database. */
@@ -14,6 +17,8 @@ const lockTimeout = 1_000;
 const copies = 2;
 /** Bytes for indexes that are sorted, and the log's headers. */
 const margin = 33_554_432;
+/** Milliseconds between two looks at how much was written. */
+const lookInterval = 200;
 
 /** Bytes of the database before and after. */
 export interface Compacted {
@@ -21,16 +26,22 @@ export interface Compacted {
   readonly after: number;
 }
 
+export interface CompactOptions {
+  /** Ends it: the database is as it was. */
+  readonly signal?: AbortSignal | undefined;
+  readonly progress?: (state: ProgressState) => void;
+}
+
 /**
  * Compacts the database in a data folder that no relay uses, and lets it give unused room back by
  * itself from then on. All or nothing: if the process is killed, the database is as it was.
  *
- * @param begins is told the bytes that are in use, before the long part
- * @throws Error with a sentence for operators: a relay uses the folder, the disk has too little room
+ * @throws Error with a sentence for operators: a relay uses the folder, the disk has too little room;
+ *   the reason of the signal
  */
 export async function compactSqlite(
   directory: string,
-  begins: (bytes: number) => void,
+  options: CompactOptions = {},
 ): Promise<Compacted> {
   const path = databaseOf(directory);
   if (!existsSync(path)) {
@@ -38,7 +49,9 @@ export async function compactSqlite(
   }
   const lock = lockFolder(directory);
   try {
-    return await compact(path, begins);
+    const before = await prepare(path);
+    await rewrite(path, before.used, options);
+    return { before: before.bytes, after: statSync(path).size };
   } catch (error) {
     if (failureKind(error) !== 'locked') throw error;
     throw new Error(`${path}: another program uses it: end that, then try again`, { cause: error });
@@ -47,14 +60,16 @@ export async function compactSqlite(
   }
 }
 
-async function compact(path: string, begins: (bytes: number) => void): Promise<Compacted> {
+/** Checks that the database can be compacted; returns its bytes, and those in use. */
+async function prepare(path: string): Promise<{ bytes: number; used: number }> {
   // The temporary file goes to the disk that is checked, not to the system's folder for such files.
   process.env.SQLITE_TMPDIR = dirname(path);
   const connection = new SqliteConnection(path, { readOnly: false, lockTimeout });
   try {
     connection.execute(synchronous.commit);
-    connection.execute(undoOnDisk);
     settleLog(connection, path);
+    // Refuses now what would end the long part: another program's lock.
+    connection.execute('BEGIN IMMEDIATE; ROLLBACK');
     const { pages, unused, pageSize } = spaceOf(connection);
     const used = (pages - unused) * pageSize;
     const { free } = await readDiskSize(dirname(path));
@@ -66,14 +81,38 @@ async function compact(path: string, begins: (bytes: number) => void): Promise<C
           'make room first; without it, a relay that has deleted much reuses the room itself',
       );
     }
-    begins(used);
-    connection.execute(givesBack);
-    connection.execute('VACUUM');
-    connection.get('PRAGMA wal_checkpoint(TRUNCATE)', []);
-    return { before: pages * pageSize, after: spaceOf(connection).pages * pageSize };
+    return { bytes: pages * pageSize, used };
   } finally {
     connection.close();
   }
+}
+
+/** SQLite tells nothing of a VACUUM under way. What it writes is missing from the free disk. */
+async function rewrite(path: string, used: number, { signal, progress }: CompactOptions) {
+  const statements = [synchronous.commit, undoOnDisk, givesBack, 'VACUUM'];
+  const program = `
+    database.exec(value);
+    database.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get();`;
+  const total = copies * used;
+  const { free } = await readDiskSize(dirname(path));
+  let done = 0;
+  const show = () => progress?.({ step: 'compacting', done, total, unit: 'bytes' });
+  let isOver = false;
+  const written = runSqlite(program, {
+    ...{ path, value: statements.join(';'), access: 'write', signal },
+  }).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    show();
+    await Promise.race([written, pause(lookInterval)]);
+    // Other programs write and delete too: it is an estimate that never goes back.
+    const { free: left } = await readDiskSize(dirname(path));
+    done = Math.max(done, Math.min(free - left, total - 1));
+  }
+  await written;
+  done = total;
+  show();
 }
 
 function spaceOf(connection: SqliteConnection) {

@@ -9,15 +9,20 @@ import { setImmediate as turn } from 'node:timers/promises';
 const start = `
   const { Worker } = require('node:worker_threads');
   process.stdin.on('close', () => process.kill(process.pid, 'SIGKILL')).resume();
-  const work = ({ path, value, program }) => {
+  const work = ({ path, value, program, readOnly }) => {
     const { DatabaseSync } = require('node:sqlite');
-    const database = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
-    return new Function('database', 'value', program)(database, value);
+    const database = new DatabaseSync(path, { readOnly, timeout: 5000 });
+    try {
+      return new Function('database', 'value', program)(database, value);
+    } finally {
+      database.close();
+    }
   };
-  const [, path, value, program] = process.argv;
+  const [, path, value, program, access] = process.argv;
+  const readOnly = access === 'read';
   const text = 'const { workerData, parentPort } = require("node:worker_threads");' +
     'parentPort.postMessage((' + work + ')(workerData) ?? "");';
-  const worker = new Worker(text, { eval: true, workerData: { path, value, program } });
+  const worker = new Worker(text, { eval: true, workerData: { path, value, program, readOnly } });
   let result = '';
   worker.on('message', (message) => { result = message; });
   worker.on('error', (error) => {
@@ -29,18 +34,28 @@ const start = `
 `;
 
 /**
- * Runs a program that has `database`, opened for reading, and `value`.
+ * Runs a program that has `database`, opened for reading if nothing else is asked for, and `value`.
  *
  * @returns the text that it returns
  * @throws Error with what SQLite says; the reason of the signal
  */
 export async function runSqlite(
   program: string,
-  { path, value = '', signal }: { path: string; value?: string; signal?: AbortSignal | undefined },
+  {
+    path,
+    value = '',
+    access = 'read',
+    signal,
+  }: {
+    readonly path: string;
+    readonly value?: string;
+    readonly access?: 'read' | 'write';
+    readonly signal?: AbortSignal | undefined;
+  },
 ): Promise<string> {
   signal?.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<string>();
-  const args = ['-e', start, path, value, program];
+  const args = ['-e', start, path, value, program, access];
   const child = execFile(process.execPath, args, (error, output, errors) => {
     if (error === null) resolve(output);
     else reject(new Error(`${path}: ${message(errors) ?? error.message}`));
