@@ -1,7 +1,9 @@
 /** Events of a start on an older database; as `events.ts`. */
 import type { RelayContext } from '../context.ts';
 
-type Observed = Pick<RelayContext, 'log'>;
+interface Observed {
+  readonly log: Pick<RelayContext['log'], 'info' | 'warn'>;
+}
 
 /** A step of the schema, as the log shows it. */
 interface Step {

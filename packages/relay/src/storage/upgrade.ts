@@ -1,14 +1,24 @@
 /** The start of a newer relay on an older database: says what changes, copies, then migrates. */
 import { once } from 'node:events';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import { databaseUpgraded, upgradeBegins } from '../observability/upgrade-events.ts';
+import { freeBytes, megabytes } from './free-bytes.ts';
 import { migrate, migrationsTable, pendingMigrations } from './migrations.ts';
 import { databaseOf, privateFile } from './sqlite/folder.ts';
 import type { Migration, Row } from './types.ts';
+
+/** Where an upgrade is recorded: the log of a relay, or what a command prints. */
+export type UpgradeLog = Pick<RelayContext['log'], 'info' | 'warn'>;
+
+interface UpgradeContext {
+  readonly storage: RelayContext['storage'];
+  readonly clock: Pick<RelayContext['clock'], 'now'>;
+  readonly log: UpgradeLog;
+}
 
 /**
  * Applies the migrations that the database lacks. If it has data of an older relay, the log has from
@@ -18,7 +28,7 @@ import type { Migration, Row } from './types.ts';
  * @throws Error as {@link migrate}, and if the copy cannot be made: nothing has changed then
  */
 export async function upgradeDatabase(
-  context: Pick<RelayContext, 'storage' | 'clock' | 'log'>,
+  context: UpgradeContext,
   {
     data,
     storage: { engine },
@@ -35,8 +45,14 @@ export async function upgradeDatabase(
     upgradeBegins(context, { from: to - missing.length, to, missing });
     if (engine === 'sqlite' && copyBeforeUpgrade) {
       const path = join(data, `before-schema-${to}.sqlite`);
+      const { bytes, unused } = await storage.space();
+      requireRoom(path, bytes - unused);
       await copyDatabase(databaseOf(data), path);
-      context.log.warn({ path }, 'the database as it was; remove the copy when all is well');
+      context.log.warn(
+        { path },
+        'the database as it was; remove the copy when all is well. To go back to it, run ' +
+          '`posthouse restored` before the start',
+      );
     }
   }
   await migrate(storage, migrations, clock.now());
@@ -45,6 +61,17 @@ export async function upgradeDatabase(
 
 interface ColumnRow extends Row {
   table_name: string;
+}
+
+/** @throws Error that says how much room is needed */
+function requireRoom(path: string, bytes: number): void {
+  const free = freeBytes(dirname(path));
+  if (free >= bytes) return;
+  throw new Error(
+    `the database must be upgraded, and the copy before needs about ${megabytes(bytes)} MB at ` +
+      `${path}, where ${megabytes(free)} MB are free. Make room, or set copyBeforeUpgrade to false if ` +
+      'there is a backup',
+  );
 }
 
 /** Runs in a thread: a large database takes minutes. */

@@ -8,6 +8,7 @@ import { expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { Relay } from '../../src/relay.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { SmallDisk } from '../support/small-disk.ts';
 
 const kept = join(import.meta.dirname, 'kept');
 
@@ -100,6 +101,23 @@ test('an upgrade whose copy cannot be made changes nothing, and goes on without 
   await startedOn(folder.path, { copyBeforeUpgrade: false });
   expect(schemaOf(database)).toHaveLength(relayMigrations.length);
 });
+
+test.skipIf(!SmallDisk.isPossible())(
+  'an upgrade whose copy does not fit says how much room it needs, and changes nothing',
+  async () => {
+    using disk = SmallDisk.mount();
+    if (disk === undefined) throw new Error('no disk');
+    execFileSync('tar', ['-xzf', join(kept, 'first.tgz'), '-C', disk.path]);
+    const database = join(disk.path, 'relay.sqlite');
+    const schema = schemaOf(database);
+    disk.fillTo(statSync(database).size / 2);
+    await expect(startedOn(disk.path)).rejects.toThrow(
+      /the copy before needs about 1 MB .*, where 1 MB are free\. Make room/,
+    );
+    expect(schemaOf(database)).toEqual(schema);
+    expect(readdirSync(disk.path).filter((name) => name.startsWith('before-'))).toEqual([]);
+  },
+);
 
 test('a new database is not upgraded, and nothing is copied', async () => {
   using folder = temporaryFolder();
