@@ -50,8 +50,8 @@ import { followChannel, unfollowChannel } from './channels/follow-channel.ts';
 import { enqueueWrite, isPending } from './channels/outbox.ts';
 import { outgoingToChannel } from './channels/send-waiting.ts';
 import {
-  changeEntry,
   deletedMessage,
+  lastDescriptorChange,
   listChannelEntries,
 } from './channels/timeline/channel-entries.ts';
 import { readChannelPage, resolveDescriptor } from './channels/timeline/channel-page.ts';
@@ -137,7 +137,6 @@ export const allParts = [
   callWithoutSession,
   canonicalJson,
   changeConversation,
-  changeEntry,
   changeRows,
   ChannelId,
   channelRow,
@@ -189,6 +188,7 @@ export const allParts = [
   isTemporary,
   knownProfile,
   knownState,
+  lastDescriptorChange,
   limits,
   listChannelEntries,
   makeRouteDraft,

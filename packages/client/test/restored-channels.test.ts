@@ -96,9 +96,8 @@ describe('06 §8.12: after a restored host lost a descriptor,', () => {
     const phone = await anotherDevice(relay.world, owner, { prefer: 'http' });
     await phone.channels.follow((await owner.channels.get(id)).link);
     await lose(change);
-    await phone.channels.update(id, { name: 'Of the phone' });
     relay.world.clock.advance(2);
-    await phone.channels.update(id, { description: 'Of the phone' });
+    await phone.channels.update(id, { name: 'Of the phone' });
     expect(kinds(await owner.sync())).not.toContain('channel-failed');
     await phone.sync();
     expect((await phone.channels.get(id)).descriptor.name).toBe('Of the phone');

@@ -201,26 +201,17 @@ async function returnPost(tx: StoreWriter, row: ChannelPostRow): Promise<void> {
   await moveMessage(tx, conversationOf(channel_id), { from: keyOf(to, post.message_id), to });
 }
 
-/**
- * Returns the last stored change of the descriptor, if there is one.
- * @param revision the change to this or a later revision, or the highest there is
- */
-export async function changeEntry(
+/** Returns the last stored change of the descriptor, if there is one. */
+export async function lastDescriptorChange(
   tx: StoreReader,
   channelId: string,
-  revision = 0,
 ): Promise<ChannelChangeRow | undefined> {
-  let highest: ChannelChangeRow | undefined;
   let before: number | undefined;
   for (;;) {
     const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
     const rows = await listRange(tx, timeline, { ...range, id: channelId });
-    for (const row of rows) {
-      if (row.kind !== 'change') continue;
-      if (row.descriptor.revision >= revision) return row;
-      if (row.descriptor.revision > (highest?.descriptor.revision ?? -1)) highest = row;
-    }
-    if (rows.length < batchSize) return highest;
+    const found = rows.find((row) => row.kind === 'change');
+    if (found !== undefined || rows.length < batchSize) return found;
     before = rows.at(-1)?.sequence;
   }
 }

@@ -5,11 +5,11 @@
 import type { AccountCore } from '../../core.ts';
 import type { ChannelAccountEvent } from '../../events.ts';
 import {
-  changeEntry,
   channelRow,
   deletedMessage,
   isRefusal,
   isTemporary,
+  lastDescriptorChange,
   listChannelEntries,
   mayWriteChannel,
   putChannel,
@@ -142,10 +142,10 @@ async function eventAt(
  */
 export async function withoutLostRights(
   core: AccountCore,
-  { channel_id: channelId, descriptor }: ChannelRow,
+  { channel_id: channelId }: ChannelRow,
   page: ReadChannelPage,
 ): Promise<ReadChannelPage> {
-  const change = await core.store.read((tx) => changeEntry(tx, channelId, descriptor.revision));
+  const change = await core.store.read((tx) => lastDescriptorChange(tx, channelId));
   if (change === undefined) return page;
   const newest = change.descriptor;
   const isRefused = ({ kind, sequence, descriptorRevision, account }: ReadEvent) =>

@@ -2,7 +2,7 @@
 import { lowerMarks } from '../../conversations/conversation-rows.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { type ChannelRow, channelRow, channelRows, putChannel } from '../channel-rows.ts';
-import { changeEntry } from './channel-entries.ts';
+import { lastDescriptorChange } from './channel-entries.ts';
 
 /**
  * Moves the position back to the last change of the descriptor, or to the beginning of the stored
@@ -15,7 +15,7 @@ export async function rewindChannel(tx: StoreWriter, from: ChannelRow): Promise<
   // Another reader of this store may have moved the position.
   if (row?.span === undefined || row.span.position !== from.span?.position) return false;
   const { first } = row.span;
-  const change = await changeEntry(tx, row.channel_id);
+  const change = await lastDescriptorChange(tx, row.channel_id);
   const position = Math.max(first - 1, change?.sequence ?? -1);
   if (position >= row.span.position) return false;
   await putChannel(tx, { ...row, span: { first, position }, rollback: true });
