@@ -1,8 +1,9 @@
 /** Makes a backup of a relay's database, while the relay runs or not. */
-import { mkdir, readFile, rename } from 'node:fs/promises';
+import { readFile, rename } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { RelayConfig } from '../config/index.ts';
 import { keyFiles, keyFolder, loadKeys } from '../keys/keys.ts';
+import { makeFolder } from '../make-folder.ts';
 import { readApplied } from '../storage/migrations.ts';
 import { moveTable } from '../storage/move/mark.ts';
 import { digestTable, readTables, type TableDigest } from '../storage/move/rows.ts';
@@ -14,7 +15,7 @@ import type { Migration, Reader, Row } from '../storage/types.ts';
 import { type BackupWork, pausing } from './backup-file.ts';
 import { copyRows } from './copy-postgres.ts';
 import { copySqlite } from './copy-sqlite.ts';
-import { onDiskOf, partialFolder } from './files.ts';
+import { onDiskOf, partialFolder, requireRoom } from './files.ts';
 import { keysTable, type Manifest, manifestTable, manifestText, sha256 } from './manifest.ts';
 
 export interface BackUpOptions extends BackupWork {
@@ -59,10 +60,12 @@ async function copySnapshot(options: BackUpOptions, file: string): Promise<void>
   // Also refuses a database of another version, and one that was moved.
   await using source = await openAlongside(config, migrations, timeouts);
   if (config.storage.engine === 'sqlite') {
+    const { bytes, unused } = await source.space();
+    requireRoom(dirname(options.to), bytes - unused, 'the backup');
     return await copySqlite(databaseOf(config.data), file, { signal, progress });
   }
   const folder = join(dirname(file), 'rows');
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeFolder(folder);
   await rename(await copyRows(source, folder, { migrations, signal, progress }), file);
 }
 

@@ -6,7 +6,7 @@ import { digestTable, readTables, type Table } from '../storage/move/rows.ts';
 import { SqliteConnection } from '../storage/sqlite/connection.ts';
 import { runSqlite } from '../storage/sqlite/process.ts';
 import { sqliteCatalogue } from '../storage/sqlite/storage.ts';
-import type { Reader, Row } from '../storage/types.ts';
+import type { Migration, Reader, Row } from '../storage/types.ts';
 import {
   BackupError,
   keysTable,
@@ -15,6 +15,7 @@ import {
   parseManifest,
   sha256,
 } from './manifest.ts';
+import { schemaDifference } from './schema.ts';
 
 /** What long work on a backup is given. */
 export interface BackupWork {
@@ -30,15 +31,21 @@ const magic = 'SQLite format 3\u0000';
 
 /** A backup opened for reading; nothing in it is trusted before {@link check}. */
 export class BackupFile implements Disposable {
+  /** The name of the file in errors. */
   readonly path: string;
+  readonly #file: string;
   readonly manifest: Manifest;
   readonly #connection: SqliteConnection;
 
-  /** @throws BackupError if it is no backup, or its manifest is damaged */
-  constructor(path: string) {
-    this.path = path;
-    if (!existsSync(path)) throw new BackupError(`${path}: there is no such file: check --from`);
-    if (!isSqlite(path)) throw notBackup(path);
+  /**
+   * @param name by which errors call it, if it is a copy
+   * @throws BackupError if it is no backup, or its manifest is damaged
+   */
+  constructor(path: string, name = path) {
+    this.path = name;
+    this.#file = path;
+    if (!existsSync(path)) throw new BackupError(`${name}: there is no such file: check --from`);
+    if (!isSqlite(path)) throw notBackup(name);
     this.#connection = new SqliteConnection(path, { readOnly: true });
     try {
       this.manifest = this.#readManifest();
@@ -87,10 +94,14 @@ export class BackupFile implements Disposable {
   }
 
   /**
-   * Checks the file's pages and indexes, and compares the digest of every table and key with the manifest.
+   * Checks the file's pages and indexes, compares the digest of every table and key with the manifest, and
+   * everything else of the schema with what the migrations make.
    * @throws BackupError that names the first difference; the reason of the signal
    */
-  async check({ signal, progress }: BackupWork = {}): Promise<void> {
+  async check(
+    migrations: readonly Migration[],
+    { signal, progress }: BackupWork = {},
+  ): Promise<void> {
     progress?.({ step: 'checking the file', done: 0, total: 1 });
     const problem = await this.#checkPages(signal);
     if (problem !== 'ok') throw this.damaged(problem);
@@ -107,6 +118,10 @@ export class BackupFile implements Disposable {
     }
     const [missing] = expected.keys();
     if (missing !== undefined) throw this.damaged(`the table ${missing} is missing`);
+    const difference = this.#named(() =>
+      schemaDifference(this.#connection, this.manifest, migrations),
+    );
+    if (difference !== undefined) throw this.damaged(difference);
     const keys = this.keys();
     const listed = Object.entries(this.manifest.keys);
     const isSame = ([name, digest]: [string, string]) => sha256(keys.get(name) ?? '') === digest;
@@ -116,7 +131,7 @@ export class BackupFile implements Disposable {
   /** Digests of rows say nothing of indexes. */
   async #checkPages(signal: AbortSignal | undefined): Promise<string> {
     try {
-      return await runSqlite(checkProgram, { path: this.path, signal });
+      return await runSqlite(checkProgram, { path: this.#file, signal });
     } catch (error) {
       signal?.throwIfAborted();
       throw this.damaged((error as Error).message, error);

@@ -1,7 +1,9 @@
 /** Files that are complete or absent: written under another name, flushed, renamed. */
-import { existsSync } from 'node:fs';
-import { mkdir, open, readdir, rename, rm, statfs } from 'node:fs/promises';
+import { existsSync, lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { open, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { makeFolder } from '../make-folder.ts';
+import { freeBytes, megabytes } from '../storage/free-bytes.ts';
 import { failureKind } from '../storage/sqlite/failures.ts';
 import { lockFolder } from '../storage/sqlite/folder.ts';
 import { BackupError } from './manifest.ts';
@@ -24,7 +26,7 @@ export async function partialFolder(target: string): Promise<PartialFolder> {
     throw new BackupError(`${target} exists already: give another name, or remove it`);
   }
   const folder = `${target}.partial`;
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makeOwnFolder(folder, basename(target));
   const lock = lockOf(folder);
   const remove = async () => {
     for (const name of await readdir(folder)) {
@@ -50,6 +52,28 @@ export async function partialFolder(target: string): Promise<PartialFolder> {
   };
 }
 
+/**
+ * Makes a folder that only this user can read, or takes over that of a killed command. In a folder
+ * where others may write, one of them may have made it before.
+ */
+function makeOwnFolder(folder: string, file: string): void {
+  makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+    return;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+  const found = lstatSync(folder);
+  const isOwn = found.uid === process.getuid?.() && (found.mode & 0o077) === 0;
+  const isOurs = (name: string) => ['lock', 'rows', file].some((one) => name.startsWith(one));
+  if (found.isDirectory() && isOwn && readdirSync(folder).every(isOurs)) return;
+  throw new BackupError(
+    `${folder} was not made by posthouse for you: remove it, or give another name`,
+  );
+}
+
+/** @throws BackupError if another command works in the folder */
 function lockOf(folder: string) {
   try {
     return lockFolder(folder);
@@ -57,6 +81,21 @@ function lockOf(folder: string) {
     if (!/is in use/.test((error as Error).message)) throw error;
     throw new BackupError(`another command is writing ${folder}: wait until it ends`);
   }
+}
+
+/**
+ * Checks that a disk has room for a file of about so many bytes.
+ *
+ * @param folder of the file; it, or a folder above it, exists
+ * @throws BackupError that says how much is free, and how much is needed
+ */
+export function requireRoom(folder: string, bytes: number, what: string): void {
+  const free = freeBytes(folder);
+  if (free >= bytes) return;
+  throw new BackupError(
+    `the disk of ${folder} has ${megabytes(free)} MB free, and ${what} needs about ` +
+      `${megabytes(bytes)} MB: make room there, or give another place`,
+  );
 }
 
 /** Has the disk store a file or folder. */
@@ -71,10 +110,8 @@ export async function onDiskOf<T>(folder: string, work: () => Promise<T>): Promi
     return await work();
   } catch (error) {
     if (!isFull(error)) throw error;
-    const { bavail, bsize } = await statfs(folder);
-    const free = Math.floor((bavail * bsize) / 1e6);
     throw new BackupError(
-      `the disk of ${folder} is full (${free} MB free): nothing was made; make room there, or ` +
+      `the disk of ${folder} is full (${megabytes(freeBytes(folder))} MB free): nothing was made; make room there, or ` +
         'give another place',
       { cause: error },
     );

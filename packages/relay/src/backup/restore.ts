@@ -1,8 +1,6 @@
-/** Makes a relay's data folder from a backup. */
-import { existsSync } from 'node:fs';
-import { copyFile, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+/** Makes a relay's database from a backup, in a new folder or in that of a relay. */
+import { copyFile, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { keyFiles, keyFolder } from '../keys/keys.ts';
 import { migrate, pendingMigrations } from '../storage/migrations.ts';
 import { markRestored, type RestoredStep } from '../storage/restored.ts';
 import { restoringFile } from '../storage/restoring.ts';
@@ -11,15 +9,25 @@ import { databaseOf } from '../storage/sqlite/folder.ts';
 import { openSqlite } from '../storage/sqlite/storage.ts';
 import type { Migration } from '../storage/types.ts';
 import { BackupFile, type BackupWork } from './backup-file.ts';
-import { flush, onDiskOf } from './files.ts';
-import { BackupError, keysTable, manifestTable } from './manifest.ts';
+import { flush, onDiskOf, requireRoom } from './files.ts';
+import { BackupError, keysTable, type Manifest, manifestTable } from './manifest.ts';
+import {
+  checkTarget,
+  clearTarget,
+  copyName,
+  lockTarget,
+  type TargetKind,
+} from './restore-target.ts';
+import { checkKeys, writeKeys } from './restored-keys.ts';
 import { unknownMigration } from './schema.ts';
 
 export interface RestoreOptions extends BackupWork {
   /** Path of the backup. */
   readonly from: string;
-  /** The data folder to be made: absent, empty, or left by a restore that did not end. */
+  /** The data folder. */
   readonly to: string;
+  /** What it may have in it; `new` by default. */
+  readonly kind?: TargetKind;
   /** Every migration of the relay. */
   readonly migrations: readonly Migration[];
   /** `restoredStatements` of the modules. */
@@ -47,31 +55,76 @@ export interface RestoreResult {
 }
 
 /**
- * Restores a backup to a folder. Nothing is written before all of the file was read and compared with
- * its digests. Until the end the folder has a file that keeps every relay from starting on it; after an
- * interruption the same restore can be run again.
+ * Restores a backup to a folder, which is locked meanwhile. The backup is copied to it first; nothing
+ * else is changed before all of the copy was read and compared with its digests. From then until the
+ * end the folder has a file that keeps every relay from starting on it; after an interruption the same
+ * restore can be run again.
  *
  * @throws BackupError that ends in what to do; the reason of the signal
  */
 export async function restore(options: RestoreOptions): Promise<RestoreResult> {
   const { from, to, signal } = options;
-  using file = new BackupFile(from);
-  checkKind(file, options);
-  await checkFolder(to);
-  await file.check(options);
-  signal?.throwIfAborted();
-  await mkdir(to, { recursive: true, mode: 0o700 });
-  return await onDiskOf(to, () => fill(file, options));
+  {
+    using file = new BackupFile(from);
+    checkKind(file, options);
+  }
+  await checkTarget(options);
+  requireRoom(to, (await stat(from)).size * roomFactor, 'the database');
+  using target = lockTarget(to);
+  // Another command, or a relay, may have come in between.
+  await checkTarget(options);
+  return await onDiskOf(to, async () => {
+    const checked = await copyChecked(options).catch(async (error: unknown) => {
+      await rm(join(to, copyName), { force: true });
+      if (target.isNew) await target.remove();
+      throw error;
+    });
+    signal?.throwIfAborted();
+    return await fill(checked, options);
+  });
 }
 
-function checkKind(file: BackupFile, { expected, migrations }: RestoreOptions): void {
+/** Of the backup's size: the raise of sequences, and its log. */
+const roomFactor = 1.1;
+
+/** What is used of a backup besides its tables. */
+interface Checked {
+  readonly manifest: Manifest;
+  readonly keys: ReadonlyMap<string, string>;
+}
+
+/** Copies the backup into the folder, and checks the copy: the file may be another one by then. */
+async function copyChecked(options: RestoreOptions): Promise<Checked> {
+  const { from, to, migrations, progress } = options;
+  const copy = join(to, copyName);
+  await rm(copy, { force: true });
+  progress?.({ step: 'copying', done: 0, total: 1 });
+  await (await open(copy, 'wx', 0o600)).close();
+  await copyFile(from, copy);
+  progress?.({ step: 'copying', done: 1, total: 1 });
+  using file = new BackupFile(copy, from);
+  checkKind(file, options);
+  await file.check(migrations, options);
+  const keys = file.keys();
+  await checkKeys(to, keys);
+  return { manifest: file.manifest, keys };
+}
+
+function checkKind(file: BackupFile, { expected, migrations, now }: RestoreOptions): void {
   const { manifest } = file;
   for (const name of ['network', 'service'] as const) {
     const wanted = expected[name];
     if (wanted === undefined || wanted === manifest[name]) continue;
     throw new BackupError(
-      `${file.path} is of the ${name} ${manifest[name]}, not ${wanted}: correct --${name}, or use ` +
-        'another backup',
+      `${file.path} is of the ${name} ${manifest[name]}, not ${wanted}: correct --${name} or the ` +
+        'configuration, or use another backup',
+    );
+  }
+  // Clients learn of a restore by its time.
+  if (now < manifest.created_at) {
+    const made = new Date(manifest.created_at * 1_000).toISOString();
+    throw new BackupError(
+      `${file.path} was made at ${made}, which is later than the clock of this machine: set the clock`,
     );
   }
   const newer = unknownMigration(manifest, migrations);
@@ -82,33 +135,24 @@ function checkKind(file: BackupFile, { expected, migrations }: RestoreOptions): 
   );
 }
 
-/** @throws BackupError if the folder has anything that no unfinished restore left */
-async function checkFolder(to: string): Promise<void> {
-  const names = existsSync(to) ? await readdir(to) : [];
-  if (names.length === 0 || names.includes(restoringFile)) return;
-  throw new BackupError(`${to} is not empty: give a folder that is empty or does not exist`);
-}
-
-async function fill(file: BackupFile, options: RestoreOptions): Promise<RestoreResult> {
+async function fill({ manifest, keys }: Checked, options: RestoreOptions): Promise<RestoreResult> {
   const { from, to, migrations, statements, now, reach, signal, progress } = options;
   const marker = join(to, restoringFile);
   await writeFile(marker, `from ${from}\n`, { mode: 0o600, flush: true });
   await flush(to);
   reach?.('marked');
-  for (const name of await readdir(to)) {
-    if (name !== restoringFile) await rm(join(to, name), { recursive: true });
-  }
+  await clearTarget(options);
   const database = databaseOf(to);
-  const step = (name: string, done: number) => progress?.({ step: name, done, total: 1 });
-  step('copying', 0);
-  await copyPrivate(from, database);
-  step('copying', 1);
+  await rename(join(to, copyName), database);
   reach?.('copied');
   signal?.throwIfAborted();
   dropTables(database);
-  const restoredAt = await raise(to, { migrations, statements, now, step });
+  const step = (name: string, done: number) => progress?.({ step: name, done, total: 1 });
+  const { relay, created_at: createdAt } = manifest;
+  // Later than what the backup knows, also if two are restored in one second.
+  const at = Math.max(now, createdAt + 1);
+  const restoredAt = await raise(to, { migrations, statements, now: at, step });
   reach?.('raised');
-  const keys = file.keys();
   await writeKeys(to, keys);
   reach?.('keys');
   await flush(database);
@@ -118,13 +162,7 @@ async function fill(file: BackupFile, options: RestoreOptions): Promise<RestoreR
   await rm(marker);
   await flush(to);
   reach?.('done');
-  const { relay, created_at: createdAt } = file.manifest;
   return { relay, createdAt, restoredAt, hasKeys: keys.size > 0 };
-}
-
-async function copyPrivate(from: string, to: string): Promise<void> {
-  await (await open(to, 'wx', 0o600)).close();
-  await copyFile(from, to);
 }
 
 /** Removes what is in a backup and not in a relay's database; the keys leave no trace in free pages. */
@@ -160,15 +198,4 @@ async function raise(
   const restoredAt = await markRestored(storage, statements, now);
   step('raising sequences', 1);
   return restoredAt;
-}
-
-async function writeKeys(folder: string, keys: ReadonlyMap<string, string>): Promise<void> {
-  if (keys.size === 0) return;
-  await mkdir(keyFolder(folder), { mode: 0o700 });
-  for (const [name, content] of keys) {
-    // A name in a file may be anything.
-    if (!keyFiles.includes(name)) throw new BackupError(`the backup has an unknown key ${name}`);
-    await writeFile(join(keyFolder(folder), name), content, { mode: 0o600, flush: true });
-  }
-  await flush(keyFolder(folder));
 }

@@ -1,41 +1,50 @@
 /** A database that was put back by other means than `posthouse restore`. */
 import type { RelayConfig } from '../config/index.ts';
 import { identityTable, readBoundRelay } from '../storage/identity.ts';
-import { migrate } from '../storage/migrations.ts';
 import { type DatabaseAddress, openExclusive } from '../storage/move/databases.ts';
 import { checkInService } from '../storage/move/mark.ts';
 import { parseAddress } from '../storage/move/move.ts';
 import { markRestored, type RestoredStep } from '../storage/restored.ts';
 import type { Migration, Storage } from '../storage/types.ts';
+import { type UpgradeLog, upgradeDatabase } from '../storage/upgrade.ts';
+import type { BackupWork } from './backup-file.ts';
 
 /**
  * Marks the relay's database as put back to an earlier state: raises sequences, ends sessions, doubts
- * what others may have changed. No relay may run on it.
+ * what others may have changed. No relay may run on it. A database of an older version is upgraded as by
+ * the start of a relay: with a copy before, and notes.
  *
  * @returns when it was restored, Unix seconds
  * @throws Error that says what to do, if it is in use, lost, of another version, or was moved
  */
 export async function markPutBack(
-  { data, storage }: Pick<RelayConfig, 'data' | 'storage'>,
+  config: Pick<RelayConfig, 'copyBeforeUpgrade' | 'data' | 'storage'>,
   {
     migrations,
     statements,
     now,
-  }: {
+    log,
+    signal,
+    progress,
+  }: BackupWork & {
     readonly migrations: readonly Migration[];
     readonly statements: readonly RestoredStep[];
     readonly now: number;
+    /** Gets what the log of a start would say about the upgrade. */
+    readonly log: UpgradeLog;
   },
 ): Promise<number> {
+  const { data, storage } = config;
   const address: DatabaseAddress = parseAddress(
     storage.engine === 'sqlite' ? `sqlite:${data}` : storage.url,
   );
   await using database = await openExclusive(address, { mustExist: true });
   await checkInService(database.storage);
   await requireRelayDatabase(database.storage);
-  // It may be older than this version.
-  await migrate(database.storage, migrations, now);
-  return await markRestored(database.storage, statements, now);
+  signal?.throwIfAborted();
+  const clock = { now: () => now };
+  await upgradeDatabase({ storage: database.storage, clock, log }, config, migrations);
+  return await markRestored(database.storage, statements, now, { signal, progress });
 }
 
 /** @throws Error if no relay was ever started on the database: nothing was put back */

@@ -44,7 +44,7 @@ export async function verifyBackup(
         'that version',
     );
   }
-  await file.check(work);
+  await file.check(migrations, work);
   const network = new Network({
     context: manifest.network,
     word: manifest.service,

@@ -3,6 +3,14 @@ import type { Migration, Reader, Row, Storage } from './types.ts';
 
 export const migrationsTable = 'schema_migrations';
 
+/** Creates the table of applied migrations. */
+export const migrationsTableSql = `CREATE TABLE IF NOT EXISTS ${migrationsTable} (
+      id BIGINT PRIMARY KEY,
+      name TEXT NOT NULL,
+      digest TEXT NOT NULL,
+      applied_at BIGINT NOT NULL
+    )`;
+
 /**
  * Applies the migrations that the database does not have yet, in the order of their numbers.
  *
@@ -18,12 +26,7 @@ export async function migrate(
   const ordered = [...migrations].sort((a, b) => a.id - b.id);
   checkDistinct(ordered);
   return storage.define(async (tx) => {
-    await tx.run(`CREATE TABLE IF NOT EXISTS ${migrationsTable} (
-      id BIGINT PRIMARY KEY,
-      name TEXT NOT NULL,
-      digest TEXT NOT NULL,
-      applied_at BIGINT NOT NULL
-    )`);
+    await tx.run(migrationsTableSql);
     const applied = await readApplied(tx);
     checkApplied(ordered, applied);
     const known = new Set(applied.map(({ id }) => id));

@@ -2,6 +2,7 @@
 
 import type { Random } from '@posthouse/protocol/crypto';
 import { nodeRandom } from '@posthouse/protocol/node';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { readClockMark } from './clock-mark.ts';
 import { identityTable } from './identity.ts';
 import type { Reader, Storage, Writer } from './types.ts';
@@ -40,6 +41,12 @@ export interface RestoredParts {
   readonly service: string;
 }
 
+/** How a command shows that the database is being marked, and stops it. */
+interface RestoredWork {
+  readonly signal?: AbortSignal | undefined;
+  readonly progress?: ((state: ProgressState) => void) | undefined;
+}
+
 /** What a module does when the database was put back to an earlier state: a statement, or more. */
 export type RestoredStep = string | ((tx: Writer, parts: RestoredParts) => Promise<void>);
 
@@ -58,12 +65,14 @@ export async function readRestoredAt(tx: Reader): Promise<number | undefined> {
  *
  * @param steps of every module, in the order of the modules
  * @param now Unix seconds
+ * @param work.signal stops between two steps; nothing was changed then
  * @returns the stored time: later than any stored before, so that clients notice it
  */
 export async function markRestored(
   storage: Storage,
   steps: readonly RestoredStep[],
   now: number,
+  { signal, progress }: RestoredWork = {},
 ): Promise<number> {
   return await storage.define(async (tx) => {
     const before = await readRestoredAt(tx);
@@ -73,7 +82,9 @@ export async function markRestored(
       ...{ now: restoredAt, random: nodeRandom, service: await readService(tx) },
       step: restoredStep(restoredAt - Math.max(seenAt, before ?? 0)),
     };
-    for (const step of steps) {
+    for (const [done, step] of steps.entries()) {
+      signal?.throwIfAborted();
+      progress?.({ step: 'raising sequences', done, total: steps.length });
       if (typeof step === 'string') await tx.run(step);
       else await step(tx, parts);
     }

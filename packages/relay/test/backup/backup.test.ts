@@ -1,14 +1,27 @@
 /** Backups of both engines, and what a restore makes of them. */
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { markPutBack } from '../../src/backup/index.ts';
+import { backUp, markPutBack, verifyBackup } from '../../src/backup/index.ts';
 import { restoreSteps } from '../../src/backup/restore.ts';
 import { relayMigrations, restoredStatements } from '../../src/modules.ts';
 import { readRestoredAt, restoredStep } from '../../src/storage/restored.ts';
 import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import {
+  change,
   configOf,
   contents,
   Databases,
@@ -19,6 +32,15 @@ import {
 } from '../move/databases.ts';
 import { SmallDisk } from '../support/small-disk.ts';
 import { allKinds, backup, madeAt, restoredAt, restoreTo, rowsOf, step } from './support.ts';
+
+/** What `posthouse restored` does, and what it says. */
+const putBack = (said: string[] = []) => {
+  const log = { info: say, warn: say };
+  function say(...parts: unknown[]) {
+    said.push(parts.filter((part) => typeof part === 'string').join(' '));
+  }
+  return { migrations: relayMigrations, statements: restoredStatements, now: restoredAt, log };
+};
 
 let databases: Databases;
 beforeAll(async () => {
@@ -109,17 +131,16 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     const source = await databases.empty(engine);
     await furnish(source, allKinds);
     const data = source.engine === 'sqlite' ? source.folder : '/nowhere';
-    const config = { data, storage: configOf(source) };
-    const put = { migrations: relayMigrations, statements: restoredStatements, now: restoredAt };
+    const config = { data, storage: configOf(source), copyBeforeUpgrade: true };
     // PostgreSQL waits for the lock for seconds: `move` has the test.
     if (source.engine === 'sqlite') {
       await using running = await open(source, 'alone');
-      await expect(markPutBack(config, put)).rejects.toThrow(/use|stop it first/);
+      await expect(markPutBack(config, putBack())).rejects.toThrow(/use|stop it first/);
       expect(await running.read(readRestoredAt)).toBeUndefined();
     }
-    expect(await markPutBack(config, put)).toBe(restoredAt);
+    expect(await markPutBack(config, putBack())).toBe(restoredAt);
     // A clock that stands still: clients notice the second one too.
-    expect(await markPutBack(config, put)).toBe(restoredAt + 1);
+    expect(await markPutBack(config, putBack())).toBe(restoredAt + 1);
     const again = restoredStep(1);
     expect(await contents(source)).toMatchObject({
       channels: [{ head: 8 + step + again }],
@@ -236,6 +257,145 @@ test('no relay starts on a folder whose restore was interrupted, and the restore
   await expect(restoreTo(file, folder)).rejects.toThrow('is not empty');
 });
 
+test('a folder is restored to by one command at a time, and not while a relay uses it', async () => {
+  const { file, folder } = await smallBackup();
+  const other: unknown[] = [];
+  const reach = (reached: string) => {
+    if (reached === 'marked') other.push(restoreTo(file, folder).catch((error: unknown) => error));
+  };
+  await restoreTo(file, folder, { reach });
+  expect(await other[0]).toMatchObject({
+    message: expect.stringContaining('is in use by a relay'),
+  });
+  expect(await rowsOf(folder)).toMatchObject({ channels: [{ head: 8 + step }] });
+  const empty = databases.folder();
+  await using _relay = openSqlite(empty);
+  await expect(restoreTo(file, empty, { kind: 'replaced' })).rejects.toThrow('stop it first');
+});
+
+test('what is restored is the copy that was checked, whatever becomes of the file', async () => {
+  const { file, folder } = await smallBackup();
+  const source = await databases.sqlite();
+  await furnish(source);
+  const another = join(databases.folder(), 'another');
+  await backup(source, another);
+  const reach = (reached: string) => {
+    if (reached === 'marked') copyFileSync(another, file);
+  };
+  await restoreTo(file, folder, { reach });
+  expect(await rowsOf(folder)).toMatchObject({ channels: [{ head: 8 + step }] });
+});
+
+test.each([
+  ['CREATE TRIGGER evil AFTER UPDATE ON channels BEGIN DELETE FROM channels; END', 'trigger evil'],
+  ['CREATE VIEW more AS SELECT 1', 'view more'],
+  ['DROP INDEX message_envelopes_by_deadline', 'index message_envelopes_by_deadline'],
+])('neither restored nor verified is a backup after %s', async (sql, named) => {
+  const { file, folder } = await smallBackup();
+  const database = new DatabaseSync(file);
+  database.exec(sql);
+  database.close();
+  await expect(restoreTo(file, folder)).rejects.toThrow(named);
+  await expect(verifyBackup(file, { migrations: relayMigrations })).rejects.toThrow(named);
+  expect(existsSync(folder)).toBe(false);
+});
+
+test('a backup takes over no folder that others can write in, or that has other files', async () => {
+  const { source } = await smallBackup();
+  const file = join(databases.folder(), 'shared');
+  mkdirSync(`${file}.partial`, { mode: 0o700 });
+  writeFileSync(join(`${file}.partial`, 'letters.txt'), '');
+  await expect(backup(source, file)).rejects.toThrow('was not made by posthouse for you');
+  expect(readdirSync(`${file}.partial`)).toEqual(['letters.txt']);
+  rmSync(join(`${file}.partial`, 'letters.txt'));
+  chmodSync(`${file}.partial`, 0o777);
+  await expect(backup(source, file)).rejects.toThrow('was not made by posthouse for you');
+  chmodSync(`${file}.partial`, 0o700);
+  await backup(source, file);
+});
+
+test('a new disk has an empty folder for lost files, which stays', async () => {
+  const { file } = await smallBackup();
+  const disk = databases.folder();
+  mkdirSync(join(disk, 'lost+found'));
+  await restoreTo(file, disk);
+  expect(existsSync(join(disk, 'lost+found'))).toBe(true);
+});
+
+test('02 §11.2: a clock before the backup is refused; a second restore in its second is later', async () => {
+  const { file, folder } = await smallBackup();
+  await expect(restoreTo(file, folder, { now: madeAt - 1 })).rejects.toThrow('set the clock');
+  expect((await restoreTo(file, folder, { now: madeAt })).restoredAt).toBe(madeAt + 1);
+});
+
+describe('restored to the data folder of a relay,', () => {
+  /** A relay's folder with its keys, a file of the operator, and a database of one more channel. */
+  async function used() {
+    const { source, file } = await smallBackup();
+    const { folder } = source as { folder: string };
+    writeFileSync(join(folder, 'registry.json'), '{}');
+    await change(source, 'UPDATE channels SET head = 99');
+    return { file, folder, key: readFileSync(join(folder, 'keys', 'relay.key'), 'utf8') };
+  }
+
+  test('a backup leaves keys and other files, and a database that is there unless told', async () => {
+    const { file, folder, key } = await used();
+    await expect(restoreTo(file, folder, { kind: 'data' })).rejects.toThrow('give --replace');
+    await restoreTo(file, folder, { kind: 'replaced' });
+    expect(readFileSync(join(folder, 'keys', 'relay.key'), 'utf8')).toBe(key);
+    expect(readFileSync(join(folder, 'registry.json'), 'utf8')).toBe('{}');
+    expect(await rowsOf(folder)).toMatchObject({ channels: [{ head: 8 + step }] });
+    expect(await rowsOf(join(folder, 'replaced'))).toMatchObject({ channels: [{ head: 99 }] });
+    await expect(restoreTo(file, folder, { kind: 'replaced' })).rejects.toThrow('move it away');
+    rmSync(join(folder, 'replaced'), { recursive: true });
+    rmSync(join(folder, 'relay.sqlite'));
+    await restoreTo(file, folder, { kind: 'data' });
+    expect(existsSync(join(folder, 'replaced'))).toBe(false);
+  });
+
+  test('an interrupted one can be run again, and the database of before is not lost', async () => {
+    const { file, folder } = await used();
+    for (const last of restoreSteps.slice(0, -1)) {
+      const reach = (reached: string) => {
+        if (reached === last) throw new Error('interrupted');
+      };
+      const options = { kind: 'replaced', reach } as const;
+      await expect(restoreTo(file, folder, options)).rejects.toThrow('interrupted');
+    }
+    await restoreTo(file, folder, { kind: 'replaced' });
+    expect(await rowsOf(join(folder, 'replaced'))).toMatchObject({ channels: [{ head: 99 }] });
+  });
+
+  test('the backup of another relay, or a damaged one, changes nothing', async () => {
+    const { file, folder } = await used();
+    writeFileSync(join(folder, 'keys', 'relay.key'), 'another');
+    await expect(restoreTo(file, folder, { kind: 'replaced' })).rejects.toThrow('is another key');
+    writeFileSync(file, readFileSync(file).fill(0x55, 20_000, 60_000));
+    await expect(restoreTo(file, folder, { kind: 'replaced' })).rejects.toThrow(/is damaged/);
+    expect(await rowsOf(folder)).toMatchObject({ channels: [{ head: 99 }] });
+    expect(existsSync(join(folder, 'replaced'))).toBe(false);
+  });
+});
+
+test('an older database that was put back is upgraded as by a start, with a copy, and can be restored', async () => {
+  const folder = databases.folder();
+  const kept = join(import.meta.dirname, '../storage/kept');
+  const [name] = readdirSync(kept)
+    .filter((each) => each.endsWith('.tgz'))
+    .sort();
+  execFileSync('tar', ['-xzf', join(kept, String(name)), '-C', folder]);
+  const said: string[] = [];
+  const config = { data: folder, storage: { engine: 'sqlite', url: '', connections: 2 } as const };
+  await markPutBack({ ...config, copyBeforeUpgrade: true }, putBack(said));
+  expect(said.join()).toContain('note on the upgrade: new accounts now need an invite');
+  expect(existsSync(join(folder, `before-schema-${relayMigrations.length}.sqlite`))).toBe(true);
+  // Its tables were altered by many versions: they are those of a new database.
+  const [file, to] = [join(databases.folder(), 'backup'), join(databases.folder(), 'new')];
+  const now = restoredAt;
+  await backUp({ config, to: file, withKeys: false, migrations: relayMigrations, now });
+  await restoreTo(file, to, { now });
+});
+
 test.skipIf(!SmallDisk.isPossible())(
   'a full disk is named, and nothing is left of the backup',
   async () => {
@@ -245,9 +405,22 @@ test.skipIf(!SmallDisk.isPossible())(
     await furnish(source, async (tx) => {
       for (let id = 0; id < 400; id += 1) await putEnvelope(tx, String(id), 'x'.repeat(50_000));
     });
-    await expect(backup(source, join(disk.path, 'backup'))).rejects.toThrow(
-      `the disk of ${disk.path} is full`,
+    const to = join(disk.path, 'backup');
+    await expect(backup(source, to)).rejects.toThrow(
+      / MB free, and the backup needs about \d\d MB/,
     );
     expect(readdirSync(disk.path)).toEqual([]);
+    // Something else fills it up meanwhile.
+    const filler = join(disk.path, 'filler');
+    await change(source, "DELETE FROM message_envelopes WHERE envelope_id > '1'");
+    const progress = ({ step: reached }: ProgressState) => {
+      if (reached === 'reading schema_migrations' && !existsSync(filler)) disk.fill();
+    };
+    const config = { data: (source as { folder: string }).folder, storage: configOf(source) };
+    const options = { config, withKeys: false, migrations: relayMigrations };
+    await expect(backUp({ ...options, to, now: madeAt, progress })).rejects.toThrow(
+      `the disk of ${disk.path} is full`,
+    );
+    expect(readdirSync(disk.path)).toEqual(['filler']);
   },
 );

@@ -1,5 +1,5 @@
 /** `posthouse backup`, `restore` and `restored` as an operator types them. */
-import { existsSync, mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pino } from 'pino';
@@ -58,7 +58,15 @@ test('a running relay is backed up with its keys, restored, and marked once more
   });
   const restoredAt = events.at(-1).restored_at;
   const marked = await run('restored', '--data', copy, '--json');
-  expect(JSON.parse(marked.output).restored_at).toBeGreaterThan(restoredAt);
+  const { restored_at: markedAt } = JSON.parse(marked.output.trim().split('\n').at(-1) ?? '');
+  expect(markedAt).toBeGreaterThan(restoredAt);
+  const config = join(folder.path, 'relay.json');
+  writeFileSync(config, JSON.stringify({ data: copy, dev: true }));
+  const into = ['restore', '--from', file, '--config', config];
+  const refused = await run(...into);
+  expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('give --replace') });
+  const replaced = await run(...into, '--replace');
+  expect(replaced).toMatchObject({ code: 0, output: expect.stringContaining(`${copy}/replaced`) });
   await using second = await start(copy);
   expect(second.relayId).toBe(relayId);
 });
@@ -85,7 +93,8 @@ test('a stopped backup leaves nothing, says how to go on, and ends with status 1
 test.each([
   [['backup'], "required option '--to <file>' not specified"],
   [['backup', '--to', 'x', '--all'], "unknown option '--all'"],
-  [['restore', '--from', 'x'], "required option '--to <folder>' not specified"],
+  [['restore', '--from', 'x'], 'give --to with an empty folder, or --config'],
+  [['restore', '--from', 'x', '--to', 'y', '--replace'], 'give either --to or --config'],
   [['restored', 'now'], 'too many arguments'],
 ])('posthouse %j is wrong, with status 2', async (args, message) => {
   const { code, errors } = await run(...args);

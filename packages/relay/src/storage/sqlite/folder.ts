@@ -1,5 +1,5 @@
 /** The files of a data folder. */
-import { chmodSync, closeSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SqliteConnection } from './connection.ts';
 import { failureKind } from './failures.ts';
@@ -14,6 +14,17 @@ export function privateFile(path: string): string {
   closeSync(openSync(path, 'a', 0o600));
   chmodSync(path, 0o600);
   return path;
+}
+
+/** Removes the database of a data folder, if there is one, with what SQLite and the relay have next to it. */
+export function removeDatabase(directory: string): void {
+  for (const path of databaseFiles(directory)) rmSync(path, { force: true });
+}
+
+/** Returns the paths of the files that are one database, whether they exist or not. */
+export function databaseFiles(directory: string): string[] {
+  const path = databaseOf(directory);
+  return [path, `${path}-wal`, `${path}-shm`, `${path}-journal`, join(directory, 'generation')];
 }
 
 /**

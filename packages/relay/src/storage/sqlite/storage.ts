@@ -43,7 +43,7 @@ const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
  * Durable means on disk. With an observer, which ends the process if a flush fails, the log is flushed
  * on the thread pool; without one, in each COMMIT.
  *
- * @param options.isRestoring whether the caller is the restore that the folder waits for
+ * @param options.isRestoring whether the caller is the restore that the folder waits for, which has locked it
  * @throws Error if another relay has the folder open, or its restore did not end
  */
 export function openSqlite(
@@ -55,24 +55,32 @@ export function openSqlite(
   if (!isRestoring) requireRestored(directory);
   makeFolder(directory);
   const reserve = join(directory, 'reserve');
-  const storage = openWithReserve(reserve, () => openLocked(directory, faults, observer));
+  const parts = { faults, observer };
+  const open = isRestoring ? openFolder : openLocked;
+  const storage = openWithReserve(reserve, () => open(directory, parts));
   keepReserve(reserve);
   return storage;
 }
 
-function openLocked(
-  directory: string,
-  faults: StorageFaults,
-  observer: SqliteObserver | undefined,
-): SqliteStorage {
-  const path = databaseOf(directory);
+type OpenParts = Pick<SqliteParts, 'faults' | 'observer' | 'lock'>;
+
+function openLocked(directory: string, parts: OpenParts): SqliteStorage {
   const lock = lockFolder(directory);
   try {
-    const generationFile = join(directory, 'generation');
-    const parts = { lock, generationFile, faults, observer, lockTimeout: lockTimeouts.relay };
-    return new SqliteStorage(privateFile(path), parts);
+    return openFolder(directory, { ...parts, lock });
   } catch (error) {
     lock.close();
+    throw error;
+  }
+}
+
+function openFolder(directory: string, parts: OpenParts): SqliteStorage {
+  const path = databaseOf(directory);
+  const generationFile = join(directory, 'generation');
+  try {
+    const all = { ...parts, generationFile, lockTimeout: lockTimeouts.relay };
+    return new SqliteStorage(privateFile(path), all);
+  } catch (error) {
     throw damageOf(path, error) ?? error;
   }
 }
@@ -110,7 +118,7 @@ export const sqliteCatalogue = `SELECT t.name AS table_name, c.name AS column_na
 
 export class SqliteStorage implements Storage {
   readonly catalogueSql = sqliteCatalogue;
-  /** Absent if the database was opened alongside a relay. */
+  /** Absent if the database was opened alongside a relay, or the caller has locked the folder. */
   readonly #lock: SqliteConnection | undefined;
   readonly #write: SqliteConnection;
   /** Absent if each COMMIT flushes. */
