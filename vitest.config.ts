@@ -37,7 +37,7 @@ const severalProcesses = 'packages/relay/test/nats/**';
 const commonSql = [
   'packages/relay/test/*/{methods,relay-methods}/**',
   'packages/relay/test/accounts/{ask-home,forwarded-profiles,forwarded-states}.test.ts',
-  'packages/relay/test/{about,auth,hostile,transport}/**',
+  'packages/relay/test/{about,auth,hostile,transport,web}/**',
   'packages/relay/test/blocks/served.test.ts',
   'packages/relay/test/commands/{account,block,clock,invite,peers,peers-network,reports,withhold}.test.ts',
   'packages/relay/test/channels/fan-out.test.ts',

@@ -15,6 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { buildMessenger } from '../packages/web/build.ts';
 import { bundleCommands, bundleFolder, findWorkers } from './bundle.ts';
 import { writePages } from './published-pages.ts';
 import { bundleParser } from './small-markdown.ts';
@@ -46,13 +47,15 @@ function writeJson(path: string, value: unknown): void {
   writeFileSync(path, `${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** The workspaces, each after those it depends on. */
+/** The workspaces to publish, each after those it depends on. */
 function packagesInOrder(): Package[] {
   const { workspaces } = readJson(join(root, 'package.json')) as { workspaces: string[] };
-  const waiting = workspaces.map((path) => ({
+  const all = workspaces.map((path) => ({
     folder: join(root, path),
     manifest: readJson(join(root, path, 'package.json')) as Manifest,
   }));
+  // The messenger is no package of its own: the relay's has it.
+  const waiting = all.filter(({ manifest }) => manifest.private !== true);
   const ordered: Package[] = [];
   while (waiting.length > 0) {
     const names = waiting.map(({ manifest }) => manifest.name);
@@ -172,6 +175,12 @@ async function bundle({ folder, manifest }: Package): Promise<void> {
   });
 }
 
+/** The relay's package has the messenger, built, to serve it. */
+async function putMessenger({ folder, manifest }: Package): Promise<void> {
+  if (manifest.name !== '@posthouse/relay') return;
+  await buildMessenger(join(folder, 'dist/messenger'));
+}
+
 const built: Package[] = [];
 for (const one of packagesInOrder()) {
   const dist = join(one.folder, 'dist');
@@ -181,6 +190,7 @@ for (const one of packagesInOrder()) {
   copyRest(one);
   await putParser(one);
   await bundle(one);
+  await putMessenger(one);
   writeJson(join(dist, 'package.json'), publishedManifest(one.manifest));
   built.push(one);
   console.log(`built ${one.manifest.name}`);

@@ -31,7 +31,7 @@ const floors: readonly (readonly string[])[] = [
   ['dispatch', 'jobs'],
   ['blocks', 'pages', 'policy', 'registration', 'usage'],
   ['accounts'],
-  ['about', 'auth', 'blobs', 'channels', 'groups', 'messages'],
+  ['about', 'auth', 'blobs', 'channels', 'groups', 'messages', 'web'],
   ['federation', 'notifications'],
   ['admin', 'backup', 'modules.ts', 'operations', 'transport'],
   ['create-context.ts', 'serve-clients.ts'],

@@ -198,6 +198,16 @@ export class Client implements AsyncDisposable {
   }
 
   /**
+   * Returns the account's key, 32 bytes, for a backup; `undefined` if this device does not have it.
+   *
+   * @example
+   * const key = await client.accountKey();
+   */
+  accountKey(): Promise<Uint8Array | undefined> {
+    return storedAccountKey(this.#core.store);
+  }
+
+  /**
    * Makes a request to add this store's device to an account, or to renew its certificate with the
    * same keys. The request holds no secret: bring it to a device with the account key, which calls
    * `account.devices.approve`.

@@ -62,6 +62,7 @@ export type { ConversationKey } from './conversations/conversation-rows.ts';
 export type { Conversation } from './conversations/list-conversations.ts';
 export type { ListOptions } from './conversations/list-options.ts';
 export type { MessageContent } from './conversations/message-content.ts';
+export { visibleName, visibleText } from './content/visible-text.ts';
 export { type Clock, systemClock, webRandom } from './environment.ts';
 export {
   ClientError,

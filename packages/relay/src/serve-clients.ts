@@ -30,6 +30,7 @@ import { ConnectionTable } from './transport/connection-table.ts';
 import { createHttp, type Http } from './transport/http.ts';
 import { Transfers } from './transport/transfers.ts';
 import { WebSocketTransport } from './transport/websocket.ts';
+import { openWeb } from './web/index.ts';
 
 /** Serves the client API over HTTP and WebSocket; returns what can be changed while it does. */
 export async function serveClients(
@@ -86,11 +87,15 @@ export async function serveClients(
       void open.endBlocked();
     }),
   );
+  const { relayId } = context.identity;
+  const now = () => context.clock.monotonic() / 1_000;
+  const web = openWeb(config, { relayId, now });
   const sockets = new WebSocketTransport(transport);
   const http = createHttp({
     ...transport,
     ...{ tls, blobs, checkSecret, transfers: new Transfers(context) },
-    pages: frontPages(config, { ...context, relayId: context.identity.relayId, addresses }),
+    pages: frontPages(config, { ...context, relayId, addresses, hasMessenger: web !== undefined }),
+    web,
     upgrade: (request, socket, head) => sockets.upgrade(request, socket, head),
   });
   const { app } = http;

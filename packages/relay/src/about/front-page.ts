@@ -10,6 +10,8 @@ export interface FrontPageFacts {
   readonly software: string | undefined;
   /** HTTPS base addresses. */
   readonly https: readonly string[];
+  /** Whether the relay serves the messenger under /app/. */
+  readonly hasMessenger: boolean;
 }
 
 const style = `body{font:16px/1.6 system-ui,sans-serif;margin:2rem auto;max-width:44rem;padding:0 1rem;color:#222;background:#fff}
@@ -39,7 +41,13 @@ const html = (text: string) => text.replace(/[&<>"']/g, (character) => entities[
  * Writes the page: name, operator, contact, terms, policy, limits, versions, and what the relay can
  * see. What the operator has not set is left out.
  */
-export function frontPage({ config, relayId, software, https }: FrontPageFacts): string {
+export function frontPage({
+  config,
+  relayId,
+  software,
+  https,
+  hasMessenger,
+}: FrontPageFacts): string {
   const { about, blobs, host, limits } = config;
   const name = html(config.name);
   const operator = rows([
@@ -82,6 +90,7 @@ export function frontPage({ config, relayId, software, https }: FrontPageFacts):
 <style>${style}</style></head><body>
 <h1>${name}</h1>
 <p>A relay of a network in which people own their accounts: it receives and stores messages for the devices of its people, who can move to another relay and keep their account.</p>
+${hasMessenger ? '<p><a href="/app/">Open the messenger</a></p>' : ''}
 ${operator === '' ? '' : `<h2>Who runs it</h2><dl>${operator}</dl>`}
 <h2>What it stores, and for how long</h2><dl>${kept}</dl>
 <h2>What this relay can see about you</h2>

@@ -26,12 +26,15 @@ export function frontPages(
     limits,
     relayId,
     addresses,
+    hasMessenger = false,
   }: {
     readonly network: Network;
     /** Those in force. */
     readonly limits: RelayLimits;
     readonly relayId: string;
     readonly addresses: PublicAddresses;
+    /** Whether the relay serves the messenger. */
+    readonly hasMessenger?: boolean;
   },
 ): FrontPages {
   const software = softwareOf(config.about);
@@ -44,7 +47,10 @@ export function frontPages(
   return {
     headers: { 'content-security-policy': pagePolicy, 'referrer-policy': 'no-referrer' },
     page: () =>
-      frontPage({ config: { ...config, limits }, relayId, software, https: addresses.https }),
+      frontPage({
+        config: { ...config, limits },
+        ...{ relayId, software, https: addresses.https, hasMessenger },
+      }),
     openRpc: once(() => JSON.stringify(openRpc(api()))),
     openApi: once(() => JSON.stringify(openApi(api()))),
   };

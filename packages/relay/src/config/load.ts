@@ -112,6 +112,7 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'federation.listen': '127.0.0.1:0',
   'federation.allowPrivate': true,
   registration: 'open',
+  web: true,
   'limits.memory': 1_125_899_906_842_624,
   'limits.clockJump': 100_000_000_000,
   'limits.diskFree': 1,

@@ -70,7 +70,9 @@ const units = /^(?:Milliseconds|Seconds|Bytes)\b/;
 /** Describes the values that a setting accepts. */
 export function expected({ schema, meaning }: Setting): string {
   const node = schema as Node;
-  if (node.anyOf?.some(({ type }) => type === 'object')) return 'a text or an object';
+  if (node.anyOf?.some(({ type }) => type === 'object')) {
+    return isSwitch(schema) ? 'true, false or an object' : 'a text or an object';
+  }
   if (node.anyOf !== undefined) {
     return `one of ${node.anyOf.map((option) => String(option.const)).join(', ')}`;
   }
@@ -92,7 +94,7 @@ export function expected({ schema, meaning }: Setting): string {
 /** Parses a text of the environment or the command line. */
 export function fromText({ schema }: Setting, text: string): unknown {
   const isObject = (schema as Node).anyOf?.some(({ type }) => type === 'object') === true;
-  if (isObject && text.startsWith('{')) return jsonOrText(text);
+  if (isObject && (text.startsWith('{') || isSwitch(schema))) return jsonOrText(text);
   switch ((schema as Node).type) {
     case 'integer':
       return /^-?[0-9]+$/.test(text) ? Number(text) : text;
@@ -106,6 +108,11 @@ export function fromText({ schema }: Setting, text: string): unknown {
     default:
       return text;
   }
+}
+
+/** Whether a setting may be true or false besides something else. */
+function isSwitch(schema: TSchema): boolean {
+  return (schema as Node).anyOf?.some(({ type }) => type === 'boolean') === true;
 }
 
 function jsonOrText(text: string): unknown {

@@ -26,6 +26,7 @@ import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
+import type { WebApp } from '../web/index.ts';
 import { addBlobRoutes, type BlobParts } from './blob-routes.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ByteOwner } from './byte-ledger.ts';
@@ -35,6 +36,7 @@ import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { addPageRoutes } from './page-routes.ts';
 import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
+import { addWebRoutes } from './web-routes.ts';
 
 export interface HttpParts extends ServerParts, BlobParts {
   readonly context: RelayContext;
@@ -43,6 +45,8 @@ export interface HttpParts extends ServerParts, BlobParts {
   readonly blocked: BlockedAddresses;
   /** What is served besides methods. */
   readonly pages?: FrontPages;
+  /** The messenger, if it is served. */
+  readonly web?: WebApp | undefined;
   /** Of the proofs of `posthouse check`. */
   readonly checkSecret?: Uint8Array;
 }
@@ -135,6 +139,7 @@ export function createHttp(parts: HttpParts): Http {
   }
   const charge = (request: FastifyRequest) => chargeRefused(parts, request);
   if (parts.pages) addPageRoutes(app, parts.pages, charge);
+  if (parts.web) addWebRoutes(app, parts.web, charge);
   if (parts.checkSecret) {
     const { clients, addresses, checkSecret: secret } = parts;
     const seen = { clients, secret, charge, clock: parts.context.clock };

@@ -46,6 +46,7 @@ export interface WorkerClient extends AsyncDisposable {
   setUp(
     options?: Omit<NewAccountOptions, 'accountKey'> & { readonly accountKey?: Uint8Array },
   ): Promise<WorkerAccount>;
+  readonly accountKey: InWorker<Client>['accountKey'];
   readonly requestDevice: InWorker<Client>['requestDevice'];
   /** As `Client.completeDevice`. */
   completeDevice(...args: Parameters<Client['completeDevice']>): Promise<WorkerAccount>;
@@ -94,6 +95,7 @@ export async function clientInWorker(
     account: accountBy('account'),
     setUp: accountBy('setUp'),
     completeDevice: accountBy('completeDevice'),
+    accountKey: method('accountKey') as WorkerClient['accountKey'],
     requestDevice: method('requestDevice') as WorkerClient['requestDevice'],
     close,
     [Symbol.asyncDispose]: close,

@@ -1,0 +1,81 @@
+/** Serves the messenger under `/app/`: known names only, from memory (decision 0045). */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { pickEncoding, type ServedFile, type WebApp } from '../web/index.ts';
+import { unknownMethod } from './early-errors.ts';
+
+/** Where the messenger is, on the host and not after a base address: the service worker's scope. */
+export const appPath = '/app/';
+
+/**
+ * The page's policy. It talks to any relay of the network, so to any address by HTTPS and WSS; every script
+ * is its own; one policy of Trusted Types exists, for the addresses of its worker and service worker.
+ */
+const headers = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' blob:",
+    "connect-src 'self' https: wss:",
+    "worker-src 'self'",
+    "manifest-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    'trusted-types posthouse',
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+const forever = 'public, max-age=31536000, immutable';
+/** Kept, and asked for again with its digest at each use. */
+const revalidated = 'no-cache';
+
+/** Adds `/app/`, its files and its `config.json`. `charge` counts a request for the caller's address. */
+export function addWebRoutes(
+  app: FastifyInstance,
+  web: WebApp,
+  charge: (request: FastifyRequest) => void,
+): void {
+  const route = (url: string, answer: (request: FastifyRequest, reply: FastifyReply) => unknown) =>
+    app.route({
+      method: ['GET', 'HEAD'],
+      url,
+      handler: async (request, reply) => {
+        charge(request);
+        return answer(request, reply.headers(headers));
+      },
+    });
+  route(appPath.slice(0, -1), (_request, reply) => reply.redirect(appPath, 308));
+  route(`${appPath}config.json`, async (_request, reply) =>
+    reply
+      .header('cache-control', revalidated)
+      .type('application/json')
+      .send(await web.config()),
+  );
+  route(appPath, (request, reply) => send(request, reply, web.files.get('index.html')));
+  route(`${appPath}:name`, (request, reply) => {
+    const { name } = request.params as { readonly name: string };
+    return send(request, reply, web.files.get(name));
+  });
+}
+
+function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile | undefined) {
+  if (file === undefined) throw unknownMethod();
+  const encoding = pickEncoding(file, request.headers['accept-encoding']);
+  const body = file.bodies.get(encoding) as Buffer;
+  const tag = `"${file.digest}${encoding === 'identity' ? '' : `-${encoding}`}"`;
+  reply.headers({
+    'cache-control': file.isImmutable ? forever : revalidated,
+    etag: tag,
+    vary: 'accept-encoding',
+    ...(encoding !== 'identity' && { 'content-encoding': encoding }),
+  });
+  if (request.headers['if-none-match'] === tag) return reply.code(304).send();
+  reply.type(file.type).header('content-length', body.length);
+  return reply.send(request.method === 'HEAD' ? null : body);
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { checkSchema, type Static, Type } from '@posthouse/protocol';
+
+/** What `files.json` says of the messenger. */
+const FileList = Type.Object({
+  version: Type.String(),
+  files: Type.Array(
+    Type.Object({
+      // Not `..`, no folder, no other name than those that the build makes.
+      name: Type.String({ pattern: '^[A-Za-z0-9_-]+(?:\\.[a-z0-9]+)+$' }),
+      type: Type.String(),
+      bytes: Type.Integer({ minimum: 0 }),
+      sha256: Type.String(),
+      immutable: Type.Boolean(),
+    }),
+    { maxItems: 200 },
+  ),
+});
+type ListedFile = Static<typeof FileList>['files'][number];
+
+/** Bytes of all files in memory, compressed ones included. */
+const mostBytes = 3_145_728;
+
+/** How a browser may get a file: as it is, or compressed. */
+const encodings = ['br', 'gzip', 'identity'] as const;
+export type Encoding = (typeof encodings)[number];
+
+const extensions = { br: '.br', gzip: '.gz', identity: '' } as const;
+
+/** A file of the messenger, in memory. */
+export interface ServedFile {
+  readonly type: string;
+  /** Of the content: the same in each encoding but for the suffix. */
+  readonly digest: string;
+  /** Whether its name changes with its content. */
+  readonly isImmutable: boolean;
+  readonly bodies: ReadonlyMap<Encoding, Buffer>;
+}
+
+/**
+ * Reads the messenger's files.
+ *
+ * @throws Error that names the file which is missing, or is not the one that was built
+ */
+export function readWebFiles(folder: string): ReadonlyMap<string, ServedFile> {
+  const list = readList(folder);
+  const files = new Map(list.map((file) => [file.name, readFile(folder, file)]));
+  let total = 0;
+  for (const { bodies } of files.values()) {
+    for (const { length } of bodies.values()) total += length;
+  }
+  if (total > mostBytes) throw new Error(`${folder}: ${total} bytes, more than ${mostBytes}`);
+  if (!files.has('index.html')) throw new Error(`${folder}: index.html is missing`);
+  return files;
+}
+
+function readList(folder: string): readonly ListedFile[] {
+  const path = join(folder, 'files.json');
+  try {
+    const list: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    checkSchema(FileList, list);
+    return list.files;
+  } catch (cause) {
+    throw new Error(`${path}: not the list of a built messenger`, { cause });
+  }
+}
+
+function readFile(folder: string, { name, type, sha256, immutable }: ListedFile): ServedFile {
+  const path = join(folder, name);
+  const content = readFileSync(path);
+  const digest = createHash('sha256').update(content).digest('base64');
+  if (digest !== sha256) throw new Error(`${path}: not the file that was built`);
+  const bodies = new Map<Encoding, Buffer>();
+  for (const encoding of encodings) {
+    const encoded = path + extensions[encoding];
+    if (existsSync(encoded)) bodies.set(encoding, readFileSync(encoded));
+  }
+  return { type, digest, isImmutable: immutable, bodies };
+}
+
+/**
+ * Picks the encoding of an answer by the request's `Accept-Encoding`; what a client weighs with `q=0` is
+ * not used.
+ *
+ * @example
+ * pickEncoding(file, 'gzip, deflate, br'); // 'br'
+ */
+export function pickEncoding({ bodies }: ServedFile, accepted = ''): Encoding {
+  const taken = new Set(
+    accepted
+      .split(',')
+      .map((part) => part.trim().split(/\s*;\s*/))
+      .filter(([, weight = '']) => !/^q=0(?:\.0*)?$/.test(weight))
+      .map(([name]) => name),
+  );
+  return encodings.find((encoding) => taken.has(encoding) && bodies.has(encoding)) ?? 'identity';
+}

@@ -1,0 +1,190 @@
+/** The messenger as a relay serves it (decision 0045): known names only, from memory. */
+import { createHash } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { brotliCompressSync, brotliDecompressSync, gzipSync } from 'node:zlib';
+import { afterAll, describe, expect, test } from 'vitest';
+import { readWebFiles } from '../../src/web/files.ts';
+import { ServedRelay, servedRelay } from '../support/served-relay.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const contents: Readonly<Record<string, readonly [type: string, content: string]>> = {
+  'index.html': ['text/html; charset=utf-8', '<!doctype html><title>app</title>'],
+  'main-ABCDEFGH.js': ['text/javascript; charset=utf-8', 'console.log("app");'.repeat(50)],
+};
+const digestOf = (content: string) => createHash('sha256').update(content).digest('base64');
+
+/** Writes a folder as the build of the messenger makes one. */
+function writeFolder(path: string, change: (file: Record<string, unknown>) => object = (f) => f) {
+  const files = Object.entries(contents).map(([name, [type, content]]) => {
+    writeFileSync(join(path, name), content);
+    writeFileSync(join(path, `${name}.gz`), gzipSync(content));
+    writeFileSync(join(path, `${name}.br`), brotliCompressSync(content));
+    const bytes = content.length;
+    const immutable = name !== 'index.html';
+    return change({ name, type, bytes, sha256: digestOf(content), immutable });
+  });
+  writeFileSync(join(path, 'files.json'), JSON.stringify({ version: '1', files }));
+}
+writeFolder(folder);
+
+const relay = servedRelay({ web: { folder }, registration: 'invite' });
+const script = '/app/main-ABCDEFGH.js';
+
+async function fetched(path: string, headers: Record<string, string> = {}, verb = 'GET') {
+  // Two slashes: of the host, not after the base address.
+  return await relay.http().send({ verb, path: `/${path}`, headers });
+}
+
+describe('the messenger under /app/', () => {
+  test('is a page under a policy that lets its own files run, and nothing else', async () => {
+    const { status, headers, text } = await fetched('/app/');
+    expect([status, headers['content-type'], text]).toEqual([
+      200,
+      ...(contents['index.html'] ?? []),
+    ]);
+    const policy = String(headers['content-security-policy']).split('; ');
+    for (const rule of [
+      "default-src 'none'",
+      "script-src 'self'",
+      "frame-ancestors 'none'",
+      "require-trusted-types-for 'script'",
+      'trusted-types posthouse',
+    ]) {
+      expect(policy).toContain(rule);
+    }
+    expect(policy.join()).not.toMatch(/unsafe|data:|\*/);
+    expect(headers).toMatchObject({
+      'cache-control': 'no-cache',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'no-referrer',
+      'cross-origin-opener-policy': 'same-origin',
+    });
+  });
+
+  test('files whose names change with their content may be kept for ever; others are asked for again', async () => {
+    const { headers } = await fetched(script);
+    expect(headers['cache-control']).toBe('public, max-age=31536000, immutable');
+    const tag = String(headers.etag);
+    const again = await fetched(script, { 'if-none-match': tag });
+    expect([again.status, again.text]).toEqual([304, '']);
+    expect((await fetched(script, { 'if-none-match': '"other"' })).status).toBe(200);
+  });
+
+  test.each([
+    ['', undefined],
+    ['gzip, deflate', 'gzip'],
+    ['gzip, deflate, br', 'br'],
+    ['br;q=0, gzip;q=0.5', 'gzip'],
+    ['br;q=0.0, gzip;q=0', undefined],
+    ['zstd', undefined],
+  ])('a client that takes "%s" gets a file as %s', async (accepted, encoding) => {
+    const { headers } = await fetched(script, { 'accept-encoding': accepted }, 'HEAD');
+    expect(headers['content-encoding']).toBe(encoding);
+    expect(headers.vary).toContain('accept-encoding');
+    const [, content = ''] = contents['main-ABCDEFGH.js'] ?? [];
+    const length = { br: brotliCompressSync(content).length, gzip: gzipSync(content).length };
+    const expected = length[encoding as keyof typeof length] ?? content.length;
+    expect(Number(headers['content-length'])).toBe(expected);
+  });
+
+  test('a compressed file is the one that was built', async () => {
+    const { port, ca } = relay;
+    const { get } = await import('node:https');
+    const bytes = await new Promise<Buffer>((resolve, reject) => {
+      get(
+        { host: '127.0.0.1', port, ca, path: script, headers: { 'accept-encoding': 'br' } },
+        async (answer) => resolve(Buffer.concat(await answer.toArray())),
+      ).on('error', reject);
+    });
+    expect(brotliDecompressSync(bytes).toString()).toBe(contents['main-ABCDEFGH.js']?.[1]);
+  });
+
+  test.each([
+    '/app/files.json',
+    '/app/main-ABCDEFGH.js.br',
+    '/app/other.js',
+    '/app/../relay.sqlite',
+    '/app/%2e%2e/relay.sqlite',
+    '/app/..%2frelay.sqlite',
+    '/app/a/main-ABCDEFGH.js',
+    '/app/__proto__',
+    '/svc/v1/app/',
+  ])('%s is no name of it', async (path) => {
+    const { status, text } = await fetched(path);
+    expect([status, JSON.parse(text).code]).toEqual([400, 'method_not_found']);
+  });
+
+  test.each(['POST', 'PUT', 'DELETE'])('%s is refused', async (verb) => {
+    expect((await fetched('/app/', {}, verb)).status).toBe(400);
+  });
+
+  test('/app leads to /app/, and / links to it', async () => {
+    const { status, headers } = await fetched('/app');
+    expect([status, headers.location]).toEqual([308, '/app/']);
+    expect((await fetched('/', { accept: 'text/html' })).text).toContain('<a href="/app/">');
+  });
+
+  test('config.json names the relay, the network, its relays, and whether an invite is needed', async () => {
+    const { headers, text } = await fetched('/app/config.json');
+    expect(headers['content-type']).toContain('application/json');
+    const config = JSON.parse(text);
+    expect(config).toMatchObject({ relayId: relay.relayId, needsInvite: true });
+    expect(config.registry.relays.map((each: { relay_id: string }) => each.relay_id)).toEqual([
+      relay.relayId,
+    ]);
+    expect(Object.keys(config).sort()).toEqual(
+      ['context', 'name', 'needsInvite', 'registry', 'relayId', 'word'].sort(),
+    );
+  });
+});
+
+test('a relay serves no messenger unless it is told to', async () => {
+  await using other = await ServedRelay.start({ web: false });
+  const { status } = await other.http().send({ verb: 'GET', path: '//app/' });
+  expect(status).toBe(400);
+  const page = await other
+    .http()
+    .send({ verb: 'GET', path: '//', headers: { accept: 'text/html' } });
+  expect(page.text).not.toContain('/app/');
+});
+
+describe('a folder that is not a built messenger is refused by name', () => {
+  const broken = mkdtempSync(join(tmpdir(), 'messenger-'));
+  afterAll(() => rmSync(broken, { recursive: true }));
+
+  test.each([
+    [
+      'a file that was changed',
+      () => writeFileSync(join(broken, 'index.html'), 'other'),
+      /index\.html: not the file/,
+    ],
+    [
+      'a list that is none',
+      () => writeFileSync(join(broken, 'files.json'), '[]'),
+      /files\.json: not the list/,
+    ],
+    [
+      'a name that leads out of it',
+      () => writeFolder(broken, (file) => ({ ...file, name: '../a.js' })),
+      /files\.json/,
+    ],
+    [
+      'no page',
+      () => writeFileSync(join(broken, 'files.json'), '{"version":"1","files":[]}'),
+      /index\.html is missing/,
+    ],
+  ])('%s', (_what, damage, message) => {
+    writeFolder(broken);
+    damage();
+    expect(() => readWebFiles(broken)).toThrow(message);
+  });
+
+  test('the relay does not start with it', async () => {
+    writeFileSync(join(broken, 'files.json'), '[]');
+    await expect(ServedRelay.start({ web: { folder: broken } })).rejects.toThrow(/files\.json/);
+  });
+});

@@ -1,0 +1,121 @@
+/** The messenger: one page, whose account lives in a worker. */
+import { render } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { scriptUrl } from './engine/script-urls.ts';
+import { invite, route, show } from './router.ts';
+import { AddPerson } from './screens/add-person.tsx';
+import { Backup } from './screens/backup.tsx';
+import { Chat } from './screens/chat.tsx';
+import { ConversationList } from './screens/conversation-list.tsx';
+import { Person } from './screens/person.tsx';
+import { Settings } from './screens/settings.tsx';
+import { Welcome } from './screens/welcome.tsx';
+import { App, messageOf } from './state/app.ts';
+import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
+import { text } from './text/index.ts';
+
+function Main({ app }: { readonly app: App }) {
+  const phase = app.phase.value;
+  switch (phase.kind) {
+    case 'starting':
+      return <p role="status">{text.starting}</p>;
+    case 'welcome':
+      return <Welcome app={app} />;
+    case 'failed':
+      return (
+        <main class="welcome">
+          <h1>{text.failed}</h1>
+          <p role="alert">{messageOf(phase.error)}</p>
+          <button type="button" onClick={() => location.reload()}>
+            {text.reload}
+          </button>
+        </main>
+      );
+    case 'ready':
+      return <Ready app={app} />;
+  }
+}
+
+function Ready({ app }: { readonly app: App }) {
+  const now = route.value;
+  useEffect(() => {
+    void app.open(now.screen === 'chat' ? now : undefined);
+  }, [now]);
+  const unread = app.unread.value;
+  useEffect(() => {
+    document.title = unread > 0 ? `(${unread}) ${app.config.name}` : app.config.name;
+  }, [unread]);
+  return (
+    <div class="app" data-screen={now.screen}>
+      <Notices app={app} />
+      <ConversationList app={app} />
+      <main>
+        <Shown app={app} />
+      </main>
+    </div>
+  );
+}
+
+function Shown({ app }: { readonly app: App }) {
+  const now = route.value;
+  switch (now.screen) {
+    case 'chat': {
+      const opened = app.opened.value;
+      return opened === undefined ? null : <Chat key={opened.id} {...{ app, opened }} />;
+    }
+    case 'person':
+      return <Person key={now.id} app={app} id={now.id} />;
+    case 'add':
+      return <AddPerson app={app} />;
+    case 'settings':
+      return <Settings app={app} />;
+    case 'backup':
+      return <Backup app={app} />;
+    case 'list':
+      return null;
+  }
+}
+
+/** What is to be said once, and an update that waits. */
+function Notices({ app }: { readonly app: App }) {
+  return (
+    <>
+      <p role="status" class={app.notice.value === '' ? 'hidden' : 'notice'}>
+        {app.notice.value}
+        {app.notice.value !== '' && (
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              app.notice.value = '';
+            }}
+          >
+            ×
+          </button>
+        )}
+      </p>
+      {updateReady.value && (
+        <p role="status" class="notice">
+          {text.newVersion}
+          <button type="button" onClick={useUpdate}>
+            {text.useNewVersion}
+          </button>
+        </p>
+      )}
+    </>
+  );
+}
+
+// Escape leads back to the list, from everywhere but a field in which it has a meaning of its own.
+addEventListener('keydown', (event) => {
+  if (event.key === 'Escape' && !event.defaultPrevented && route.value.screen !== 'list') {
+    show({ screen: 'list' });
+  }
+});
+
+document.documentElement.lang = text.language;
+const app = new App();
+if (invite.value !== '') show({ screen: 'add' });
+render(<Main app={app} />, document.getElementById('app') as HTMLElement);
+void app.start();
+watchUpdates(scriptUrl('serviceWorker'));

@@ -1,0 +1,83 @@
+import { useState } from 'preact/hooks';
+import { loadBackup } from '../engine/load-part.ts';
+import { Field, Screen } from '../parts/controls.tsx';
+import { type App, messageOf } from '../state/app.ts';
+import type { Backup as File } from '../state/backup.ts';
+import { text } from '../text/index.ts';
+
+const shortest = 10;
+
+/** Saves the account's key in a file that a password opens. */
+export function Backup({ app }: { readonly app: App }) {
+  const [password, setPassword] = useState('');
+  const [again, setAgain] = useState('');
+  const [isSealing, setSealing] = useState(false);
+  const [fault, setFault] = useState('');
+  const [saved, setSaved] = useState<File | undefined>();
+
+  const seal = async () => {
+    if ([...password].length < shortest) return setFault(text.passwordShort);
+    if (password !== again) return setFault(text.passwordDiffers);
+    setFault('');
+    setSealing(true);
+    try {
+      const key = await app.client.accountKey();
+      if (key === undefined) return setFault(text.keyNotHere);
+      const { save, sealBackup } = await loadBackup();
+      const file = await sealBackup(app.config, key, password);
+      save(file);
+      setSaved(file);
+    } catch (error) {
+      setFault(messageOf(error));
+    } finally {
+      setSealing(false);
+    }
+  };
+
+  return (
+    <Screen title={text.backup}>
+      <p>{text.backupText}</p>
+      {saved === undefined ? (
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void seal();
+          }}
+        >
+          <Field
+            {...{ label: text.password, help: text.passwordShort, type: 'password' }}
+            {...{ value: password, onValue: setPassword, autoComplete: 'new-password' }}
+            required
+          />
+          <Field
+            {...{ label: text.passwordAgain, type: 'password', value: again, onValue: setAgain }}
+            autoComplete="new-password"
+            required
+          />
+          <button type="submit" disabled={isSealing}>
+            {isSealing ? text.sealing : text.saveBackup}
+          </button>
+        </form>
+      ) : (
+        <>
+          <p>
+            <strong>{saved.name}</strong>
+          </p>
+          <p>{text.backupCheck}</p>
+          <button
+            type="button"
+            onClick={() => {
+              app.backedUp();
+              history.back();
+            }}
+          >
+            {text.backupSaved}
+          </button>
+        </>
+      )}
+      <p role="alert" class="fault">
+        {fault}
+      </p>
+    </Screen>
+  );
+}

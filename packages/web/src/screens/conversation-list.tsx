@@ -1,0 +1,171 @@
+import { visibleText } from '@posthouse/client';
+import { useState } from 'preact/hooks';
+import { Action, Field } from '../parts/controls.tsx';
+import { nameOf, titleOf } from '../parts/names.ts';
+import { route, show } from '../router.ts';
+import type { App, Contact, Conversation } from '../state/app.ts';
+import { briefTimeOf, text } from '../text/index.ts';
+
+/** Requests, then conversations; the newest first. */
+export function ConversationList({ app }: { readonly app: App }) {
+  const [query, setQuery] = useState('');
+  const requests = app.requests.value;
+  const wanted = query.trim().toLocaleLowerCase();
+  const found = app.conversations.value.filter((each) =>
+    titleOf(app, each).toLocaleLowerCase().includes(wanted),
+  );
+  const listed = new Set(found.map(({ id }) => id));
+  // Contacts to whom nothing was written yet, and the own notes.
+  const others = [
+    ...(wanted === '' ? [app.account.id] : []),
+    ...app.contacts.value.filter(({ status }) => status === 'active').map(({ account }) => account),
+  ].filter(
+    (id) =>
+      !listed.has(id) &&
+      nameOf(app, id).toLocaleLowerCase().includes(wanted) &&
+      !app.conversations.value.some((each) => each.id === id),
+  );
+  return (
+    <nav class="pane" aria-label={text.conversations}>
+      <header>
+        <h1>{app.config.name}</h1>
+        <button type="button" class="plain" onClick={() => show({ screen: 'settings' })}>
+          {text.settings}
+        </button>
+      </header>
+      <Connection app={app} />
+      {!app.hasBackup.value && (
+        <p class="banner">
+          {text.noBackup}{' '}
+          <button type="button" class="plain" onClick={() => show({ screen: 'backup' })}>
+            {text.backup}
+          </button>
+        </p>
+      )}
+      <Field {...{ label: text.search, value: query, onValue: setQuery, type: 'search' }} />
+      {requests.length > 0 && (
+        <section aria-label={text.requests}>
+          <h2>{text.requests}</h2>
+          <ul>
+            {requests.map((request) => (
+              <Request key={request.account} {...{ app, request }} />
+            ))}
+          </ul>
+        </section>
+      )}
+      <ul
+        class="conversations"
+        onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+          if (scrollTop + clientHeight > scrollHeight - 200) void app.listMore();
+        }}
+      >
+        {found.map((conversation) => (
+          <Entry key={`${conversation.kind}/${conversation.id}`} {...{ app, conversation }} />
+        ))}
+        {others.map((id) => (
+          <Entry key={id} app={app} conversation={emptyConversation(app, id)} />
+        ))}
+      </ul>
+      {found.length + others.length === 0 && <p>{text.nothingFound}</p>}
+      {app.contacts.value.length === 0 && <p class="hint">{text.none}</p>}
+      <footer>
+        <button type="button" onClick={() => show({ screen: 'add' })}>
+          {text.add}
+        </button>
+      </footer>
+    </nav>
+  );
+}
+
+function emptyConversation(app: App, id: string): Conversation {
+  const name = app.contacts.value.find(({ account }) => account === id)?.name;
+  const title = name === undefined ? {} : { title: name };
+  return { ...{ kind: 'person', id, unread: 0, waiting: 0, place: '' }, ...title };
+}
+
+function Connection({ app }: { readonly app: App }) {
+  const state = app.connection.value;
+  return (
+    <p role="status" class={state === 'connected' ? 'hidden' : 'banner'}>
+      {state === 'disconnected' && text.offline}
+      {state === 'connecting' && text.connecting}
+      {state === 'connected' && text.connected}
+    </p>
+  );
+}
+
+function Request({ app, request }: { readonly app: App; readonly request: Contact }) {
+  const { account, note = '' } = request;
+  // Who asks says in the note who it is; the name is this person's own, and can be changed later.
+  const [name, setName] = useState(isName(note) ? note.trim() : '');
+  const decide = (work: () => Promise<unknown>) => async () => {
+    if (await app.try(work)) await app.changed();
+  };
+  const accept = async () => {
+    if (name.trim() !== '') await app.account.contacts.rename(account, name.trim());
+    await app.account.contacts.approve(account);
+  };
+  return (
+    <li class="request">
+      <p>
+        <strong dir="auto">{nameOf(app, account)}</strong> {text.asks}
+      </p>
+      {note !== '' && (
+        <p class="plain" dir="auto">
+          {visibleText(note)}
+        </p>
+      )}
+      <Field {...{ label: text.localName, value: name, onValue: setName }} />
+      <div class="row">
+        <Action work={decide(accept)}>{text.accept}</Action>
+        <Action plain work={decide(() => app.account.contacts.reject(account))}>
+          {text.decline}
+        </Action>
+      </div>
+    </li>
+  );
+}
+
+function Entry({ app, conversation }: { readonly app: App; readonly conversation: Conversation }) {
+  const { kind, id, lastMessage, unread, waiting } = conversation;
+  const now = route.value;
+  const isOpen = now.screen === 'chat' && now.kind === kind && now.id === id;
+  const at =
+    lastMessage && ('createdAt' in lastMessage ? lastMessage.createdAt : lastMessage.acceptedAt);
+  return (
+    <li>
+      <button
+        type="button"
+        class="entry"
+        aria-current={isOpen}
+        onClick={() => show({ screen: 'chat', kind, id })}
+      >
+        <span class="title" dir="auto">
+          {titleOf(app, conversation)}
+        </span>
+        {at !== undefined && <time>{briefTimeOf(at)}</time>}
+        <span class="last" dir="auto">
+          {lastLine(conversation)}
+        </span>
+        {unread > 0 && (
+          <span class="count">
+            <span aria-hidden="true">{unread}</span>
+            <span class="hidden">{text.unread(unread)}</span>
+          </span>
+        )}
+        {waiting > 0 && <span class="waits">{text.waiting(waiting)}</span>}
+      </button>
+    </li>
+  );
+}
+
+/** Whether a note may be a name: one short line. */
+const isName = (note: string) => note.length <= 40 && !note.includes('\n');
+
+/** The beginning of the last message. */
+function lastLine({ lastMessage }: Conversation): string {
+  if (lastMessage === undefined) return '';
+  const { body, attachments } = lastMessage;
+  if (body !== undefined) return visibleText(body.text.slice(0, 200)).replaceAll('\n', ' ');
+  return attachments === undefined ? '' : text.attachment;
+}

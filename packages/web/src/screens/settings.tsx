@@ -1,0 +1,92 @@
+import { type StorageStatus, storageStatus } from '@posthouse/client/web';
+import { useEffect, useState } from 'preact/hooks';
+import { Action, Field, Screen } from '../parts/controls.tsx';
+import { show } from '../router.ts';
+import type { App } from '../state/app.ts';
+import { text } from '../text/index.ts';
+
+/** The account, its backup, and what the browser and the relay do with it. */
+export function Settings({ app }: { readonly app: App }) {
+  return (
+    <Screen title={text.settings}>
+      <Profile app={app} />
+      <h2>{text.account}</h2>
+      <dl>
+        <dt>{text.yourId}</dt>
+        <dd class="id">{app.account.id}</dd>
+        <dt>{text.relay}</dt>
+        <dd>{app.config.name}</dd>
+      </dl>
+      <p>{app.hasBackup.value ? text.backedUp : text.noBackup}</p>
+      <button type="button" onClick={() => show({ screen: 'backup' })}>
+        {text.backup}
+      </button>
+      <Storage />
+      <p>
+        <a href="/" target="_blank" rel="noopener">
+          {text.sees}
+        </a>
+      </p>
+    </Screen>
+  );
+}
+
+function Profile({ app }: { readonly app: App }) {
+  const [name, setName] = useState('');
+  const [isPublic, setPublic] = useState(false);
+  useEffect(() => {
+    void app.try(async () => {
+      const profile = await app.account.profiles.resolve(app.account.id);
+      setName(profile?.nickname ?? '');
+      setPublic(profile?.public_discovery ?? false);
+    });
+  }, []);
+  const publish = () =>
+    app.account.profiles.publish({ nickname: name.trim(), public_discovery: isPublic });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        void app.try(publish);
+      }}
+    >
+      <Field
+        {...{ label: text.profile, help: text.profileHelp, value: name, onValue: setName }}
+        autoComplete="nickname"
+      />
+      <p>
+        <label>
+          <input
+            type="checkbox"
+            checked={isPublic}
+            onChange={({ currentTarget }) => setPublic(currentTarget.checked)}
+          />{' '}
+          {text.discoverable}
+        </label>
+      </p>
+      <button type="submit">{text.save}</button>
+    </form>
+  );
+}
+
+function Storage() {
+  const [status, setStatus] = useState<StorageStatus | undefined>();
+  const [isRefused, setRefused] = useState(false);
+  useEffect(() => {
+    void storageStatus().then(setStatus);
+  }, []);
+  const ask = async () => {
+    const answer = await storageStatus({ ask: true });
+    setStatus(answer);
+    setRefused(!answer.persisted);
+  };
+  return (
+    <>
+      <h2>{text.storage}</h2>
+      <p role="status">
+        {status?.persisted ? text.persisted : isRefused ? text.refusedPersist : text.notPersisted}
+      </p>
+      {status?.persisted === false && !isRefused && <Action work={ask}>{text.askPersist}</Action>}
+    </>
+  );
+}

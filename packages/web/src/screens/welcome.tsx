@@ -1,0 +1,103 @@
+import { isRefusal } from '@posthouse/client';
+import type { WalletError } from '@posthouse/protocol';
+import { useState } from 'preact/hooks';
+import { loadBackup } from '../engine/load-part.ts';
+import { Field } from '../parts/controls.tsx';
+import { type App, messageOf } from '../state/app.ts';
+import { text } from '../text/index.ts';
+
+/** The first screen: a new account, or that of a backup. */
+export function Welcome({ app }: { readonly app: App }) {
+  const [code, setCode] = useState('');
+  const [password, setPassword] = useState('');
+  const [file, setFile] = useState<File | undefined>();
+  const [doing, setDoing] = useState('');
+  const [fault, setFault] = useState('');
+  const { name, needsInvite } = app.config;
+
+  const run = async (what: string, work: () => Promise<void>) => {
+    setFault('');
+    setDoing(what);
+    try {
+      await work();
+    } catch (error) {
+      setFault(faultText(error));
+    } finally {
+      setDoing('');
+    }
+  };
+  const create = () => run(text.creating, () => app.setUp(code.trim()));
+  const restore = () =>
+    run(text.restoring, async () => {
+      if (file === undefined) return;
+      const { openBackup } = await loadBackup();
+      const key = await openBackup(app.config, file, password);
+      await app.setUp(code.trim(), key);
+      app.backedUp();
+    });
+
+  return (
+    <main class="welcome">
+      <h1>{text.welcome(name)}</h1>
+      <p>{text.welcomeText}</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create();
+        }}
+      >
+        {needsInvite && (
+          <Field
+            {...{
+              label: text.inviteCode,
+              help: text.inviteCodeHelp,
+              value: code,
+              onValue: setCode,
+            }}
+          />
+        )}
+        <button type="submit" disabled={doing !== ''}>
+          {text.newAccount}
+        </button>
+      </form>
+      <details>
+        <summary>{text.restore}</summary>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            void restore();
+          }}
+        >
+          <p class="field">
+            <label for="backup-file">{text.backupFile}</label>
+            <input
+              id="backup-file"
+              type="file"
+              required
+              accept=".json,application/json"
+              onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
+            />
+          </p>
+          <Field
+            {...{ label: text.password, value: password, onValue: setPassword, type: 'password' }}
+            autoComplete="current-password"
+            required
+          />
+          <button type="submit" disabled={doing !== ''}>
+            {text.openBackup}
+          </button>
+        </form>
+      </details>
+      <p role="status">{doing}</p>
+      <p role="alert" class="fault">
+        {fault}
+      </p>
+    </main>
+  );
+}
+
+function faultText(error: unknown): string {
+  const { fault } = error as Partial<WalletError>;
+  if (fault !== undefined) return fault === 'password' ? text.wrongPassword : text.notABackup;
+  return isRefusal(error) ? error.message : messageOf(error);
+}

@@ -1,0 +1,180 @@
+/** What the app shows: signals, fed by the client in the worker. Screens read them and call {@link App}. */
+
+import type { AccountEvent, Contact, Conversation, SendingStatus } from '@posthouse/client';
+import { isClientError } from '@posthouse/client';
+import { browserWake, type WorkerAccount, type WorkerClient } from '@posthouse/client/web';
+import { computed, signal } from '@preact/signals';
+import { type AppConfig, fetchConfig, readConfig } from '../app-config.ts';
+import { openClient } from '../engine/open-client.ts';
+import { refresher } from '../engine/refresh.ts';
+import { OpenConversation } from './open-conversation.ts';
+
+/** Where the app is before and after there is an account. */
+export type Phase =
+  | { readonly kind: 'starting' }
+  | { readonly kind: 'welcome' }
+  | { readonly kind: 'ready' }
+  | { readonly kind: 'failed'; readonly error: unknown };
+
+export type Connection = 'connecting' | 'connected' | 'disconnected';
+export type { AccountEvent, Contact, Conversation, SendingStatus };
+
+/** How many conversations are listed; the list asks for more when its end is shown. */
+const listStep = 50;
+
+/** The one object behind all screens. */
+export class App {
+  readonly phase = signal<Phase>({ kind: 'starting' });
+  readonly connection = signal<Connection>('connecting');
+  readonly conversations = signal<readonly Conversation[]>([]);
+  readonly contacts = signal<readonly Contact[]>([]);
+  readonly opened = signal<OpenConversation | undefined>(undefined);
+  /** A sentence to announce; screens show it for a while. */
+  readonly notice = signal<string>('');
+  /** Whether a wallet with this account's key was saved on this device. */
+  readonly hasBackup = signal(localStorage.getItem(backupMark) !== null);
+  readonly requests = computed(() => this.contacts.value.filter(({ status }) => status === 'asks'));
+  readonly unread = computed(() =>
+    this.conversations.value.reduce((sum, { unread }) => sum + unread, 0),
+  );
+  #config: AppConfig | undefined;
+  #client: WorkerClient | undefined;
+  #account: WorkerAccount | undefined;
+  #listed = listStep;
+  #hasMore = false;
+  readonly #refreshList = refresher(
+    async () => {
+      const listed = await this.account.conversations.list({ limit: this.#listed });
+      this.#hasMore = listed.length === this.#listed;
+      // Groups and channels have no screen yet.
+      this.conversations.value = listed.filter(({ kind }) => kind === 'person');
+    },
+    (error) => this.fail(error),
+  );
+  readonly #refreshContacts = refresher(
+    async () => {
+      this.contacts.value = await this.account.contacts.list();
+    },
+    (error) => this.fail(error),
+  );
+
+  /** The account. Only screens of the phase `ready` are shown when there is one. */
+  get account(): WorkerAccount {
+    if (this.#account === undefined) throw new Error('there is no account yet');
+    return this.#account;
+  }
+
+  get client(): WorkerClient {
+    if (this.#client === undefined) throw new Error('the client is not open yet');
+    return this.#client;
+  }
+
+  get config(): AppConfig {
+    if (this.#config === undefined) throw new Error('the configuration is not read yet');
+    return this.#config;
+  }
+
+  /** Reads the configuration, opens the client, and shows the account if there is one. */
+  async start(): Promise<void> {
+    try {
+      this.#config = await readConfig();
+      this.#client = await openClient(this.#config);
+      await this.#use(await this.#client.account());
+    } catch (error) {
+      if (isClientError(error, 'not_set_up')) this.phase.value = { kind: 'welcome' };
+      else this.phase.value = { kind: 'failed', error };
+    }
+  }
+
+  /**
+   * Sets an account up on this device: a new one, or that of a key.
+   *
+   * @throws ClientError, RelayRefused; the same call can be made again, and goes on
+   */
+  async setUp(inviteCode: string, accountKey?: Uint8Array): Promise<void> {
+    const account = await this.client.setUp({
+      relayId: this.config.relayId,
+      ...(accountKey !== undefined && { accountKey, keepKey: true }),
+      ...(inviteCode !== '' && { inviteCode }),
+    });
+    await this.#use(account);
+  }
+
+  /** Notes that a wallet with the key was saved. */
+  backedUp(): void {
+    localStorage.setItem(backupMark, '1');
+    this.hasBackup.value = true;
+  }
+
+  async #use(account: WorkerAccount): Promise<void> {
+    this.#account = account;
+    account.subscribe((event) => this.#apply(event), {
+      wake: browserWake(),
+      onError: (error) => this.fail(error),
+    });
+    await Promise.all([this.#refreshList(), this.#refreshContacts()]);
+    this.phase.value = { kind: 'ready' };
+  }
+
+  /** Lists more conversations, if there may be more. */
+  async listMore(): Promise<void> {
+    if (!this.#hasMore) return;
+    this.#listed += listStep;
+    await this.#refreshList();
+  }
+
+  /** Shows a conversation, or none; the one that was shown before keeps its draft. */
+  async open(key: Pick<Conversation, 'kind' | 'id'> | undefined): Promise<void> {
+    const before = this.opened.value;
+    if (before?.kind === key?.kind && before?.id === key?.id) return;
+    before?.close();
+    if (key === undefined) {
+      this.opened.value = undefined;
+      return;
+    }
+    const opened = new OpenConversation(this, key);
+    this.opened.value = opened;
+    await opened.refresh();
+  }
+
+  /** Runs what a person asked for; an error becomes a notice. Returns whether it succeeded. */
+  async try(work: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      this.notice.value = messageOf(error);
+      return false;
+    }
+  }
+
+  /** Shows an error that ends the app. */
+  fail(error: unknown): void {
+    this.phase.value = { kind: 'failed', error };
+  }
+
+  /** Reads the lists again, after a change of this tab. */
+  async changed(): Promise<void> {
+    await Promise.all([this.#refreshList(), this.#refreshContacts()]);
+  }
+
+  #apply(event: AccountEvent): void {
+    if (event.kind === 'connection') {
+      this.connection.value = event.state;
+      // For the next start; without a network there would be an error in the console.
+      if (event.state === 'connected') fetchConfig().catch(() => undefined);
+      return;
+    }
+    void this.#refreshList();
+    if (event.kind.startsWith('contact-') || event.kind === 'events-missed') {
+      void this.#refreshContacts();
+    }
+    void this.opened.value?.refresh();
+  }
+}
+
+const backupMark = 'posthouse.backup';
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

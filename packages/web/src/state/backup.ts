@@ -1,0 +1,58 @@
+/** Backups: an account's key in a wallet file (NEP-6), which a password opens (chapter 01, appendix C). */
+import { Network, openNep6Wallet, sealNep6Wallet, WalletError } from '@posthouse/protocol';
+import { webPrimitives } from '@posthouse/protocol/web';
+import type { AppConfig } from '../app-config.ts';
+
+function networkOf({ context, word }: AppConfig): Network {
+  return new Network({ context, primitives: webPrimitives, ...(word !== undefined && { word }) });
+}
+
+/** A backup to save. */
+export interface Backup {
+  readonly name: string;
+  readonly content: Blob;
+}
+
+/** Encrypts a key with a password; takes about a second, in short turns. */
+export async function sealBackup(
+  config: AppConfig,
+  key: Uint8Array,
+  password: string,
+): Promise<Backup> {
+  const wallet = await sealNep6Wallet(networkOf(config), key, { password, name: config.name });
+  const day = new Date().toISOString().slice(0, 10);
+  return {
+    name: `account-backup-${day}.json`,
+    content: new Blob([JSON.stringify(wallet, undefined, 2)], { type: 'application/json' }),
+  };
+}
+
+/**
+ * Opens a backup.
+ *
+ * @throws WalletError `format` for a file that is none, `password` for a wrong password
+ */
+export async function openBackup(
+  config: AppConfig,
+  file: Blob,
+  password: string,
+): Promise<Uint8Array> {
+  let content: unknown;
+  try {
+    content = JSON.parse(await file.text());
+  } catch (cause) {
+    throw new WalletError('format', 'not JSON', { cause });
+  }
+  return (await openNep6Wallet(networkOf(config), content, { password })).privateKey;
+}
+
+/** Has the browser save a file. */
+export function save({ name, content }: Backup): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  // The download has begun; some browsers read it a moment later.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

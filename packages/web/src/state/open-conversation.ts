@@ -1,0 +1,114 @@
+import type { Conversation, Message } from '@posthouse/client';
+import type { WorkerAccount } from '@posthouse/client/web';
+import { signal } from '@preact/signals';
+import { refresher } from '../engine/refresh.ts';
+
+/** Messages of a page. */
+const pageSize = 50;
+
+type Key = Pick<Conversation, 'kind' | 'id'>;
+
+/** What a conversation needs of the app. */
+export interface ConversationHost {
+  readonly account: WorkerAccount;
+  /** Reads the lists again. */
+  changed(): Promise<void>;
+  fail(error: unknown): void;
+}
+
+/** The conversation that is shown: its messages from some point on, and what is being written. */
+export class OpenConversation {
+  readonly kind: Key['kind'];
+  readonly id: string;
+  /** Oldest first. */
+  readonly messages = signal<readonly Message[]>([]);
+  /** Whether there may be older messages than those shown. */
+  readonly hasOlder = signal(false);
+  readonly isRead = signal(false);
+  readonly draft = signal('');
+  readonly replyTo = signal<Message | undefined>(undefined);
+  readonly #app: ConversationHost;
+  #shown = pageSize;
+  readonly refresh: () => Promise<void>;
+
+  constructor(app: ConversationHost, { kind, id }: Key) {
+    this.#app = app;
+    this.kind = kind;
+    this.id = id;
+    this.draft.value = localStorage.getItem(this.#draftKey) ?? '';
+    this.refresh = refresher(
+      () => this.#read(),
+      (error) => app.fail(error),
+    );
+  }
+
+  get #draftKey(): string {
+    return `posthouse.draft.${this.kind}.${this.id}`;
+  }
+
+  /** Shows a page more of what is older. */
+  async showOlder(): Promise<void> {
+    this.#shown += pageSize;
+    await this.refresh();
+  }
+
+  /** Keeps what is being written; it survives a reload. */
+  write(text: string): void {
+    this.draft.value = text;
+    if (text === '') localStorage.removeItem(this.#draftKey);
+    else localStorage.setItem(this.#draftKey, text);
+  }
+
+  /** Stores the draft as a message, which leaves when it can. */
+  async post(): Promise<void> {
+    const text = this.draft.value.trim();
+    if (text === '') return;
+    const answered = this.replyTo.value;
+    await this.#app.account.messages.post(this.id, {
+      text,
+      ...(answered && { replyTo: { from: answered.from, messageId: answered.messageId } }),
+    });
+    this.write('');
+    this.replyTo.value = undefined;
+    await Promise.all([this.refresh(), this.#app.changed()]);
+  }
+
+  /** Posts the text of a message that failed once more. */
+  async postAgain({ body, replyTo }: Message): Promise<void> {
+    if (body === undefined) return;
+    await this.#app.account.messages.post(this.id, {
+      ...{ text: body.text, contentType: body.content_type },
+      ...(replyTo !== undefined && { replyTo }),
+    });
+    await Promise.all([this.refresh(), this.#app.changed()]);
+  }
+
+  /** Takes back a message that has not left. */
+  async cancel(message: Message): Promise<void> {
+    const { from, messageId } = message;
+    await this.#app.account.messages.cancel({ from, messageId });
+    await Promise.all([this.refresh(), this.#app.changed()]);
+  }
+
+  /** Marks everything that is shown as read. */
+  async markRead(): Promise<void> {
+    const through = this.messages.value.at(-1)?.order;
+    if (through === undefined) return;
+    const { kind, id } = this;
+    await this.#app.account.conversations.markRead({ kind, id }, { through });
+    await this.#app.changed();
+  }
+
+  close(): void {
+    this.messages.value = [];
+  }
+
+  async #read(): Promise<void> {
+    const newest = await this.#app.account.messages.list({
+      ...{ with: this.id, newestFirst: true, limit: this.#shown + 1 },
+    });
+    this.hasOlder.value = newest.length > this.#shown;
+    this.messages.value = newest.slice(0, this.#shown).reverse();
+    this.isRead.value = true;
+  }
+}

@@ -1,0 +1,53 @@
+/** The texts of the browser's language, and dates and times as it writes them. */
+import { de } from './de.ts';
+import { en, type Texts } from './en.ts';
+
+/** Returns the first language of a person that the app speaks. */
+export function textsOf(languages: readonly string[]): Texts {
+  for (const language of languages) {
+    if (language.startsWith('de')) return de;
+    if (language.startsWith('en')) return en;
+  }
+  return en;
+}
+
+export const text = textsOf(navigator.languages);
+
+const time = new Intl.DateTimeFormat(text.language, { hour: '2-digit', minute: '2-digit' });
+const day = new Intl.DateTimeFormat(text.language, {
+  day: 'numeric',
+  month: 'long',
+  year: 'numeric',
+});
+const short = new Intl.DateTimeFormat(text.language, { day: '2-digit', month: '2-digit' });
+
+const startOfDay = (date: Date) => new Date(date.getFullYear(), date.getMonth(), date.getDate());
+
+/** Days between two moments, by the calendar. */
+function daysBetween(earlier: Date, later: Date): number {
+  return Math.round((startOfDay(later).getTime() - startOfDay(earlier).getTime()) / 86_400_000);
+}
+
+/** A time of day, such as `14:05`. @param seconds Unix seconds */
+export function timeOf(seconds: number): string {
+  return time.format(new Date(seconds * 1_000));
+}
+
+/** A day, such as `Today` or `3 May 2026`. @param seconds Unix seconds */
+export function dayOf(seconds: number, now = new Date()): string {
+  const date = new Date(seconds * 1_000);
+  const days = daysBetween(date, now);
+  if (days === 0) return text.today;
+  return days === 1 ? text.yesterday : day.format(date);
+}
+
+/** A time for a list: of day if it is today's, else the date. @param seconds Unix seconds */
+export function briefTimeOf(seconds: number, now = new Date()): string {
+  const date = new Date(seconds * 1_000);
+  return daysBetween(date, now) === 0 ? time.format(date) : short.format(date);
+}
+
+/** Whether two moments are of the same day. Both Unix seconds. */
+export function isSameDay(one: number, other: number): boolean {
+  return daysBetween(new Date(one * 1_000), new Date(other * 1_000)) === 0;
+}

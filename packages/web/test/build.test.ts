@@ -1,0 +1,34 @@
+/** The messenger's files: few bytes, the same from the same sources, in each language all texts. */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { buildMessenger } from '../build.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test('two builds are the same, byte by byte, and within their budgets', async () => {
+  const [one, other] = ['one', 'other'].map((name) => join(folder, name));
+  const sizes = await buildMessenger(one as string);
+  expect(sizes.scripts).toBeGreaterThan(100_000);
+  expect(sizes.scripts).toBeLessThanOrEqual(175_000);
+  expect(sizes.styles).toBeLessThanOrEqual(8_000);
+  await buildMessenger(other as string);
+  const names = readdirSync(one as string);
+  expect(readdirSync(other as string)).toEqual(names);
+  for (const name of names) {
+    const [first, second] = [one, other].map((path) => readFileSync(join(path as string, name)));
+    expect(first?.equals(second as Buffer), name).toBe(true);
+  }
+});
+
+test('its scripts have no HTML strings, no evaluated text and no address of others', () => {
+  const built = join(folder, 'one');
+  const scripts = readdirSync(built).filter((name) => name.endsWith('.js'));
+  expect(scripts.length).toBeGreaterThan(5);
+  for (const name of scripts) {
+    const text = readFileSync(join(built, name), 'utf8');
+    expect(text, name).not.toMatch(/\beval\(|new Function\(|document\.write/);
+  }
+});
