@@ -57,7 +57,7 @@ const slow = [
   'packages/**/{crash,hostile,interrupted-move,killed-leaders,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
-  'packages/{client/test/{attachments,content}/browser.test.ts,client/test/web/**,protocol/test/browser/**}',
+  'packages/{client/test/{attachments,content}/browser.test.ts,client/test/web/**,protocol/test/browser/**,web/test/**}',
   'bench/**',
   'scripts/build.test.ts',
 ];
@@ -79,6 +79,7 @@ const long = {
     'packages/client/test/web/store-faults.test.ts',
     'packages/client/test/web/tabs.test.ts',
     'packages/client/test/web/worker.test.ts',
+    'packages/web/test/story.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/backup/{killed,tampered}.test.ts',
     'packages/relay/test/move/{crashes,rows}.test.ts',

@@ -58,11 +58,11 @@ export type { WakeSource } from './connect/waker.ts';
 export { webTransport } from './connect/web-transport.ts';
 export type { Contact, ContactStatus } from './contacts/contact.ts';
 export type { IssuedContactInvite } from './contacts/manage-contacts.ts';
+export { visibleName, visibleText } from './content/visible-text.ts';
 export type { ConversationKey } from './conversations/conversation-rows.ts';
 export type { Conversation } from './conversations/list-conversations.ts';
 export type { ListOptions } from './conversations/list-options.ts';
 export type { MessageContent } from './conversations/message-content.ts';
-export { visibleName, visibleText } from './content/visible-text.ts';
 export { type Clock, systemClock, webRandom } from './environment.ts';
 export {
   ClientError,

@@ -4,7 +4,7 @@ import { pickEncoding, type ServedFile, type WebApp } from '../web/index.ts';
 import { unknownMethod } from './early-errors.ts';
 
 /** Where the messenger is, on the host and not after a base address: the service worker's scope. */
-export const appPath = '/app/';
+const appPath = '/app/';
 
 /**
  * The page's policy. It talks to any relay of the network, so to any address by HTTPS and WSS; every script

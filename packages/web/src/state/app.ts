@@ -1,6 +1,6 @@
 /** What the app shows: signals, fed by the client in the worker. Screens read them and call {@link App}. */
 
-import type { AccountEvent, Contact, Conversation, SendingStatus } from '@posthouse/client';
+import type { AccountEvent, Contact, Conversation } from '@posthouse/client';
 import { isClientError } from '@posthouse/client';
 import { browserWake, type WorkerAccount, type WorkerClient } from '@posthouse/client/web';
 import { computed, signal } from '@preact/signals';
@@ -17,12 +17,12 @@ export type Phase =
   | { readonly kind: 'failed'; readonly error: unknown };
 
 export type Connection = 'connecting' | 'connected' | 'disconnected';
-export type { AccountEvent, Contact, Conversation, SendingStatus };
+export type { Contact, Conversation };
 
 /** How many conversations are listed; the list asks for more when its end is shown. */
 const listStep = 50;
 
-/** The one object behind all screens. */
+/** What all screens read and call. */
 export class App {
   readonly phase = signal<Phase>({ kind: 'starting' });
   readonly connection = signal<Connection>('connecting');

@@ -3,7 +3,7 @@ import { de } from './de.ts';
 import { en, type Texts } from './en.ts';
 
 /** Returns the first language of a person that the app speaks. */
-export function textsOf(languages: readonly string[]): Texts {
+function textsOf(languages: readonly string[]): Texts {
   for (const language of languages) {
     if (language.startsWith('de')) return de;
     if (language.startsWith('en')) return en;
