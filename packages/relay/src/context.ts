@@ -130,11 +130,12 @@ export interface Policy {
   /**
    * Asks after all checks of a call, and before anything of it is stored.
    *
+   * @param homeRelay of an account at home elsewhere
    * @throws ProtocolError `forbidden` if the program refuses; `temporarily_unavailable` if it gives no
-   *   answer, unless the operator chose to go on then; `rate_limited` if the account causes too many
-   *   questions at once
+   *   answer, unless the operator chose to go on then, and if too many questions wait;
+   *   `rate_limited` if the account causes too many at once
    */
-  ask(question: PolicyQuestion): Promise<void>;
+  ask(question: PolicyQuestion, homeRelay?: string): Promise<void>;
 }
 
 /** Finds the session of a token, and says whether sessions ended meanwhile (02 §10). */

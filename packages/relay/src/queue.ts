@@ -1,4 +1,4 @@
-/** A queue of which the first item is taken in constant time. */
+/** A queue whose first and last item are taken in constant time. */
 export class Queue<T> {
   #items: (T | undefined)[] = [];
   #taken = 0;
@@ -14,6 +14,11 @@ export class Queue<T> {
 
   push(item: T): void {
     this.#items.push(item);
+  }
+
+  /** Takes the item that was added last. */
+  pop(): T | undefined {
+    return this.size === 0 ? undefined : this.#items.pop();
   }
 
   shift(): T | undefined {

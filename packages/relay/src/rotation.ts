@@ -55,6 +55,15 @@ export class Rotation<T> {
     return this.#round.get(owner)?.items.size ?? 0;
   }
 
+  /** Returns the owner of the most items; `undefined` if there are none. */
+  largest(): string | undefined {
+    let largest: Owner<T> | undefined;
+    for (const owner of this.#round.values()) {
+      if (owner.items.size > (largest?.items.size ?? 0)) largest = owner;
+    }
+    return largest?.name;
+  }
+
   /** Adds an item after the others of its owner. */
   add(name: string, item: T): void {
     let owner = this.#round.get(name);
@@ -63,7 +72,7 @@ export class Rotation<T> {
       this.#round.set(name, owner);
     }
     const mayBeEarly = owner !== this.#last && owner.early < this.#itemsOfTurn;
-    if (owner.items.size === 0 && mayBeEarly) {
+    if (owner.items.size === 0 && mayBeEarly && !owner.isNewcomer) {
       owner.isNewcomer = true;
       this.#newcomers.push(owner);
     }
@@ -77,6 +86,16 @@ export class Rotation<T> {
     this.#last = this.#next();
     if (this.#last !== undefined) this.#last.had += 1;
     const item = this.#last?.items.shift();
+    this.#size -= 1;
+    if (this.#size === 0) this.#endRound();
+    return item;
+  }
+
+  /** Takes an owner's last item out of turn. */
+  takeLast(name: string): T | undefined {
+    const items = this.#round.get(name)?.items;
+    if (items === undefined || items.size === 0) return undefined;
+    const item = items.pop();
     this.#size -= 1;
     if (this.#size === 0) this.#endRound();
     return item;
@@ -150,6 +169,11 @@ export class Rotation<T> {
       // Its turn may have come meanwhile.
       if (!owner.isNewcomer) continue;
       owner.isNewcomer = false;
+      if (owner.items.size === 0) {
+        // Its items were taken out of turn. Without a turn in this round it is forgotten.
+        if (owner.early === 0) this.#round.delete(owner.name);
+        continue;
+      }
       if (owner.early === 0) this.#owners.push(owner);
       owner.early += 1;
       this.#newcomersServed += 1;

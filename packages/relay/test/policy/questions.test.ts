@@ -236,4 +236,87 @@ describe('limits of questions', () => {
       code: 'temporarily_unavailable',
     });
   });
+
+  /** A program that answers the first open question on demand, and what became of each. */
+  function slowly() {
+    const open: (() => void)[] = [];
+    const asked: string[] = [];
+    const answers = new Map<string, number>();
+    const slow = new AskedPolicy(
+      {
+        ask: async ({ account }, over) => {
+          asked.push(account);
+          await new Promise<void>((end) => open.push(end));
+          over?.();
+          return true;
+        },
+      },
+      relay.context,
+      'allow',
+    );
+    const note = (what: string) => void answers.set(what, (answers.get(what) ?? 0) + 1);
+    const ask = async (who: string, account: string, homeRelay?: string) =>
+      await slow.ask(of(account), homeRelay).then(
+        () => note(`${who} ok`),
+        ({ code }) => note(`${who} ${code}`),
+      );
+    const answer = async (count: number) => {
+      for (let answered = 0; answered < count; answered += 1) {
+        open.shift()?.();
+        await nextTurn();
+      }
+    };
+    return { slow, asked, answer, answers, ask };
+  }
+
+  test('accounts that fill all places do not shut others out: the newest of the one with most ends', async () => {
+    const { answer, answers, ask } = slowly();
+    // They ask again after each answer, as many as they may.
+    const flood = async (account: string): Promise<void> => {
+      await ask('flood', account);
+      await nextTurn();
+      if (isFlooded) void flood(account);
+    };
+    let isFlooded = true;
+    for (let count = 0; count < 136 * 8; count += 1) void flood(`flood ${count % 136}`);
+    for (let count = 0; count < 30; count += 1) {
+      void ask('honest', `honest ${count}`);
+      await nextTurn();
+      await answer(10);
+    }
+    await answer(100);
+    isFlooded = false;
+    expect(answers.get('flood temporarily_unavailable')).toBeGreaterThan(0);
+    expect(answers.get('honest ok')).toBe(30);
+  });
+
+  test('all accounts of another relay have one turn together, all new accounts of a network too', async () => {
+    const { slow, asked, answer, answers, ask } = slowly();
+    for (let count = 0; count < 64; count += 1) void ask('first', `first ${count}`);
+    for (let count = 0; count < 1_024; count += 1) void ask('guest', `guest ${count}`, 'N1');
+    const address = (count: number) => `2001:db8:1:${count.toString(16)}::/64`;
+    for (let count = 0; count < 600; count += 1) {
+      const account = `new ${count}`;
+      void slow.ask({ ask: 'account', account, address: address(count) }).catch(() => {});
+    }
+    for (const account of ['a', 'b', 'c']) void ask('own', account);
+    await answer(21);
+    // Half of the places each, and those of this relay are taken from them.
+    expect(answers.get('guest temporarily_unavailable')).toBe(512 + 2);
+    const kinds = asked.slice(64).map((account) => account.split(' ', 1)[0]);
+    expect(kinds.slice(0, 5).sort()).toEqual(['a', 'b', 'c', 'guest', 'new']);
+    const counted = (kind: string) => kinds.filter((one) => one === kind).length;
+    expect(Math.abs(counted('guest') - counted('new'))).toBeLessThanOrEqual(1);
+  });
+
+  test('an account that floods ends its own newest question, not those of its relay', async () => {
+    const { asked, answer, answers, ask } = slowly();
+    for (let count = 0; count < 64; count += 1) void ask('first', `first ${count}`);
+    for (let count = 0; count < 1_024; count += 1) void ask('flood', `flood ${count % 128}`, 'N1');
+    void ask('quiet', 'quiet', 'N1');
+    await nextTurn();
+    expect(answers).toEqual(new Map([['flood temporarily_unavailable', 1]]));
+    await answer(150);
+    expect(asked).toContain('quiet');
+  });
 });

@@ -164,7 +164,7 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
       get isOn() {
         return isOn();
       },
-      ask: (question) => this.policy.ask(question),
+      ask: (...asked) => this.policy.ask(...asked),
     };
   }
 

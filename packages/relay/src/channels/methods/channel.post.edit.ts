@@ -31,7 +31,7 @@ export const channelPostEdit: Handler<'channel.post.edit'> = async (context, cal
       });
       if (isRepeat) return;
       const asked = { ask: 'post', account: session.account, address: call.address } as const;
-      await policy.ask({ ...asked, channel: channelId, post: edit });
+      await policy.ask({ ...asked, channel: channelId, post: edit }, session.homeRelay);
     },
     work: async (tx, { caller, channel }, acceptedAt): Promise<HandlerResult> => {
       const post = await requireReadablePost(tx, channelId, target);

@@ -36,8 +36,8 @@ export const channelPost: Handler<'channel.post'> = async (context, call) => {
     },
     ask: async ({ right: { published } }) => {
       if (!policy.isOn || published !== undefined) return;
-      const { account } = session;
-      await policy.ask({ ask: 'post', account, address: call.address, channel: channelId, post });
+      const asked = { ask: 'post', account: session.account, address: call.address } as const;
+      await policy.ask({ ...asked, channel: channelId, post }, session.homeRelay);
     },
     append: async ({ caller }): Promise<HandlerResult | undefined> => {
       const now = context.clock.now();

@@ -48,7 +48,8 @@ export const groupCreate: Handler<'group.create'> = async (context, call) => {
   };
   if (policy.isOn) {
     await storage.read((tx) => admit(tx, clock.now()));
-    await policy.ask({ ask: 'group', account: session.account, address: call.address });
+    const asked = { ask: 'group', account: session.account, address: call.address } as const;
+    await policy.ask(asked, session.homeRelay);
   }
   const store = async (tx: Writer) => {
     const now = clock.now();
