@@ -173,4 +173,5 @@ async function writeConfig(path: string, values: Readonly<Record<string, unknown
     note('Set these in it before the first start:');
     for (const problem of error.problems) note(`  ${problem}`);
   }
+  note(`Then: posthouse serve --config ${path}, and while it runs posthouse invite create`);
 }

@@ -79,3 +79,31 @@ test('init --private begins a network whose relays `registry add` and `registry 
   const bad = await run('registry', 'add', other, 'http://two.example.net', ...config);
   expect(bad.code).toBe(2);
 });
+
+test('the commands of the README begin a relay in their order; an invite before the first start says what comes first', async () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../../../README.md'), 'utf8');
+  const section = readme.split('## Run your own relay')[1]?.split('\n## ', 1)[0] ?? '';
+  const lines = [...section.matchAll(/^npx posthouse ([^#\n]+)/gm)].map(([, line = '']) =>
+    line.trim().replace('FILE', join(folder.path, 'relay.json')).split(' '),
+  );
+  const [explain = [], init = [], serve = [], invite = []] = lines;
+  const data = join(folder.path, 'data');
+  const url = 'https://localhost/svc/v1';
+  expect(await run(...explain)).toMatchObject({ code: 0 });
+  expect(
+    await run(...init, '--data', data, ...['--private', '--url', url, '--log', 'warn']),
+  ).toMatchObject({ code: 0 });
+  expect(await run(...invite)).toMatchObject({
+    code: 1,
+    errors: `there is no relay.sqlite in ${data}: no relay has used the folder yet: start the relay on it once\n`,
+  });
+  const { child, ended, line } = posthouse(serve, {
+    POSTHOUSE_LISTEN: '127.0.0.1:0',
+    POSTHOUSE_FEDERATION_LISTEN: '127.0.0.1:0',
+    POSTHOUSE_TLS_MODE: 'off',
+  });
+  expect(await line()).toMatch(/^ready /);
+  expect(await run(...invite)).toMatchObject({ code: 0, output: expect.stringMatching(/\S{20}/) });
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});

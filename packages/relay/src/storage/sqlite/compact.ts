@@ -1,12 +1,12 @@
 /** Writes the embedded database anew, without the room that it does not use. */
-import { existsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ProgressState } from '@posthouse/protocol/progress';
 import { readDiskSize } from '../disk-room.ts';
 import { SqliteConnection } from './connection.ts';
 import { failureKind } from './failures.ts';
-import { databaseOf, lockFolder } from './folder.ts';
+import { lockFolder, requireDatabase } from './folder.ts';
 import { givesBack, synchronous, undoOnDisk } from './open-writer.ts';
 import { runSqlite } from './process.ts';
 import { settleLog } from './settle-log.ts';
@@ -43,10 +43,7 @@ export async function compactSqlite(
   directory: string,
   options: CompactOptions = {},
 ): Promise<Compacted> {
-  const path = databaseOf(directory);
-  if (!existsSync(path)) {
-    throw new Error(`there is no relay.sqlite in ${directory}: check the setting \`data\``);
-  }
+  const path = requireDatabase(directory);
   const lock = lockFolder(directory);
   try {
     const before = await prepare(path);

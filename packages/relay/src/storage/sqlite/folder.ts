@@ -1,5 +1,5 @@
 /** The files of a data folder. */
-import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { SqliteConnection } from './connection.ts';
 import { failureKind } from './failures.ts';
@@ -44,4 +44,19 @@ export function lockFolder(directory: string): SqliteConnection {
       cause: error,
     });
   }
+}
+
+/**
+ * Returns the path of the database in `directory`.
+ *
+ * @throws Error if there is none
+ */
+export function requireDatabase(directory: string): string {
+  const path = databaseOf(directory);
+  if (existsSync(path)) return path;
+  const isRelay = existsSync(join(directory, 'keys'));
+  const cure = isRelay
+    ? 'no relay has used the folder yet: start the relay on it once'
+    : 'check the setting `data`';
+  throw new Error(`there is no relay.sqlite in ${directory}: ${cure}`);
 }

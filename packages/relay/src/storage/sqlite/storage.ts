@@ -1,5 +1,4 @@
 /** The embedded engine: one SQLite database in the relay's data folder, using `node:sqlite`. */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../../make-folder.ts';
 import { requireRestored } from '../restoring.ts';
@@ -20,7 +19,7 @@ import type { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { DurableSnapshots } from './durable-snapshots.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
-import { databaseOf, lockFolder, privateFile } from './folder.ts';
+import { databaseOf, lockFolder, privateFile, requireDatabase } from './folder.ts';
 import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { openWriter, synchronous, undoInMemory, undoOnDisk } from './open-writer.ts';
@@ -93,10 +92,7 @@ function openFolder(directory: string, parts: OpenParts): SqliteStorage {
  */
 export function openSqliteAlongside(directory: string): SqliteStorage {
   requireRestored(directory);
-  const path = databaseOf(directory);
-  if (!existsSync(path))
-    throw new Error(`there is no relay.sqlite in ${directory}: check the setting \`data\``);
-  return new SqliteStorage(path, { lockTimeout: lockTimeouts.command });
+  return new SqliteStorage(requireDatabase(directory), { lockTimeout: lockTimeouts.command });
 }
 
 interface SqliteParts {
