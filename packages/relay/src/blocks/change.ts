@@ -10,6 +10,7 @@ import {
   readRange,
   writeRange,
 } from './address-range.ts';
+import { AddressSet } from './address-set.ts';
 import {
   type Block,
   type BlockKind,
@@ -120,14 +121,7 @@ const loopback = ['127.0.0.0/8', '::1'];
  * addressToBlock('2001:db8:1:2::9', []); // '2001:db8:1:2::/64'
  */
 export function addressToBlock(text: string, trustedProxies: readonly string[]): string {
-  const read = readRange(text);
-  if (read === undefined) {
-    throw new ProtocolError(
-      'bad_request',
-      `${JSON.stringify(text)} is no address: give one as 192.0.2.7, 192.0.2.0/24, 2001:db8::7 or 2001:db8::/48`,
-    );
-  }
-  const range = ofCustomers(read);
+  const range = rangeOf(text);
   if (loopback.some((one) => overlapsText(range, one))) {
     throw new ProtocolError(
       'bad_request',
@@ -141,6 +135,32 @@ export function addressToBlock(text: string, trustedProxies: readonly string[]):
     `${writeRange(range)} has the trusted proxy ${proxy}, through which others connect: ` +
       'give the address of the client',
   );
+}
+
+/** @throws ProtocolError `bad_request` */
+function rangeOf(text: string): AddressRange {
+  const read = readRange(text);
+  if (read !== undefined) return ofCustomers(read);
+  throw new ProtocolError(
+    'bad_request',
+    `${JSON.stringify(text)} is no address: give one as 192.0.2.7, 192.0.2.0/24, 2001:db8::7 or 2001:db8::/48`,
+  );
+}
+
+/**
+ * Reads an address or network as {@link addressToBlock} does, whatever it holds.
+ *
+ * @returns it as it is written in lists, and whether it holds an address, as `addressKey` writes that
+ * @throws ProtocolError `bad_request` if it is none
+ */
+export function networkOf(text: string): {
+  readonly network: string;
+  readonly holds: (address: string) => boolean;
+} {
+  const range = rangeOf(text);
+  const set = new AddressSet();
+  set.add(range, Number.POSITIVE_INFINITY);
+  return { network: writeRange(range), holds: (address) => set.has(address, 0) };
 }
 
 function overlapsText(range: AddressRange, text: string): boolean {

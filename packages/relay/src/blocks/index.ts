@@ -21,6 +21,7 @@ export {
   blockBriefly,
   blockChannel,
   type NewBlock,
+  networkOf,
   unblock,
 } from './change.ts';
 export { isBlocked, requireUnblocked } from './rules.ts';

@@ -56,7 +56,7 @@ export function configure(command: Command): void {
     )
     .addCommand(aboutOne('approve', 'let an account in that waits for it', 'is let in'))
     .addCommand(deleteCommand())
-    .addCommand(aboutOne('reject', 'remove an account from those that wait', 'is rejected'))
+    .addCommand(rejectCommand())
     .addCommand(
       lists('waiting', 'list the accounts that wait for approval').action((_, of) => waiting(of)),
     );
@@ -70,6 +70,25 @@ function aboutOne(name: string, description: string, done: string): Command {
   return subcommand(name, description)
     .argument('<account>', 'ID of the account', accountOf)
     .action((account, _, of) => change(of, name, { account, done }));
+}
+
+function rejectCommand(): Command {
+  return subcommand('reject', 'remove an account, or all of a network, from those that wait')
+    .argument('[account]', 'ID of the account', accountOf)
+    .option('--address <address>', 'all that asked from an address or network, as 2001:db8::/48')
+    .action((account: string | undefined, _, of) => reject(of, account));
+}
+
+async function reject(of: Command, account: string | undefined): Promise<void> {
+  const { address } = of.opts<{ readonly address?: string }>();
+  if ((account === undefined) === (address === undefined)) {
+    of.error('error: give an account or --address', { exitCode: 2 });
+  }
+  if (account !== undefined) return await change(of, 'reject', { account, done: 'is rejected' });
+  await withVerbs(of, async (verbs) => {
+    const { address: network, rejected } = await verbs.call('account', 'reject', { address });
+    print([`${rejected} accounts that asked from ${network} are rejected`]);
+  });
 }
 
 function lists(name: string, description: string): Command {

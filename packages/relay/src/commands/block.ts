@@ -97,6 +97,8 @@ async function add(kind: BlockKind, text: string, of: Command): Promise<void> {
     const already = answer.is_new === true ? '' : ' already';
     const end = until === undefined ? '' : ` until ${instant(until)}`;
     print([`${kind} ${String(answer[kind])} is blocked${already}${end}`]);
+    const { rejected = 0 } = answer;
+    if (rejected !== 0) note(`accounts that asked from it and do not wait any more: ${rejected}`);
   });
 }
 

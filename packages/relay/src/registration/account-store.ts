@@ -89,17 +89,49 @@ export async function listRequests(
   );
 }
 
+/** What is stored of a request. */
+interface StoredRequest extends RegistrationRequest {
+  readonly network: string;
+  /** One more than the requests of its network that there were before. */
+  readonly place: number;
+}
+
 /** Adds a request of an account that has none. */
 export async function insertRequest(
   tx: Writer,
-  { account, address, askedAt }: RegistrationRequest,
+  { account, address, askedAt, network, place }: StoredRequest,
 ): Promise<void> {
   await tx.run(
-    'INSERT INTO registration_requests (account, address, asked_at) VALUES (?, ?, ?)',
+    `INSERT INTO registration_requests (account, address, asked_at, network, place)
+      VALUES (?, ?, ?, ?, ?)`,
     account,
     address,
     askedAt,
+    network,
+    place,
   );
+}
+
+/** Counts the requests of a network. */
+export async function countOfNetwork(tx: Reader, network: string): Promise<number> {
+  const row = await tx.get<{ stored: number }>(
+    'SELECT COUNT(*) AS stored FROM registration_requests WHERE network = ?',
+    network,
+  );
+  return Number(row?.stored ?? 0);
+}
+
+/**
+ * Removes the newest request of the network that has most, if its place is above `place`; returns
+ * whether there was one.
+ */
+export async function deleteOfLargestNetwork(tx: Writer, place: number): Promise<boolean> {
+  const row = await tx.get<{ account: string }>(
+    `SELECT account FROM registration_requests WHERE place > ?
+      ORDER BY place DESC, asked_at DESC LIMIT 1`,
+    place,
+  );
+  return row !== undefined && (await deleteRequest(tx, row.account));
 }
 
 /** Removes an account's request; returns whether there was one. */

@@ -26,6 +26,7 @@ export {
   offeredInvite,
   refuseNewcomer,
   registrations,
+  rejectFrom,
   useRight,
 } from './rights.ts';
 

@@ -41,4 +41,17 @@ export const registrationMigrations: readonly Migration[] = [
         ON registration_requests (address, asked_at)`,
     ],
   },
+  {
+    id: 802,
+    name: 'registration: networks of requests, indexes of lists',
+    statements: [
+      // place: the how manieth of its network the request was when it was made.
+      "ALTER TABLE registration_requests ADD COLUMN network TEXT NOT NULL DEFAULT ''",
+      'ALTER TABLE registration_requests ADD COLUMN place BIGINT NOT NULL DEFAULT 1',
+      'CREATE INDEX registration_requests_by_network ON registration_requests (network)',
+      'CREATE INDEX registration_requests_by_place ON registration_requests (place, asked_at)',
+      'CREATE INDEX registration_allowed_by_age ON registration_allowed (allowed_at, account)',
+      'CREATE INDEX registration_invites_by_age ON registration_invites (created_at, id)',
+    ],
+  },
 ];

@@ -1,14 +1,19 @@
 /** Which accounts may come to be at home at this relay (02 §9.4, 03 §4.3). */
 import { ProtocolError } from '@posthouse/protocol';
+import { customerNetwork } from '../config/ip-address.ts';
 import type { Home, RegistrationMode, RelayContext } from '../context.ts';
-import type { AggregateKey, Reader, Writer } from '../storage/types.ts';
+import type { AggregateKey, Reader, Storage, Writer } from '../storage/types.ts';
 import {
+  countOfNetwork,
+  deleteOfLargestNetwork,
+  deleteRequest,
   disallowAccount,
   fullSince,
   fullSinceOfAddress,
   insertRequest,
   isAllowed,
   isWaiting,
+  listRequests,
 } from './account-store.ts';
 import { inviteDigest } from './invite-code.ts';
 import {
@@ -106,17 +111,56 @@ async function storeRequest(
   const fullUntil = await storage.write(registrations, async (tx) => {
     // The operator may have let it in meanwhile.
     if ((await isWaiting(tx, account)) || (await isAllowed(tx, account))) return undefined;
-    const since =
-      (await fullSinceOfAddress(tx, address, limits.registrationRequestsPerAddress)) ??
-      (await fullSince(tx, limits.registrationRequests));
-    if (since !== undefined) return since + limits.registrationRequestPeriod;
-    await insertRequest(tx, { account, address, askedAt: now });
+    const ofAddress = await fullSinceOfAddress(
+      ...([tx, address, limits.registrationRequestsPerAddress] as const),
+    );
+    if (ofAddress !== undefined) return ofAddress + limits.registrationRequestPeriod;
+    const network = customerNetwork(address);
+    const place = 1 + (await countOfNetwork(tx, network));
+    const since = await fullSince(tx, limits.registrationRequests);
+    // A network with fewer requests than another has room, so that none takes all of it.
+    if (since !== undefined && !(await deleteOfLargestNetwork(tx, place))) {
+      return since + limits.registrationRequestPeriod;
+    }
+    await insertRequest(tx, { account, address, askedAt: now, network, place });
     return undefined;
   });
   if (fullUntil === undefined) return;
   throw new ProtocolError('rate_limited', 'too many accounts wait for the operator of this relay', {
     data: { retry_after: Math.max(1, fullUntil - now) },
   });
+}
+
+/** Requests that are read at once. */
+const readAtOnce = 500;
+
+/**
+ * Removes the requests that were made from some addresses.
+ *
+ * @param isMeant is given the address of each request, as `addressKey` writes it
+ * @returns how many they were
+ */
+export async function rejectFrom(
+  storage: Storage,
+  isMeant: (address: string) => boolean,
+): Promise<number> {
+  let rejected = 0;
+  let after: readonly [number, string] = [-1, ''];
+  for (;;) {
+    const from = after;
+    const read = await storage.read((tx) => listRequests(tx, readAtOnce, from));
+    const meant = read.filter(({ address }) => isMeant(address));
+    if (meant.length > 0) {
+      rejected += await storage.write(registrations, async (tx) => {
+        let removed = 0;
+        for (const { account } of meant) removed += (await deleteRequest(tx, account)) ? 1 : 0;
+        return removed;
+      });
+    }
+    const last = read.at(-1);
+    if (last === undefined || read.length < readAtOnce) return rejected;
+    after = [last.askedAt, last.account];
+  }
 }
 
 /** Whether an invite code is taken; `undefined` if this relay asks for none. */

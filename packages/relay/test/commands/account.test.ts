@@ -34,7 +34,10 @@ const rows = async (table: string) => {
 async function ask(by: string): Promise<void> {
   await using storage = await data.open();
   await storage.write('registration', (tx) =>
-    tx.run('INSERT INTO registration_requests VALUES (?, ?, ?)', by, '192.0.2.1', 1_700_000_000),
+    tx.run(
+      'INSERT INTO registration_requests (account, address, asked_at) VALUES (?, ?, ?)',
+      ...([by, '192.0.2.1', 1_700_000_000] as const),
+    ),
   );
 }
 
@@ -63,6 +66,11 @@ test('03 §4.3: lets accounts in, approves those that wait, and lists both', asy
   });
   await ask(cem);
   expect(await account('reject', cem)).toMatchObject({ code: 0, output: `${cem} is rejected\n` });
+  await ask(cem);
+  expect(await account('reject', '--address', '192.0.2.0/24')).toMatchObject({
+    ...{ code: 0, output: '2 accounts that asked from 192.0.2.0/24 are rejected\n' },
+  });
+  await ask(ann);
   expect(await rows('registration_requests')).toMatchObject([{ account: ann }]);
   expect(await account('approve', ann)).toEqual({
     code: 0,
@@ -89,7 +97,14 @@ test('03 §4.3: lets accounts in, approves those that wait, and lists both', asy
     output: '',
     errors: `${ann} is not let in: see posthouse account allowed\n`,
   });
-  for (const args of [[], ['allow'], ['allow', 'ann'], ['approve', '0x01'], ['nonsense']]) {
+  for (const args of [
+    [],
+    ['allow'],
+    ['allow', 'ann'],
+    ['approve', '0x01'],
+    ['nonsense'],
+    ['reject'],
+  ]) {
     expect(await account(...args)).toMatchObject({ code: 2, output: '' });
   }
   expect(await rows('registration_allowed')).toMatchObject([{ account: ben }]);

@@ -6,9 +6,13 @@ import {
   deriveRelayId,
   encodeBase64url,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { observeRoute } from '../../src/accounts/index.ts';
+import type { Verb } from '../../src/admin/verb.ts';
+import { runVerb } from '../../src/admin/verb.ts';
+import { findVerb } from '../../src/admin/verbs/index.ts';
 import {
   allowAccount,
   deleteInvite,
@@ -252,7 +256,10 @@ describe('03 §4.3: approval', () => {
     relay.clock.advance(10);
     expect(await stateCode(ann)).toBe('target_not_local');
     expect(await relay.rows('registration_requests')).toEqual([
-      { account: ann.account, address: '127.0.0.1', asked_at },
+      {
+        ...{ account: ann.account, address: '127.0.0.1', asked_at },
+        ...{ network: '127.0.0.0/24', place: 1 },
+      },
     ]);
     await allow(ann);
     expect(await relay.rows('registration_requests')).toEqual([]);
@@ -285,5 +292,53 @@ describe('03 §4.3: approval', () => {
     expect(await stateCode(ann, '198.51.100.1')).toBe('target_not_local');
     expect(await stateCode(ben, '198.51.100.2')).toBe('rate_limited');
     expect(await stateCode(ann, '198.51.100.2')).toBe('target_not_local');
+  });
+
+  test('one network cannot fill the store of requests: the newest of the one with most goes', async () => {
+    await relay.restart({ registrationRequests: 4, registrationRequestsPerAddress: 1 });
+    const waiting = async () =>
+      (await relay.rows('registration_requests')).map((row) => row.address);
+    const ask = async (name: string, address: string) =>
+      await stateCode(new Person(relay, name), address);
+    const many = [1, 2, 3, 4].map((number) => `2001:db8:1:${number}::/64`);
+    for (const address of many) {
+      relay.clock.advance(1);
+      expect(await ask(address, address)).toBe('target_not_local');
+    }
+    expect(await ask('more', '2001:db8:1:5::/64')).toBe('rate_limited');
+    const others = ['2001:db8:2:1::/64', '192.0.2.1'];
+    for (const address of others) expect(await ask(address, address)).toBe('target_not_local');
+    expect((await waiting()).toSorted()).toEqual([...many.slice(0, 2), ...others].toSorted());
+    // No network has more than two now, and one has room for a first only.
+    expect(await ask('again', '2001:db8:1:6::/64')).toBe('rate_limited');
+    expect(await ask('second', '192.0.2.2')).toBe('rate_limited');
+    expect(await ask('first', '198.51.100.1')).toBe('target_not_local');
+    expect(await waiting()).toHaveLength(4);
+  });
+
+  test('account reject --address and block add address remove all requests of a network', async () => {
+    const addresses = ['2001:db8:1:1::/64', '2001:db8:1:2::/64', '2001:db8:2:1::/64', '192.0.2.1'];
+    for (const address of addresses) {
+      expect(await stateCode(new Person(relay, address), address)).toBe('target_not_local');
+    }
+    const { storage, clock, random, limits, log } = relay.context;
+    const tools = { storage, clock, random, config: { limits, trustedProxies: [] } };
+    const run = async (noun: string, name: string, params: JsonObject) =>
+      await runVerb(findVerb(noun, name) as Verb, params, { tools, log, by: 'http' } as never);
+    const reject = (params: JsonObject) => run('account', 'reject', params);
+    for (const params of [
+      {},
+      { account: ann.account, address: '192.0.2.1' },
+      { address: 'here' },
+    ]) {
+      await expect(reject(params)).rejects.toMatchObject({ code: 'bad_request' });
+    }
+    expect(await reject({ address: '198.51.100.0/24' })).toMatchObject({ rejected: 0 });
+    expect(await relay.rows('registration_requests')).toHaveLength(4);
+    expect(await reject({ address: '2001:db8:1::1/48' })).toEqual({
+      ...{ address: '2001:db8:1::/48', rejected: 2 },
+    });
+    expect(await run('block', 'add', { address: '192.0.2.0/24' })).toMatchObject({ rejected: 1 });
+    expect(await relay.rows('registration_requests')).toMatchObject([{ address: addresses[2] }]);
   });
 });

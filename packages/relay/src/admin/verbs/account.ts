@@ -1,7 +1,8 @@
 /** `account`: which accounts the operator lets in (03 §4.3). */
-import { AccountId, ProtocolError, Type } from '@posthouse/protocol';
+import { AccountId, badRequest, ProtocolError, Type } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { wasEverHere } from '../../accounts/index.ts';
+import { networkOf } from '../../blocks/index.ts';
 import {
   allowAccount,
   deleteRequest,
@@ -10,6 +11,7 @@ import {
   listAllowed,
   listRequests,
   registrations,
+  rejectFrom,
 } from '../../registration/index.ts';
 import { firstByTime, pageParams, readPage } from '../pages.ts';
 import { defineVerb, type Verb, type VerbTools } from '../verb.ts';
@@ -58,13 +60,32 @@ const approve = defineVerb({
 });
 
 const reject = defineVerb({
-  ...aboutOne,
+  noun: 'account',
   name: 'reject',
-  description: 'Removes an account from those that wait; it may ask again.',
-  run: async ({ storage }, { account }) => {
-    const wasWaiting = await storage.write(registrations, (tx) => deleteRequest(tx, account));
-    if (wasWaiting) return { account };
-    throw notFound(notWaiting(account));
+  description:
+    'Removes an account from those that wait, or all that asked from an address or network (rejected ' +
+    'is their number); they may ask again.',
+  params: Type.Object({
+    account: Type.Optional(AccountId),
+    address: Type.Optional(Type.String({ maxLength: 64 })),
+  }),
+  changes: true,
+  subject: ({ account }, { address, rejected }) => {
+    if (account !== undefined) return account;
+    return rejected === 0 ? undefined : { address: String(address) };
+  },
+  run: async ({ storage }, { account, address }) => {
+    if ((account === undefined) === (address === undefined)) {
+      throw badRequest('', 'give one of account and address');
+    }
+    if (address !== undefined) {
+      const { network, holds } = networkOf(address);
+      return { address: network, rejected: await rejectFrom(storage, holds) };
+    }
+    const id = account as string;
+    const wasWaiting = await storage.write(registrations, (tx) => deleteRequest(tx, id));
+    if (wasWaiting) return { account: id };
+    throw notFound(notWaiting(id));
   },
 });
 

@@ -15,10 +15,12 @@ import {
   blockAccount,
   blockAddress,
   blockChannel,
+  networkOf,
   readBlocks,
   unblock,
 } from '../../blocks/index.ts';
 import { blockRelay, unblockRelay } from '../../federation/index.ts';
+import { rejectFrom } from '../../registration/index.ts';
 import { pageParams, readPage } from '../pages.ts';
 import { defineVerb, type Verb } from '../verb.ts';
 
@@ -65,7 +67,7 @@ const add = defineVerb({
   noun: 'block',
   name: 'add',
   description:
-    'Blocks an account, an address (or network), a channel or a relay, until a time or until it is removed; is_new is false if it was.',
+    'Blocks an account, an address (or network), a channel or a relay, until a time or until it is removed; is_new is false if it was. Requests of accounts that asked from a blocked address are removed (rejected).',
   params: Type.Object({
     ...blocked,
     reason: Type.Optional(Type.String()),
@@ -84,7 +86,8 @@ const add = defineVerb({
     const id = kind === 'address' ? addressToBlock(text, trustedProxies) : text;
     const block = changeOf[kind];
     const isNew = await block(storage, { id, reason, endsAt: until }, { now, limits });
-    return { kind, [kind]: id, is_new: isNew };
+    const rejected = kind === 'address' ? await rejectFrom(storage, networkOf(id).holds) : 0;
+    return { kind, [kind]: id, is_new: isNew, ...(rejected > 0 && { rejected }) };
   },
 });
 
