@@ -6,6 +6,7 @@ export { grantedMessage } from './fixtures/direct-messages.ts';
 export * from './fixtures/test-context.ts';
 export { htmlReport, type ReportFacts } from './html-report.ts';
 export * from './report.ts';
+export * from './run.ts';
 export * from './runner.ts';
 export { RelaySeats } from './seat/relay-seats.ts';
 export * from './target.ts';

@@ -3,13 +3,15 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
+import type { Check } from './check.ts';
 import { checks } from './checks/index.ts';
 import { isForDevelopment, noticeOf, requireConsent } from './consent.ts';
 import { TestContext } from './fixtures/test-context.ts';
 import { htmlReport } from './html-report.ts';
-import { checkLines, findingLine, methodLines, summaryLines } from './report.ts';
+import { checkLines, methodLines, summaryLines } from './report.ts';
 import { restartBy } from './restart.ts';
-import { type Finding, runChecks, selectChecks } from './runner.ts';
+import { printRun } from './run.ts';
+import { type Finding, selectChecks } from './runner.ts';
 import { RelaySeats } from './seat/relay-seats.ts';
 import { loadTarget, type Target } from './target.ts';
 
@@ -26,6 +28,7 @@ interface Options {
   readonly republication?: number;
   readonly restart?: string;
   readonly only?: string[];
+  readonly beginWith?: string;
   readonly json?: boolean;
   readonly report?: string;
   readonly yes?: boolean;
@@ -56,18 +59,19 @@ const command = new Command('posthouse-conformance')
   .option('--restart <command>', 'shell command that restarts the relay, for the checks of that')
   .option('--service <word>', 'service word', 'svc')
   .option('--only <prefix...>', 'only checks whose id starts with a prefix')
-  .option('--json', 'one JSON object per line instead of text')
+  .option('--begin-with <id>', 'leave out the checks before this one: go on with a stopped run')
+  .option('--json', 'findings and progress as one JSON object per line')
   .option('--report <file>', 'also write the result to a file, as HTML')
   .option('--yes', 'go on although accounts stay at the relay; not needed for development')
   .option('--list', 'list the checks and exit; needs no relay')
   .option('--by-method', 'with --list: number of checks and runs of each method')
   .addHelpText(
     'after',
-    '\nExit status: 0 all passed, 1 a check failed, 2 the run could not be made.',
+    '\nExit status: 0 all passed, 1 a check failed, 2 the run could not be made or was stopped.',
   )
   .exitOverride()
   .action(async (options: Options) => {
-    const selected = selectChecks(checks, options.only);
+    const selected = selectChecks(checks, options.only, options.beginWith);
     if (options.list === true) {
       const lines = options.byMethod === true ? methodLines(selected) : checkLines(selected);
       for (const line of lines) console.log(line);
@@ -87,7 +91,7 @@ const command = new Command('posthouse-conformance')
       ...(seats && { seats }),
       ...(restart && { restart: () => restartBy(restart, client) }),
     };
-    process.exitCode = (await report(target, options)) ? 0 : 1;
+    process.exitCode = await report(target, selected, options);
   });
 
 /** Says what a run leaves at the relay, and asks if `--yes` does not answer. */
@@ -148,25 +152,31 @@ async function probe(target: Target): Promise<void> {
   }
 }
 
-async function report(target: Target, { only, json, report }: Options): Promise<boolean> {
+/** Runs the checks and prints the results; returns the exit status. */
+async function report(
+  target: Target,
+  selected: readonly Check[],
+  { only, beginWith, json = false, report }: Options,
+): Promise<number> {
   const begun = Date.now();
-  const findings: Finding[] = [];
   const interrupted = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     // The relays of the check under way still leave the registry; a second signal ends at once.
-    process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
+    process.once(name, () => interrupted.abort(new Error(`stopped by ${name}`)));
   }
-  const { signal } = interrupted;
-  for await (const finding of runChecks(target, checks, { signal, ...(only && { only }) })) {
-    findings.push(finding);
-    console.log(json === true ? JSON.stringify(finding) : findingLine(finding));
-  }
+  const { findings, stoppedBefore } = await printRun(target, selected, {
+    ...{ json, out: process.stdout, errors: process.stderr, signal: interrupted.signal },
+  });
   const seconds = Math.round((Date.now() - begun) / 1_000);
-  if (report !== undefined) await writeReport(report, { target, findings, begun, seconds, only });
-  if (json !== true) {
+  const part = beginWith === undefined ? only : [...(only ?? []), `from ${beginWith}`];
+  if (report !== undefined) {
+    await writeReport(report, { target, findings, begun, seconds, only: part });
+  }
+  if (!json) {
     for (const line of summaryLines(findings, seconds)) console.log(line);
   }
-  return findings.every(({ outcome }) => outcome !== 'failed');
+  if (stoppedBefore !== undefined) return 2;
+  return findings.every(({ outcome }) => outcome !== 'failed') ? 0 : 1;
 }
 
 /** Writes the report as HTML, with what the relay says of itself. */

@@ -16,34 +16,38 @@ export interface Finding {
   readonly reason?: string;
 }
 
-export interface RunOptions {
-  /** Runs only checks whose id starts with one of these. */
-  readonly only?: readonly string[];
-  readonly signal?: AbortSignal;
-}
-
 /**
  * Selects the checks whose id starts with one of the prefixes; all if no prefix is given.
- * @throws Error if a prefix fits no check
+ *
+ * @param beginWith leaves out the checks before this one
+ * @throws Error if a prefix fits no check, or no selected check has the ID to begin with
  */
 export function selectChecks(
   checks: readonly Check[],
   only: readonly string[] = [''],
+  beginWith?: string,
 ): readonly Check[] {
   const wrong = only.find((prefix) => !checks.some(({ id }) => id.startsWith(prefix)));
   if (wrong !== undefined) throw new Error(`no check has an id that starts with ${wrong}`);
-  return checks.filter(({ id }) => only.some((prefix) => id.startsWith(prefix)));
+  const selected = checks.filter(({ id }) => only.some((prefix) => id.startsWith(prefix)));
+  if (beginWith === undefined) return selected;
+  const first = selected.findIndex(({ id }) => id === beginWith);
+  if (first === -1) throw new Error(`no selected check is ${beginWith}`);
+  return selected.slice(first);
 }
 
-/** Runs checks one after another, each on all its transports, and yields each finding at once. */
+/**
+ * Runs checks one after another, each on all its transports, and yields each finding at once. After the
+ * signal, it ends when the check under way has.
+ */
 export async function* runChecks(
   target: Target,
-  checks: readonly Check[],
-  { only, signal }: RunOptions = {},
+  selected: readonly Check[],
+  signal?: AbortSignal,
 ): AsyncGenerator<Finding> {
-  for (const check of selectChecks(checks, only)) {
+  for (const check of selected) {
     for (const transport of check.transports) {
-      signal?.throwIfAborted();
+      if (signal?.aborted === true) return;
       yield await runCheck(target, check, transport);
     }
   }

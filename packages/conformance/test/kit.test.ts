@@ -14,7 +14,14 @@ import { TestChannel } from '../src/channels/test-channel.ts';
 import type { Check, CheckTransport } from '../src/check.ts';
 import { TestContext } from '../src/fixtures/test-context.ts';
 import { TestGroup } from '../src/groups/test-group.ts';
-import { checks, type Finding, runCheck, runChecks, type Target } from '../src/index.ts';
+import {
+  checks,
+  type Finding,
+  runCheck,
+  runChecks,
+  selectChecks,
+  type Target,
+} from '../src/index.ts';
 import { startRelay, TestRelays, unlimited } from './relays.ts';
 
 let relays: TestRelays;
@@ -170,7 +177,7 @@ test('at a relay in use, the groups and channels of a check are closed at its en
 
 async function findings(target: Target, only: readonly string[]): Promise<Finding[]> {
   const found: Finding[] = [];
-  for await (const finding of runChecks(target, checks, { only })) found.push(finding);
+  for await (const finding of runChecks(target, selectChecks(checks, only))) found.push(finding);
   return found;
 }
 

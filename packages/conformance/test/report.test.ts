@@ -6,7 +6,10 @@ import {
   findingLine,
   htmlReport,
   methodLines,
+  printRun,
+  selectChecks,
   summaryLines,
+  type Target,
 } from '../src/index.ts';
 
 const check = (method: string, word: string, transports: Check['transports']): Check => ({
@@ -64,6 +67,74 @@ test('a summary names failures and counts checks that do not apply by reason', (
     '1 passed, 1 failed, 2 not applicable in 7 s',
   ]);
   expect(summaryLines([finding({})], 0)).toEqual(['', '1 passed, 0 failed in 0 s']);
+});
+
+/** A run of checks that do nothing, stopped after so many of them. */
+async function printed(output: { json: boolean; isTTY?: boolean }, stopAfter = 4) {
+  const stop = new AbortController();
+  const written = { out: '', errors: '' };
+  let made = 0;
+  const checked = sample.map((one) => ({
+    ...one,
+    // For these the kit needs a relay of its own: without one it asks nothing of the relay.
+    transports: one.transports.map(() => 'relay' as const),
+  }));
+  const out = {
+    write(text: string) {
+      written.out += text;
+      if (text.includes('group.')) made += 1;
+      if (made === stopAfter) stop.abort();
+    },
+  };
+  const errors = {
+    ...{ isTTY: output.isTTY ?? false, columns: 80 },
+    write(text: string) {
+      written.errors += text;
+    },
+  };
+  const parts = { json: output.json, out, errors, signal: stop.signal };
+  const result = await printRun({} as Target, checked, parts);
+  return { ...result, ...written };
+}
+
+test('a run prints each finding, and how far it is: a bar on a terminal, lines elsewhere', async () => {
+  const { out, errors, findings } = await printed({ json: false });
+  expect(findings).toHaveLength(4);
+  expect(out.match(/^n\/a {2}group/gm)).toHaveLength(4);
+  expect(errors).toBe('checks 0 of 4\nchecks 4 of 4\n');
+  const onTerminal = await printed({ json: false, isTTY: true });
+  expect(onTerminal.out).toBe(out);
+  expect(onTerminal.errors).toContain('\r\u001b[Kchecks  [#####---------------]  25 %  1 of 4');
+  expect(onTerminal.errors).toMatch(/\r\u001b\[K$/);
+});
+
+test('with --json, findings and events are one object per line on standard output', async () => {
+  const { out, errors } = await printed({ json: true });
+  const lines = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(errors).toBe('');
+  expect(lines.filter(({ id }) => id !== undefined)).toHaveLength(4);
+  expect(lines[0]).toMatchObject({ event: 'progress', step: 'checks', done: 0, total: 4 });
+  expect(lines.at(-1)).toMatchObject({ event: 'progress', done: 4 });
+});
+
+test('a run that is stopped says with which check another goes on', async () => {
+  const { errors, findings, stoppedBefore } = await printed({ json: false }, 1);
+  expect([findings.length, stoppedBefore]).toEqual([1, 'group.sync/pages']);
+  expect(errors).toContain(
+    'stopped: 1 of 4 runs were made; the same command with --begin-with group.sync/pages goes on\n',
+  );
+  const later = await printed({ json: true }, 2);
+  expect(JSON.parse(later.out.trim().split('\n').at(-1) as string)).toMatchObject({
+    ...{ event: 'stopped', done: 2, total: 4 },
+    next: expect.stringContaining('--begin-with group.subscribe/whole'),
+  });
+  expect(selectChecks(sample, undefined, 'group.subscribe/whole')).toEqual(sample.slice(1));
+  expect(() => selectChecks(sample, ['group.sync'], 'group.subscribe/whole')).toThrow(
+    'no selected check is group.subscribe/whole',
+  );
 });
 
 test('the HTML report has each check with its clause, failed ones first, and the relay, versions and date', () => {

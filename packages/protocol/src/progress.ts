@@ -80,9 +80,12 @@ export class Progress {
     this.#output.write(this.#isOpen ? `\r\u001b[K${text}` : `${text}\n`);
   }
 
-  /** Removes the bar, so that other lines can follow; a later {@link show} draws it again. */
+  /** Removes the bar, so that other lines can follow; the next {@link show} draws it again. */
   end(): void {
-    if (this.#isOpen) this.#output.write('\r\u001b[K');
+    if (this.#isOpen) {
+      this.#output.write('\r\u001b[K');
+      this.#writtenAt = Number.NEGATIVE_INFINITY;
+    }
     this.#isOpen = false;
     this.#written = '';
   }
