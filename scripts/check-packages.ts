@@ -1,7 +1,8 @@
 /**
  * Checks the packages that `npm run build` made: two linters of packages, a story in each runtime
- * that the client promises, and the commands of all packages installed as people install them. What it needs is in `.ci/packages`, with a lock file of its own, so that
- * `npm ci` of the project brings no runtimes.
+ * that the client promises, and the commands of all packages installed as people install them. It also
+ * has the documents of the API and the files for Docker judged by others' tools. What it needs is in
+ * `.ci/packages`, with a lock file of its own, so that `npm ci` of the project brings no runtimes.
  *
  * @example
  * npm run build && npx node scripts/check-packages.ts
@@ -11,7 +12,7 @@ import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openApi } from '../packages/relay/src/about/api-documents.ts';
+import { openApi, openRpc } from '../packages/relay/src/about/api-documents.ts';
 import { installPackages } from './installed.ts';
 import { packAll } from './pack.ts';
 
@@ -80,14 +81,38 @@ function checkRefused(
   console.log(status, stdout, stderr);
 }
 
-/** Has another tool read the document of the API that a relay serves, and make types of it. */
-function checkOpenApi(place: string): void {
-  const addresses = { https: ['https://relay.example/svc/v1'], wss: [] };
+/** Has the documents of the API that a relay serves judged by their specifications, and types made of one. */
+function checkApiDocuments(place: string): void {
+  const addresses = {
+    https: ['https://relay.example/svc/v1'],
+    wss: ['wss://relay.example/svc/v1'],
+  };
   const facts = { name: 'Posthouse', version: '0.1.0', sessionHeader: 'X-Svc-Session' };
   const path = join(place, 'openapi.json');
   writeFileSync(path, JSON.stringify(openApi({ ...facts, ...addresses })));
+  check('openapi.json by the schema of OpenAPI 3.1', [
+    ...[
+      process.execPath,
+      tool('@seriousme/openapi-schema-validator/bin/validate-api-cli.js'),
+      path,
+    ],
+  ]);
   const types = join(place, 'openapi.ts');
   check('openapi-typescript', [tool('.bin/openapi-typescript'), path, '--output', types]);
+  const methods = join(place, 'openrpc.json');
+  writeFileSync(methods, JSON.stringify(openRpc({ ...facts, ...addresses })));
+  const judge = join(tools, 'openrpc.mjs');
+  check('openrpc.json by the meta-schema of OpenRPC', [process.execPath, judge, methods]);
+}
+
+/** No image can be built everywhere: the files are judged as texts. */
+function checkDockerFiles(): void {
+  const [image, compose] = ['Dockerfile', 'compose.yml'].map((name) => join(root, 'deploy', name));
+  check('dockerfile-utils', [tool('.bin/dockerfile-utils'), 'lint', image as string]);
+  // The ports of a relay are for everybody, on all interfaces of IPv4 and IPv6.
+  const options = ['--max-warnings', '0', '--disable-rule', 'no-unbound-port-interfaces'];
+  const dclint = [process.execPath, tool('dclint/bin/dclint.cjs'), compose as string, ...options];
+  check('dclint', dclint);
 }
 
 /** `npm install --global` of the tarballs, and the commands under each Node that may come along. */
@@ -95,7 +120,7 @@ async function checkCommands(): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'posthouse-packed-'));
   try {
     const tarballs = packAll(join(place, 'packed')).map((name) => join(place, 'packed', name));
-    checkOpenApi(place);
+    checkApiDocuments(place);
     const flags = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts'];
     const prefix = join(place, 'prefix');
     check(
@@ -136,6 +161,7 @@ async function checkCommands(): Promise<void> {
 }
 
 check('npm ci', ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], tools);
+checkDockerFiles();
 const names = readdirSync(join(root, 'packages'));
 for (const name of names) checkForm(name);
 
