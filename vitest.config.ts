@@ -102,7 +102,7 @@ const long = {
 
 /** What both run: `npm test` makes some of the runs, `npm run test:long` the others (`test/support/chance.ts`). */
 const shared = {
-  once: ['packages/client/test/messages/crash.test.ts'],
+  once: ['packages/client/test/{messages/crash,restored-verify}.test.ts'],
   sqlite: [
     'packages/conformance/test/kit.test.ts',
     'packages/relay/test/{channels,groups}/{model,races}.test.ts',

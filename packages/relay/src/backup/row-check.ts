@@ -83,6 +83,21 @@ export async function requireText(
   return row.text;
 }
 
+/**
+ * Checks that no row has a sequence above the highest that was assigned, which would be given again.
+ *
+ * @param select of the highest sequence, as `highest`
+ * @throws MissingRow
+ */
+export async function requireHead(
+  tx: Reader,
+  head: number,
+  [sql, ...values]: readonly [sql: string, ...values: (string | number | null)[]],
+): Promise<void> {
+  const { highest } = (await tx.get<{ highest: number | null }>(sql, ...values)) ?? {};
+  if ((highest ?? -1) > head) throw wrong(`its head ${head} is below its sequence ${highest}`);
+}
+
 /** Reports what is wrong in a row. */
 export function wrong(why: string): Error {
   return new MissingRow(why);

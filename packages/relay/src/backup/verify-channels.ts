@@ -2,7 +2,7 @@
 import { type ChannelDescriptor, type Network, verifyChannelPage } from '@posthouse/protocol';
 import { parseJson } from '@posthouse/protocol/json';
 import type { Reader, Row } from '../storage/types.ts';
-import { type RowCheck, requireText, wrong } from './row-check.ts';
+import { type RowCheck, requireHead, requireText, wrong } from './row-check.ts';
 
 /** Events that are read at once. */
 const batch = 100;
@@ -24,6 +24,12 @@ async function verifyChannel(
   tx: Reader,
 ): Promise<void> {
   const channelId = String(row.channel_id);
+  for (const table of ['channel_events', 'channel_posts']) {
+    await requireHead(tx, Number(row.head), [
+      `SELECT MAX(sequence) AS highest FROM ${table} WHERE channel_id = ?`,
+      channelId,
+    ]);
+  }
   let descriptors: ReadonlyMap<number, ChannelDescriptor> = new Map();
   for (let after = -1; ; ) {
     const rows = await tx.all(

@@ -13,6 +13,7 @@ import {
 import { parseJson } from '@posthouse/protocol/json';
 import type { Reader, Row } from '../storage/types.ts';
 import { type RowCheck, requireText, wrong } from './row-check.ts';
+import { verifyGroupState } from './verify-group-state.ts';
 
 /** Management events that are read at once. */
 const batch = 100;
@@ -23,7 +24,10 @@ export function groupChecks(network: Network, relayId: string): RowCheck[] {
     {
       kind: 'groups',
       table: 'groups',
-      verify: (row, tx) => verifyChain(network, { row, relayId }, tx),
+      verify: async (row, tx) => {
+        const group = await verifyChain(network, { row, relayId }, tx);
+        await verifyGroupState(group, row, tx);
+      },
     },
     {
       kind: 'group messages',
@@ -36,12 +40,12 @@ export function groupChecks(network: Network, relayId: string): RowCheck[] {
   ];
 }
 
-/** Applies every management event from the creation on, and compares the end with the stored state. */
+/** Applies every management event from the creation on, and compares the end with the stored chain. */
 async function verifyChain(
   network: Network,
   { row, relayId }: { readonly row: Row; readonly relayId: string },
   tx: Reader,
-): Promise<void> {
+): Promise<GroupProjection> {
   const groupId = String(row.group_id);
   let group: GroupProjection | undefined;
   for (let after = -1; ; ) {
@@ -63,7 +67,10 @@ async function verifyChain(
     group = advance.group;
     after = Number(rows.at(-1)?.sequence);
   }
-  if (group?.head !== row.chain_head) throw wrong('its events do not lead to its stored state');
+  if (group === undefined || group.head !== row.chain_head) {
+    throw wrong('its events do not lead to its stored state');
+  }
+  return group;
 }
 
 function eventOf({ sequence, epoch, accepted_at, signer_device_id, payload }: Row): GroupEvent {
