@@ -7,12 +7,14 @@ import type { Duplex } from 'node:stream';
 import { connect as connectTls, TLSSocket } from 'node:tls';
 import { isErrorCode, ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { tlsFiles } from '../tls/configured-files.ts';
+import { linesType } from './progress-lines.ts';
 import { isSame, loadToken, proofOf, type RelayEnd } from './token.ts';
 
-/** Milliseconds for an answer to the first question, and to a verb: more than the relay takes. */
+/** Milliseconds for an answer to the first question, and between two lines of one to a verb. */
 const timeouts = { proof: 5_000, verb: 40_000 } as const;
 /** Bytes of an answer: a page of a list. */
 const maxAnswer = 16_777_216;
@@ -21,9 +23,17 @@ const maxAnswer = 16_777_216;
 interface RunningRelay {
   /**
    * Runs a verb there.
-   * @throws ProtocolError what the relay refuses with; Error if the connection is lost
+   * @throws ProtocolError what the relay refuses with; Error if the connection is lost; the reason of
+   *   the signal
    */
-  call(noun: string, name: string, params: JsonObject): Promise<JsonObject>;
+  call(noun: string, name: string, params: JsonObject, options?: CallOptions): Promise<JsonObject>;
+}
+
+/** For verbs that may take long. */
+export interface CallOptions {
+  readonly progress?: ((state: ProgressState) => void) | undefined;
+  /** Waits no longer; the relay goes on. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -41,17 +51,18 @@ export async function findRunningRelay(config: RelayConfig): Promise<RunningRela
   if (first === undefined) return undefined;
   first[Symbol.dispose]();
   return {
-    async call(noun, name, params) {
+    async call(noun, name, params, options = {}) {
       using connection = await connectProved(target, token);
       if (connection === undefined)
         throw new Error('the relay does not answer any more: try again');
       const headers = {
         authorization: `Bearer ${token}`,
         'content-type': 'application/json',
+        accept: `${linesType}, application/json`,
       };
       const asked = { path: `/admin/v1/${noun}/${name}`, method: 'POST', headers };
       const body = JSON.stringify(params);
-      const { status, value } = await connection.ask({ ...asked, body }, timeouts.verb);
+      const { status, value } = await connection.ask({ ...asked, ...options, body }, timeouts.verb);
       if (status === 200) return value;
       const { code, message } = value;
       const isKnown = typeof code === 'string' && isErrorCode(code);
@@ -133,24 +144,35 @@ class Connection implements Disposable {
   }
 
   /** @throws Error if the connection is lost, or the answer is none of a relay */
-  async ask({ body = '', ...asked }: Asked, timeout: number): Promise<Answer> {
+  async ask(
+    { body = '', progress = () => {}, signal: stopped, ...asked }: Asked,
+    timeout: number,
+  ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const { host, port } = this.#target;
-    const signal = AbortSignal.timeout(timeout);
+    const late = new AbortController();
+    const timer = setTimeout(() => {
+      late.abort(new Error('the relay does not answer: look at its log'));
+    }, timeout);
+    using _timer = { [Symbol.dispose]: () => clearTimeout(timer) };
+    const signal = stopped === undefined ? late.signal : AbortSignal.any([late.signal, stopped]);
     const options = { ...asked, host, port, signal, agent: this.#agent };
     const request = requestHttp(options, resolve);
     request.once('error', reject);
     request.end(body);
     const response = await promise;
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      length += chunk.length;
-      if (length > maxAnswer) throw new Error('the answer of the relay is too large');
-      chunks.push(chunk);
+    const hasLines = response.headers['content-type'] === linesType;
+    let text = '';
+    response.setEncoding('utf8');
+    for await (const chunk of response as AsyncIterable<string>) {
+      timer.refresh();
+      text += chunk;
+      if (text.length > maxAnswer) throw new Error('the answer of the relay is too large');
+      if (hasLines) text = takeProgress(text, progress);
     }
-    const value = parseJson(Buffer.concat(chunks).toString());
-    return { status: response.statusCode ?? 0, value: value as JsonObject };
+    const value = parseJson(text) as JsonObject;
+    if (hasLines) return value as unknown as Answer;
+    return { status: response.statusCode ?? 0, value };
   }
 
   #otherEnd(): RelayEnd {
@@ -192,7 +214,19 @@ class OneSocket extends Agent {
   }
 }
 
-interface Asked {
+/** Takes the lines of progress from the beginning of an answer; returns what is left. */
+function takeProgress(text: string, progress: (state: ProgressState) => void): string {
+  let left = text;
+  for (let end = left.indexOf('\n'); end !== -1; end = left.indexOf('\n')) {
+    const line = parseJson(left.slice(0, end)) as JsonObject;
+    if (line.status !== undefined) return left;
+    if (line.progress !== undefined) progress(line.progress as unknown as ProgressState);
+    left = left.slice(end + 1);
+  }
+  return left;
+}
+
+interface Asked extends CallOptions {
   readonly path: string;
   readonly method: string;
   readonly headers?: Readonly<Record<string, string>>;

@@ -14,6 +14,7 @@ import {
 import { endSessionsOf } from '../sessions/session-store.ts';
 import { readBoundRelay } from '../storage/identity.ts';
 import type { Storage, Writer } from '../storage/types.ts';
+import type { VerbTools } from './verb.ts';
 
 /** Rows of one transaction: others write in between. */
 const batchSize = 500;
@@ -33,14 +34,14 @@ export interface DeletedAccount {
  * home here. If that is interrupted, the account is still here, and a repeat ends it. Jobs of the running
  * relay remove the rows and files of what was ended within minutes.
  *
- * @throws ProtocolError `not_found` if the account is not here
+ * @throws ProtocolError `not_found` if the account is not here; the reason of the signal
  */
 export async function deleteAccount(
   storage: Storage,
   account: string,
-  options: BlockOptions,
+  options: BlockOptions & Pick<VerbTools, 'progress' | 'signal'>,
 ): Promise<DeletedAccount> {
-  const { now } = options;
+  const { now, progress, signal } = options;
   const owner = `account:${account}`;
   if (!(await storage.read((tx) => wasEverHere(tx, account)))) throw notHere(account);
   await blockBriefly(storage, { account, until: now + refusedFor }, options);
@@ -54,8 +55,10 @@ export async function deleteAccount(
     return { last: ended?.last, isAll: ended === undefined && ofBlobs === 0 };
   };
   for (let after = -1, isAll = false; !isAll; ) {
+    signal?.throwIfAborted();
     const from = after;
     const page = await storage.write(owner, (tx) => content(tx, from), { keepsFacts: true });
+    progress?.({ step: 'deleting messages', done: records, total: undefined });
     after = page.last ?? after;
     ({ isAll } = page);
   }

@@ -3,11 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { errorCatalogue, ProtocolError } from '@posthouse/protocol';
-import type { JsonObject, JsonValue } from '@posthouse/protocol/json';
+import type { JsonObject } from '@posthouse/protocol/json';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { BoundedMap } from '../bounded-map.ts';
 import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import { adminTokenRefused, verbFailed } from '../observability/admin-events.ts';
+import { ProgressLines } from './progress-lines.ts';
 import { type OwnNames, readParams, requireOwnSite } from './requests.ts';
 import { SignedRequests } from './signed-requests.ts';
 import { isAuthorized, isChallenge, proofOf, type RelayEnd } from './token.ts';
@@ -16,8 +18,6 @@ import { findVerb, verbs } from './verbs/index.ts';
 
 /** Verbs under way. */
 const maxUnderWay = 8;
-/** Milliseconds until a caller is answered, whatever the verb still does. */
-const deadline = 30_000;
 /** Addresses whose wrong tokens are remembered, and milliseconds between two log lines of one. */
 const maxAddresses = 1_000;
 const logInterval = 60_000;
@@ -55,15 +55,18 @@ export class AdminInterface {
 
   /** Answers a request; never throws. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    try {
-      const result = await this.#resultOf(request);
-      send(response, { status: 200, value: result });
-    } catch (error) {
-      this.#refuse(request, response, error);
-    }
+    using lines = new ProgressLines(request, response, this.#parts.context.clock);
+    const answer = await this.#resultOf(request, lines.show).then(
+      (value): Answer => ({ status: 200, value }),
+      (error) => this.#refusal(request, error),
+    );
+    if (!lines.end({ status: answer.status, value: answer.value })) send(response, answer);
   }
 
-  async #resultOf(request: IncomingMessage): Promise<JsonObject> {
+  async #resultOf(
+    request: IncomingMessage,
+    progress: (state: ProgressState) => void,
+  ): Promise<JsonObject> {
     const { method, url = '' } = request;
     requireOwnSite(request, this.#parts.names);
     const [path = '', query = ''] = url.split('?', 2);
@@ -79,11 +82,11 @@ export class AdminInterface {
       throw new ProtocolError('temporarily_unavailable', 'too much is under way: try again');
     }
     this.#underWay += 1;
-    // What is given up is under way until it has ended.
-    const run = this.#run(verb, request, bodyDigest).finally(() => {
+    try {
+      return await this.#run(verb, request, { bodyDigest, progress });
+    } finally {
       this.#underWay -= 1;
-    });
-    return await this.#inTime(run);
+    }
   }
 
   /** @throws ProtocolError `bad_request` */
@@ -113,12 +116,19 @@ export class AdminInterface {
   async #run(
     verb: Verb,
     request: IncomingMessage,
-    bodyDigest: string | undefined,
+    {
+      bodyDigest,
+      progress,
+    }: {
+      readonly bodyDigest: string | undefined;
+      readonly progress: (state: ProgressState) => void;
+    },
   ): Promise<JsonObject> {
     const params = await readParams(request, bodyDigest);
     const { log } = this.#parts.context;
     try {
-      return await runVerb(verb, params, { tools: this.#tools, log, by: 'http' });
+      const tools = { ...this.#tools, progress };
+      return await runVerb(verb, params, { tools, log, by: 'http' });
     } catch (error) {
       if (!(error instanceof ProtocolError))
         verbFailed({ log }, `${verb.noun} ${verb.name}`, error);
@@ -126,22 +136,12 @@ export class AdminInterface {
     }
   }
 
-  async #inTime<T>(run: Promise<T>): Promise<T> {
-    const late = Promise.withResolvers<never>();
-    const error = new ProtocolError(
-      'temporarily_unavailable',
-      'it takes too long, and may still be done: look before trying again',
-    );
-    using _timer = this.#parts.context.clock.after(deadline, () => late.reject(error));
-    return await Promise.race([run, late.promise]);
-  }
-
-  #refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  #refusal(request: IncomingMessage, error: unknown): Answer {
     const refusal =
       error instanceof ProtocolError ? error : new ProtocolError('internal_error', 'see the log');
     if (refusal.code === 'unauthorized') this.#logRefused(request.socket.remoteAddress ?? '');
     const { code, message } = refusal;
-    send(response, {
+    return {
       status: code === 'method_not_found' ? 404 : errorCatalogue[code].http,
       value: { code, message },
       headers: {
@@ -149,7 +149,7 @@ export class AdminInterface {
         ...(request.complete ? {} : { connection: 'close' }),
         ...(code === 'unauthorized' && { 'www-authenticate': 'Bearer' }),
       },
-    });
+    };
   }
 
   #logRefused(address: string): void {
@@ -176,19 +176,13 @@ function described({ noun, name, description, changes, params }: Verb): JsonObje
   return { noun, verb: name, description, changes, params: params as unknown as JsonObject };
 }
 
-function send(
-  response: ServerResponse,
-  {
-    status,
-    value,
-    headers = {},
-  }: {
-    readonly status: number;
-    readonly value: JsonValue;
-    readonly headers?: Readonly<Record<string, string>>;
-  },
-): void {
-  if (response.headersSent) return;
+interface Answer {
+  readonly status: number;
+  readonly value: JsonObject;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function send(response: ServerResponse, { status, value, headers = {} }: Answer): void {
   response
     .writeHead(status, {
       'content-type': 'application/json',

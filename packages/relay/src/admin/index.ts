@@ -1,4 +1,4 @@
-export { findRunningRelay } from './client.ts';
+export { type CallOptions, findRunningRelay } from './client.ts';
 export { mostTop } from './inventory/totals.ts';
 export { openAdminInterface } from './open.ts';
 export { createToken } from './token.ts';

@@ -2,6 +2,7 @@
 import { badRequest, checkSchema, type Static, type TSchema, type Type } from '@posthouse/protocol';
 import type { Random } from '@posthouse/protocol/crypto';
 import type { JsonObject } from '@posthouse/protocol/json';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import type { Logger } from 'pino';
 import type { RelayConfig } from '../config/index.ts';
 import type { Clock } from '../context.ts';
@@ -15,6 +16,10 @@ export interface VerbTools {
   readonly random: Random;
   /** As the relay was started with it; limits and trusted proxies are those in force. */
   readonly config: RelayConfig;
+  /** Takes how far a long verb is, as often as is convenient. */
+  readonly progress?: ((state: ProgressState) => void) | undefined;
+  /** Ends a long verb between two of its steps: a repeat goes on, or begins again. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What a verb changed, as it is logged. */

@@ -3,6 +3,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { terminalColumns } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { isConfirmed } from './confirm.ts';
+import { longCommand } from './long-command.ts';
 import { accountOf } from './reports-arguments.ts';
 import { subcommand } from './storage-command.ts';
 import { note, oneLine, print } from './terminal-output.ts';
@@ -42,14 +43,18 @@ export function deleteCommand(): Command {
 }
 
 async function run(account: string, of: Command): Promise<void> {
-  await withVerbs<OwnFlags, void>(of, async (verbs, { yes = false }) => {
-    if (!yes) await confirm(verbs, account);
-    const deleted = await verbs.call('account', 'delete', { account });
-    const { records, blobs, manages, manages_more } = deleted;
-    const attachments = blobs === 1 ? '1 attachment' : `${blobs} attachments`;
-    print([`${account} is deleted, with ${records} of its messages and ${attachments}`]);
-    if (yes) linesOf(manages as JsonObject[], manages_more === true).forEach(note);
+  const { yes = false } = of.optsWithGlobals<OwnFlags>();
+  if (!yes) await withVerbs(of, (verbs) => confirm(verbs, account));
+  const deleted = await longCommand({
+    stopped:
+      'a running relay goes on; without one the account is still here: run the command again',
+    work: (parts) => withVerbs(of, (verbs) => verbs.call('account', 'delete', { account }), parts),
   });
+  if (deleted === undefined) return;
+  const { records, blobs, manages, manages_more } = deleted;
+  const attachments = blobs === 1 ? '1 attachment' : `${blobs} attachments`;
+  print([`${account} is deleted, with ${records} of its messages and ${attachments}`]);
+  if (yes) linesOf(manages as JsonObject[], manages_more === true).forEach(note);
 }
 
 /** @throws Error if the operator does not want it */

@@ -3,6 +3,7 @@ import { Type } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { mostTop } from '../admin/index.ts';
+import { longCommand } from './long-command.ts';
 import { argument, asksStorage } from './storage-command.ts';
 import { instant, print } from './terminal-output.ts';
 import { withVerbs } from './verb-command.ts';
@@ -14,7 +15,7 @@ timelines of two accounts counts once for the messages and twice in the list of 
 last day brought counts as far as it is still stored.
 
 The database is read in short steps: with millions of rows it takes minutes, and the relay goes on
-meanwhile. The relay answers again what it read in the last ten seconds.
+meanwhile. Progress is shown on standard error. The relay answers again what it read in the last ten seconds.
 
 Examples:
   posthouse stats --config relay.json
@@ -62,10 +63,19 @@ const topOf = (text: string) =>
   );
 
 async function stats(of: Command): Promise<void> {
-  await withVerbs<Flags, void>(of, async (verbs, { top, json }) => {
-    const found = await verbs.call('relay', 'stats', { top });
-    print(json ? [terminalJson(found)] : lines(found as unknown as Stats));
+  const printed = await longCommand({
+    stopped: 'nothing was changed; run the same command again',
+    work: (parts) =>
+      withVerbs<Flags, readonly string[]>(
+        of,
+        async (verbs, { top, json }) => {
+          const found = await verbs.call('relay', 'stats', { top });
+          return json ? [terminalJson(found)] : lines(found as unknown as Stats);
+        },
+        parts,
+      ),
   });
+  if (printed !== undefined) print(printed);
 }
 
 function lines({ bytes, last_day, queue, top, ...found }: Stats): string[] {

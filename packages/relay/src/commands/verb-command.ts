@@ -2,8 +2,9 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { nodeRandom } from '@posthouse/protocol/node';
+import type { ProgressState } from '@posthouse/protocol/progress';
 import type { Command } from 'commander';
-import { findRunningRelay, runVerb } from '../admin/index.ts';
+import { type CallOptions, findRunningRelay, runVerb } from '../admin/index.ts';
 import { findVerb } from '../admin/verbs/index.ts';
 import { systemClock } from '../clock.ts';
 import type { RelayConfig } from '../config/index.ts';
@@ -24,20 +25,36 @@ export interface VerbCaller {
 const isFlag = (of: Command, name: string) =>
   of.options.some((option) => option.attributeName() === name);
 
+/** Milliseconds after which a verb shows how far it is. */
+const quick = 1_000;
+
 /**
  * Runs `work` with the verbs: those of the running relay, if it has an admin interface, else on the
  * database itself. Both give the same results.
+ *
+ * @param options progress of verbs that take longer than a second; a signal that ends the waiting
  */
 export async function withVerbs<Own, T>(
   of: Command,
   work: (verbs: VerbCaller, own: Own, config: RelayConfig) => Promise<T>,
+  { progress = () => {}, signal }: CallOptions = {},
 ): Promise<T> {
   const { config, own } = configAndFlags<Own>(of);
   try {
     const running = await findRunningRelay(config);
-    if (running !== undefined) return await work(callerOf(running.call), own, config);
+    if (running !== undefined) {
+      const call: VerbCaller['call'] = (noun, name, params = {}) =>
+        running.call(noun, name, params, { progress, signal });
+      return await work(callerOf(call), own, config);
+    }
     await using storage = await openAlongside(config, relayMigrations);
-    const tools = { storage, clock: systemClock, random: nodeRandom, config };
+    const began = systemClock.monotonic();
+    const tools = {
+      ...{ storage, clock: systemClock, random: nodeRandom, config, signal },
+      progress: (state: ProgressState) => {
+        if (systemClock.monotonic() - began >= quick) progress(state);
+      },
+    };
     const log = createLog(config.log, undefined, config.logAddresses);
     const call: VerbCaller['call'] = async (noun, name, params = {}) => {
       const verb = findVerb(noun, name);
@@ -50,9 +67,9 @@ export async function withVerbs<Own, T>(
   }
 }
 
-function callerOf(call: (noun: string, name: string, params: JsonObject) => Promise<JsonObject>) {
+function callerOf(call: VerbCaller['call']) {
   const caller: VerbCaller = {
-    call: (noun, name, params = {}) => call(noun, name, params),
+    call,
     async all<Item>(noun: string, name: string, params: JsonObject = {}, most = Infinity) {
       const found: Item[] = [];
       for (let cursor: JsonObject = {}; ; ) {

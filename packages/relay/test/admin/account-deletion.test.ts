@@ -1,8 +1,9 @@
 /** `account delete`: what goes, what stays, and what the account can do afterwards. */
+import type { ProgressState } from '@posthouse/protocol/progress';
 import { beforeEach, expect, test } from 'vitest';
 import { deleteAccount } from '../../src/admin/delete-account.ts';
 import { readManaged } from '../../src/admin/inventory/managed.ts';
-import { runVerb, type Verb } from '../../src/admin/verb.ts';
+import { runVerb, type Verb, type VerbTools } from '../../src/admin/verb.ts';
 import { findVerb } from '../../src/admin/verbs/index.ts';
 import { blockAccount } from '../../src/blocks/index.ts';
 import type { RelayConfig } from '../../src/config/index.ts';
@@ -23,11 +24,10 @@ beforeEach(async () => {
   );
 });
 
-const remove = (person: Person = ann) => {
+const remove = (person: Person = ann, long: Pick<VerbTools, 'progress' | 'signal'> = {}) => {
   const { clock, context } = relay;
-  return deleteAccount(context.storage, person.account, {
-    ...{ now: clock.now(), limits: context.limits },
-  });
+  const options = { now: clock.now(), limits: context.limits, ...long };
+  return deleteAccount(context.storage, person.account, options);
 };
 
 async function send(from: Person, to: Person): Promise<string> {
@@ -208,6 +208,16 @@ test('a timeline of several batches goes, and a repeat after an interruption end
   await expect(remove()).rejects.toThrow();
   relay.faults = {};
   await relay.restart();
+  expect(ofAnn(await relay.rows('device_states'))).toHaveLength(1);
+  // Its command may be stopped too.
+  const stopped = new AbortController();
+  const done: number[] = [];
+  const progress = (state: ProgressState) => {
+    done.push(state.done);
+    stopped.abort(new Error('stopped'));
+  };
+  await expect(remove(ann, { progress, signal: stopped.signal })).rejects.toThrow('stopped');
+  expect(done).toEqual([expect.any(Number)]);
   expect(ofAnn(await relay.rows('device_states'))).toHaveLength(1);
   // What was ended before stays ended: only the rest is counted.
   expect((await remove()).records).toBeLessThan(1_102);

@@ -73,7 +73,8 @@ export class AdminRelay implements AsyncDisposable {
     const outgoing = request(`${this.address}${path}`, { method, headers }, async (incoming) => {
       let text = '';
       for await (const chunk of incoming) text += chunk;
-      const value = text.startsWith('{') ? (JSON.parse(text) as Answer['value']) : {};
+      const isOne = incoming.headers['content-type'] === 'application/json';
+      const value = isOne ? (JSON.parse(text) as Answer['value']) : {};
       resolve({ status: incoming.statusCode ?? 0, headers: incoming.headers, text, value });
     });
     outgoing.on('error', reject);

@@ -1,6 +1,6 @@
 /** What accounts, groups and channels have stored, owner by owner. */
-import type { Row, Storage } from '../../storage/types.ts';
-import { scan, step } from './scan.ts';
+import type { Row } from '../../storage/types.ts';
+import { type Source, scan, step } from './scan.ts';
 
 /** What owns records: messages of a timeline, messages and events of a group, events of a channel. */
 export type OwnerKind = 'account' | 'group' | 'channel';
@@ -83,7 +83,7 @@ interface AmountRow extends Row {
  * @param found is called once for each owner that has any; returns false to end it
  */
 export async function amountsOf(
-  storage: Storage,
+  storage: Source,
   kind: OwnerKind,
   { since, from = '' }: { readonly since: number; readonly from?: string },
   found: (amount: Amount) => boolean,

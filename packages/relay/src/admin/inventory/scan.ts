@@ -2,6 +2,9 @@
 import { nextTurn } from '../../event-loop.ts';
 import type { Reader, Row, SqlValue, Storage } from '../../storage/types.ts';
 
+/** What is read from. */
+export type Source = Pick<Storage, 'read'>;
+
 /** Rows of one step: less than a millisecond. */
 export const step = 500;
 
@@ -13,7 +16,7 @@ export const step = 500;
  * @param options.take uses them, once; returns the position of the last one, or `undefined` to end
  */
 export async function scan<P, T>(
-  storage: Storage,
+  storage: Source,
   start: P,
   {
     read,
@@ -46,7 +49,7 @@ interface Sum extends Row {
  * const { bytes } = await sumOf(storage, { sql }, ['bytes']);
  */
 export async function sumOf<Names extends string>(
-  storage: Storage,
+  storage: Source,
   { sql, values = [] }: { readonly sql: string; readonly values?: readonly SqlValue[] },
   names: readonly Names[],
 ): Promise<Record<Names, number>> {

@@ -4,7 +4,7 @@ import { type MessageKey, readWaitingMessages } from '../../messages/index.ts';
 import { readBoundRelay } from '../../storage/identity.ts';
 import type { Reader, Storage } from '../../storage/types.ts';
 import { type Amount, amountsOf, type OwnerKind } from './records.ts';
-import { scan, step, sumOf } from './scan.ts';
+import { type Source, scan, step, sumOf } from './scan.ts';
 
 const secondsOfDay = 86_400;
 /** Before the first message that waits. */
@@ -45,8 +45,15 @@ const deadlines = [
   'SELECT clear_after AS due FROM channel_posts ORDER BY clear_after LIMIT 1',
 ] as const;
 
-/** Adds up what is stored. Times are Unix seconds. */
-export async function readTotals(storage: Storage, now: number): Promise<JsonObject> {
+/**
+ * Adds up what is stored. Times are Unix seconds.
+ *
+ * @param storage of which each read is a step
+ */
+export async function readTotals(
+  storage: Source & Pick<Storage, 'space'>,
+  now: number,
+): Promise<JsonObject> {
   const since = now - secondsOfDay;
   const relay = await storage.read(readBoundRelay);
   const states = await sumOf(storage, { sql: accountSums, values: [relay ?? ''] }, [
@@ -92,7 +99,7 @@ export async function readTotals(storage: Storage, now: number): Promise<JsonObj
 }
 
 /** Adds up the records of all owners of a kind, and remembers those with most bytes. */
-async function readOwners(storage: Storage, kind: OwnerKind, since: number) {
+async function readOwners(storage: Source, kind: OwnerKind, since: number) {
   const sums = { bytes: 0, recent: 0 };
   let largest: Amount[] = [];
   const cut = () => {
@@ -111,7 +118,7 @@ async function readOwners(storage: Storage, kind: OwnerKind, since: number) {
 }
 
 /** Counts the messages that wait for other relays. */
-async function readQueue(storage: Storage): Promise<JsonObject> {
+async function readQueue(storage: Source): Promise<JsonObject> {
   let messages = 0;
   let oldest: number | null = null;
   await scan(storage, start, {

@@ -27,9 +27,9 @@ const deletion = defineVerb({
   params: Type.Object({ account: AccountId }),
   changes: true,
   subject: ({ account }) => account,
-  run: async ({ storage, clock, config }, { account }) => {
-    const { limits } = config;
-    const deleted = await deleteAccount(storage, account, { now: clock.now(), limits });
+  run: async ({ storage, clock, config, progress, signal }, { account }) => {
+    const options = { now: clock.now(), limits: config.limits, progress, signal };
+    const deleted = await deleteAccount(storage, account, options);
     const { items, more } = await readManaged(storage, account, mostManaged);
     return { account, ...deleted, manages: items, manages_more: more };
   },

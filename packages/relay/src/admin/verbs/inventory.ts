@@ -1,9 +1,11 @@
 /** `list` and `show` of accounts, groups and channels, and the relay's `stats`. */
 import { AccountId, ChannelId, GroupId, ProtocolError, Type } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
+import type { Storage } from '../../storage/types.ts';
 import { devicesOf } from '../inventory/devices.ts';
 import { listAccounts, listChannels, listGroups, type Owner } from '../inventory/owners.ts';
 import { type Amount, amountsOf, type OwnerKind } from '../inventory/records.ts';
+import { step } from '../inventory/scan.ts';
 import { mostTop, readTotals } from '../inventory/totals.ts';
 import { defineVerb, type Verb, type VerbTools } from '../verb.ts';
 
@@ -100,20 +102,36 @@ interface Totals {
   /** When they were complete, Unix seconds; `undefined` while they are being read. */
   at: number | undefined;
   readonly found: Promise<JsonObject>;
+  /** Who wants to know how far they are. */
+  readonly listeners: Set<NonNullable<VerbTools['progress']>>;
 }
 
 /** Of each database: reading them takes long on a large one. */
 const totals = new WeakMap<object, Totals>();
 
-function totalsOf({ storage, clock }: VerbTools): Promise<JsonObject> {
+function totalsOf({ storage, clock, progress, signal }: VerbTools): Promise<JsonObject> {
   const last = totals.get(storage);
   const isOld = last?.at !== undefined && Math.abs(clock.now() - last.at) >= cachedFor;
-  if (last !== undefined && !isOld) return last.found;
-  const next: Totals = { at: undefined, found: readTotals(storage, clock.now()) };
+  if (last !== undefined && !isOld) {
+    if (progress !== undefined && last.at === undefined) last.listeners.add(progress);
+    return last.found;
+  }
+  const listeners = new Set(progress === undefined ? [] : [progress]);
+  let rows = 0;
+  const read: Storage['read'] = async (work) => {
+    signal?.throwIfAborted();
+    rows += step;
+    const state = { step: 'reading rows', done: rows, total: undefined };
+    for (const listener of listeners) listener(state);
+    return await storage.read(work);
+  };
+  const source = { read, space: () => storage.space() };
+  const next: Totals = { at: undefined, found: readTotals(source, clock.now()), listeners };
   totals.set(storage, next);
   next.found.then(
     () => {
       next.at = clock.now();
+      listeners.clear();
     },
     () => totals.delete(storage),
   );
