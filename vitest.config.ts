@@ -83,7 +83,7 @@ const long = {
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/backup/{killed,tampered}.test.ts',
     'packages/relay/test/move/{crashes,rows}.test.ts',
-    'packages/relay/test/postgres/restart.test.ts',
+    'packages/relay/test/postgres/{restart,upgrades}.test.ts',
   ],
   sqlite: [
     'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',

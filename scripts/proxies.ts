@@ -75,7 +75,7 @@ export const proxies: Readonly<Record<string, InstalledProxy>> = {
       ];
       const own = [`PidFile ${folder}/apache.pid`, `Listen 127.0.0.1:${port}`];
       // Apache gives root's rights up for a user that it must be told.
-      const user = process.getuid?.() === 0 ? ['User nobody', 'Group nogroup'] : [];
+      const user = process.getuid?.() === 0 ? ['User www-data', 'Group www-data'] : [];
       const lines = [...modules, ...global, ...own, ...user, 'ServerName 127.0.0.1', text];
       return written('apache.conf', folder, lines.join('\n'));
     },
