@@ -5,6 +5,7 @@ import {
   type ParsedContent,
   ProtocolError,
 } from '@posthouse/protocol';
+import { canonicalJson } from '@posthouse/protocol/json';
 import { ownKey, ownRecords } from '../accounts/account-rows.ts';
 import { knownState, noteStateHint } from '../accounts/device-states.ts';
 import {
@@ -83,7 +84,11 @@ export async function applyEntry(
   const { envelope, accepted_at: acceptedAt } = opened.entry;
   const { from, message_id: messageId } = envelope;
   const known = await messageRow(tx, { from, message_id: messageId });
-  if (known !== undefined && !mayBeReplaced(known, opened.digest)) {
+  if (known !== undefined && !mayBeReplaced(known, opened)) {
+    // What cannot be opened here proves nothing of a copy.
+    if (known.handedOverBy !== undefined && opened.parsed === undefined) {
+      return { complete: true, isNew: false, events: [] };
+    }
     if (known.digest !== opened.digest) {
       const conflict: AccountEvent = { kind: 'message-conflict', from, messageId };
       return { complete: true, isNew: false, events: [conflict] };
@@ -114,10 +119,24 @@ export async function applyEntry(
 
 /**
  * Whether a record takes the place of a stored one: that one was not opened, or was handed over by
- * another device and is not the one that the relay has.
+ * another device and is not what the relay has.
  */
-function mayBeReplaced({ reason, handedOverBy, digest }: MessageRow, arrived: string): boolean {
-  return reason === notDecryptable || (handedOverBy !== undefined && digest !== arrived);
+function mayBeReplaced(known: MessageRow, arrived: OpenedEntry): boolean {
+  if (known.handedOverBy === undefined) return known.reason === notDecryptable;
+  return arrived.parsed !== undefined && !isSameMessage(known, arrived);
+}
+
+/** Compares everything that is shown: the digest of a copy says nothing of the copy's content. */
+function isSameMessage(known: MessageRow, { entry, digest, parsed }: OpenedEntry): boolean {
+  const { to, from_device_id, created_at } = entry.envelope;
+  const content = contentOf(parsed).content ?? null;
+  return (
+    known.digest === digest &&
+    known.to === to &&
+    known.from_device_id === from_device_id &&
+    known.created_at === created_at &&
+    canonicalJson(known.content ?? null) === canonicalJson(content)
+  );
 }
 
 function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {
