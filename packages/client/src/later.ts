@@ -7,8 +7,11 @@ export {
   createChannel,
   updateChannel,
 } from './channels/descriptors/change-channel.ts';
+export { findPost } from './channels/posts/find-post.ts';
 export { noticeRestoredHost, withoutLostRights } from './channels/timeline/restored-host.ts';
 export { rotateSecret } from './groups/keys/rotate-secret.ts';
+export { acceptedBefore } from './messages/accepted-before.ts';
+export { knownStatus } from './messages/known-status.ts';
 export { adoptFromOwnDevices } from './own-devices/adopt-channels.ts';
 export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
 export { continueHandOvers, handOver } from './own-devices/hand-over.ts';

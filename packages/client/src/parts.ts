@@ -53,10 +53,15 @@ import {
   deletedMessage,
   lastDescriptorChange,
   listChannelEntries,
+  listPosts,
 } from './channels/timeline/channel-entries.ts';
-import { readChannelPage, resolveDescriptor } from './channels/timeline/channel-page.ts';
+import {
+  readChannelPage,
+  readPageAfter,
+  resolveDescriptor,
+} from './channels/timeline/channel-page.ts';
 import { currentDescriptor } from './channels/timeline/read-channel.ts';
-import { backoff, isTemporary, retryHintOf } from './connect/backoff.ts';
+import { backoff, isTemporary, leavesOpen, retryHintOf } from './connect/backoff.ts';
 import { untilAborted } from './connect/deadline.ts';
 import { accountIdentity } from './connect/session.ts';
 import { callWithoutSession } from './connect/unauthenticated-call.ts';
@@ -108,6 +113,7 @@ import { outbox } from './messages/outbox.ts';
 import { recipientsOf } from './messages/recipients.ts';
 import { sendObjectToOwnDevices } from './messages/send-to-own-devices.ts';
 import { checkedStatus } from './messages/submit.ts';
+import { requestPage } from './messages/timeline-page.ts';
 import {
   changeRows,
   seenDevices,
@@ -118,9 +124,12 @@ import {
 import { handedOver, handOverDays, handOvers } from './own-devices/hand-over-rows.ts';
 import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
 import { positionKey } from './store/row-keys.ts';
+import { ReadBudget } from './sync/budget.ts';
 import { callHost } from './sync/host-calls.ts';
 import { whileKept } from './sync/outbox.ts';
+import { restoredAtOf } from './sync/reach-relay.ts';
 import { dropTasks, enqueueTask } from './sync/tasks.ts';
+import { notSentYet } from './sync/write-outcomes.ts';
 
 /** In the order in which `taken.ts` names them: names would be in the bundle twice. */
 export const allParts = [
@@ -189,8 +198,10 @@ export const allParts = [
   knownProfile,
   knownState,
   lastDescriptorChange,
+  leavesOpen,
   limits,
   listChannelEntries,
+  listPosts,
   makeRouteDraft,
   mayHaveLeft,
   mayWriteChannel,
@@ -203,6 +214,7 @@ export const allParts = [
   newMemberKey,
   nextState,
   noteHomeChange,
+  notSentYet,
   outbox,
   outgoingToChannel,
   ownKey,
@@ -218,8 +230,10 @@ export const allParts = [
   putMemberKey,
   readBatch,
   readBatchSize,
+  ReadBudget,
   readChannelPage,
   readGroupContent,
+  readPageAfter,
   recipientsOf,
   recordEvents,
   recordPassing,
@@ -231,12 +245,14 @@ export const allParts = [
   RelayUnreachable,
   removeMessage,
   removeUndecrypted,
+  requestPage,
   requireChannel,
   requireGroup,
   resolveDescriptor,
   resolveOwnState,
   resolveProfile,
   resolveRouteAt,
+  restoredAtOf,
   retryHintOf,
   rotationCandidates,
   routes,

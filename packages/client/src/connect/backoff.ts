@@ -1,5 +1,5 @@
 import type { Random } from '@posthouse/protocol/crypto';
-import { type Clock, randomFraction, unixSeconds } from '../environment.ts';
+import { randomFraction } from '../environment.ts';
 import {
   isClientError,
   isRefusal,
@@ -79,12 +79,19 @@ export function leavesMessageOpen(error: unknown): boolean {
 const longestRefusal = 604_800;
 
 /**
- * Whether a message that was sealed, at a Unix second, is sent again after an error.
- * @param sealedAt absent if it is not sealed: then it waits until it is cancelled
+ * Whether a message that was sealed some seconds ago is sent again after an error.
+ * @param age by the clock that its time is of; 0 if it is not sealed: it waits until it is cancelled
  */
-export function leavesSealedOpen(error: unknown, clock: Clock, sealedAt?: number): boolean {
-  const isOverdue = sealedAt !== undefined && unixSeconds(clock) - sealedAt >= longestRefusal;
-  return isOverdue ? leavesOpen(error) : leavesMessageOpen(error);
+export function leavesSealedOpen(error: unknown, age: number): boolean {
+  return age < longestRefusal ? leavesMessageOpen(error) : leavesOpen(error);
+}
+
+/**
+ * Whether a message is given up for an error that says nothing of it: it may have been accepted
+ * before, with its answer lost.
+ */
+export function endsUnanswered(error: unknown, age: number): boolean {
+  return leavesMessageOpen(error) && !leavesSealedOpen(error, age);
 }
 
 /** Whether a request that failed may have taken effect (02 §7). */

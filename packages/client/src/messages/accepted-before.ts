@@ -1,12 +1,15 @@
 /** Finds out whether the home relay had accepted a message that it refuses as too old now. */
-import { type TimelineRecord, timelines } from '../accounts/account-rows.ts';
+import type { TimelineRecord } from '../accounts/account-rows.ts';
 import type { AccountCore } from '../core.ts';
-import { ReadBudget } from '../sync/budget.ts';
-import { restoredAtOf } from '../sync/reach-relay.ts';
-import { notSentYet } from '../sync/write-outcomes.ts';
-import { messageRow } from './message-rows.ts';
+import {
+  messageRow,
+  notSentYet,
+  ReadBudget,
+  requestPage,
+  restoredAtOf,
+  timelines,
+} from '../taken.ts';
 import type { OutboxRow } from './outbox.ts';
-import { requestPage } from './timeline-page.ts';
 
 /**
  * Whether a sent message was accepted, with its answer lost and its result forgotten. What the relay

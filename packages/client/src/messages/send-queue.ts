@@ -6,7 +6,6 @@ import type { AccountCore } from '../core.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
 import { restoredAtOf } from '../sync/reach-relay.ts';
 import type { SendWork } from '../sync/sender.ts';
-import { acceptedBefore } from './accepted-before.ts';
 import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
 import {
   ensureAdopted,
@@ -76,7 +75,10 @@ async function mayBeAccepted(
   row: OutboxRow,
   { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
 ): Promise<'yes' | 'no' | 'unknown'> {
-  if (isRefusal(error, 'message_expired')) return await acceptedBefore(core, row, signal);
+  if (isRefusal(error, 'message_expired')) {
+    const { acceptedBefore } = await core.later();
+    return await acceptedBefore(core, row, signal);
+  }
   // A former relay was asked before the message was sent to this one.
   if (row.relayId !== (await homeRelay(core, core.account))) return 'no';
   // A relay compares with what it accepted first; one that was restored may have lost that.

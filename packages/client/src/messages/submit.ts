@@ -1,7 +1,7 @@
 /** Submits stored messages and stores their outcome (04 §12, §14, §15). */
 import { checkDeliveryStatus, type DeliveryStatus } from '@posthouse/protocol';
 import { isWrongHome } from '../accounts/home-relay.ts';
-import { leavesSealedOpen } from '../connect/backoff.ts';
+import { endsUnanswered, leavesSealedOpen } from '../connect/backoff.ts';
 import { contactRow, putContact } from '../contacts/contact-rows.ts';
 import type { AccountCore } from '../core.ts';
 import {
@@ -42,11 +42,16 @@ export async function submit(
     // A relay that the account left may have accepted the message before, with its answer lost: it
     // is asked for the outcome (03 §12.2).
     const isAnswer = isRefusal(error) && error.method === method;
-    const { created_at } = row.params.envelope;
-    const isRetried = leavesSealedOpen(error, core.clock, created_at);
+    const { relayClock } = core.relay(row.relayId);
+    const age = relayClock.now() - row.params.envelope.created_at;
+    const isRetried = leavesSealedOpen(error, age);
     const isOpen = isRetried || isWrongHome(error) || isUnsettled(row, error);
     if (isAnswer && !isOpen) {
-      await storeRejection(core, row, error);
+      const known = endsUnanswered(error, age)
+        ? await (await core.later()).knownStatus(core, row, signal)
+        : undefined;
+      if (typeof known === 'object') return await storeStatus(core, row, known);
+      await storeRejection(core, known === 'accepted' ? { ...row, accepted: true } : row, error);
     }
     throw error;
   }

@@ -253,6 +253,29 @@ test.each(
   expect(await settled(ann, id, two!)).toMatchObject({ status: 'target_accepted' });
 });
 
+test.each(
+  Object.entries(kinds).flatMap(([name, kind]) =>
+    [true, false].map((isRead) => ({ name, isRead, ...kind })),
+  ),
+)(
+  '$name: what was accepted, with its answer lost, is not rejected if it is refused for a week (read before: $isRead)',
+  async ({ isRead, method, place, post, settled, texts }) => {
+    const program = await OfflineProgram.start(world);
+    const id = await place(program.account);
+    program.rule([method], lostAnswer);
+    const { messageId } = await post(program.account, id, 'once');
+    await expect(settled(program.account, id, messageId)).rejects.toMatchObject({ kept: true });
+    program.rule([method], refused('invalid_state'));
+    if (isRead) await (await program.again()).sync();
+    world.clock.advance(7 * 86_400 + 60);
+    const ann = await program.again();
+    expect(await settled(ann, id, messageId)).toMatchObject({ status: 'target_accepted' });
+    await ann.sync();
+    expect(await texts(ann, id)).toEqual(['once']);
+    expect((await ann.status()).outbox).toBe(0);
+  },
+);
+
 test.each(Object.entries(kinds))(
   '%s: a message that is refused for good is told, and the next one is sent',
   async (_, { method, place, post, settled, texts }) => {

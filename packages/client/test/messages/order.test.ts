@@ -322,6 +322,41 @@ test.each(conditions)(
 );
 
 test.each(conditions)(
+  '04 §14.3: a message whose answer was lost is not rejected if %s follows for a week',
+  async (code) => {
+    const { program, bob } = await setScene();
+    program.rule(['message.send'], lostAnswer);
+    const posted = await program.account.messages.post(bob.id, { text: 'once' });
+    await expect(program.account.messages.settled(posted)).rejects.toMatchObject({ kept: true });
+    program.rule(['message.send'], refused(code));
+    const ann = await program.again();
+    await ann.sync();
+    world.clock.advance(week + 60);
+    // A relay that is away, or takes no more calls for a while, leaves it open.
+    program.rule(['message.delivery.status'], refused('temporarily_unavailable'));
+    await expect(ann.sync()).rejects.toMatchObject({ error: 'temporarily_unavailable' });
+    expect(await ann.messages.get(posted)).toMatchObject({ status: 'sending' });
+    program.rule(['message.delivery.status'], (send) => send());
+    expect(await ann.messages.settled(posted)).toMatchObject({ status: 'target_accepted' });
+    await bob.sync();
+    expect(await texts(bob)).toEqual(['once']);
+  },
+);
+
+test('04 §14.3: if the relay does not say either, a message that came back in the timeline is failed', async () => {
+  const { program, bob } = await setScene();
+  program.rule(['message.send'], lostAnswer);
+  const posted = await program.account.messages.post(bob.id, { text: 'once' });
+  await expect(program.account.messages.settled(posted)).rejects.toMatchObject({ kept: true });
+  program.rule(['message.send', 'message.delivery.status'], refused('invalid_state'));
+  const ann = await program.again();
+  await ann.sync();
+  world.clock.advance(week + 60);
+  await ann.sync();
+  expect(await ann.messages.settled(posted)).toMatchObject({ status: 'failed' });
+});
+
+test.each(conditions)(
   "%s for a contact's devices ends no message to that contact",
   async (code) => {
     const { program, bob } = await setScene();

@@ -1,6 +1,7 @@
 /** Submits posts, edits and deletions and finds out their outcome (06 §10.4). */
-import { leavesSealedOpen } from '../../connect/backoff.ts';
+import { endsUnanswered, leavesSealedOpen } from '../../connect/backoff.ts';
 import type { AccountCore } from '../../core.ts';
+import { unixSeconds } from '../../environment.ts';
 import { ClientError, isRefusal } from '../../errors.ts';
 import { ReadBudget } from '../../sync/budget.ts';
 import { endedBy, type WriteOutcome } from '../../sync/write-outcomes.ts';
@@ -46,9 +47,18 @@ export async function submitContent(
     // A change over a quota would block all later writes; a post may be sent later.
     const isBarred =
       value.write !== 'post' && isRefusal(error, 'rate_limited') && error.method !== 'channel.read';
-    const isKept = value.write === 'post' && leavesSealedOpen(error, core.clock, value.sent_at);
+    const now = unixSeconds(core.clock);
+    const age = now - (value.sent_at ?? now);
+    const isKept = value.write === 'post' && leavesSealedOpen(error, age);
     const isFinal = isFinalRefusal(error) || error instanceof EditTooLate;
-    if (isBarred || (isFinal && !isKept)) await end(endedBy(error));
+    if (isBarred || (isFinal && !isKept)) {
+      if (value.write === 'post' && endsUnanswered(error, age)) {
+        const { findPost } = await core.later();
+        const sequence = await findPost(core, row, { value, signal });
+        if (sequence !== undefined) return await end({ status: 'target_accepted', sequence });
+      }
+      await end(endedBy(error));
+    }
     throw error;
   }
 }

@@ -2,7 +2,7 @@
  * Sends messages to groups: in the order of writing, sealed for the epoch of their turn, sent
  * unchanged (05 §13.28, §14.1).
  */
-import { leavesSealedOpen } from '../../connect/backoff.ts';
+import { endsUnanswered, leavesSealedOpen } from '../../connect/backoff.ts';
 import { untilAborted } from '../../connect/deadline.ts';
 import type { CallOptions } from '../../connect/relay-connection.ts';
 import type { AccountCore } from '../../core.ts';
@@ -48,10 +48,15 @@ export function sendWaitingToGroup(core: AccountCore, groupId: string): SendWork
         await deliver(core, { groupId, key: head.key }, signal);
       } catch (error) {
         signal.throwIfAborted();
-        const sealed = await core.store.read((tx) => groupOutbox.get(tx, head.key));
-        if (!isUndeliverable(core, error, sealed?.envelope?.created_at)) throw error;
-        await giveUp(core, groupId, { pending: head, error });
-        failure = error;
+        const age = await ageOf(core, head.key);
+        if (!isUndeliverable(error, age)) throw error;
+        // It is in the group if it was accepted before, with its answer lost.
+        if (endsUnanswered(error, age)) await refreshGroup(core, groupId, signal);
+        const left = await core.store.read((tx) => groupOutbox.get(tx, head.key));
+        if (left !== undefined) {
+          await giveUp(core, groupId, { pending: head, error });
+          failure = error;
+        }
       }
       core.sender.answered(firstIdOf(head.value), failure);
     }
@@ -66,11 +71,19 @@ async function headOf(
   return head;
 }
 
+/** Returns for how many seconds a message is sealed, by its host's clock; 0 if it is not. */
+async function ageOf(core: AccountCore, key: string): Promise<number> {
+  const { envelope, row } = await core.store.read(async (tx) => {
+    const { envelope } = (await groupOutbox.get(tx, key)) ?? {};
+    return { envelope, row: envelope && (await groupRow(tx, envelope.group_id)) };
+  });
+  if (envelope === undefined || row === undefined) return 0;
+  return core.relay(row.relay_id).relayClock.now() - envelope.created_at;
+}
+
 /** Whether an error proves that the message will never be delivered. */
-function isUndeliverable(core: AccountCore, error: unknown, sealedAt?: number): boolean {
-  if (isRefusal(error)) {
-    return !leavesSealedOpen(error, core.clock, sealedAt) && error.method.startsWith('group.');
-  }
+function isUndeliverable(error: unknown, age: number): boolean {
+  if (isRefusal(error)) return !leavesSealedOpen(error, age) && error.method.startsWith('group.');
   const codes = ['not_a_member', 'not_permitted', 'invalid_input', 'no_relay'] as const;
   return codes.some((code) => isClientError(error, code));
 }
