@@ -24,7 +24,7 @@ export class AccountState<Status> {
   #watch: Disposable | undefined;
   #snapshot: AccountSnapshot<Status> | undefined;
   #text = '';
-  #update: Promise<void> | undefined;
+  #isRunning = false;
   #isOutdated = false;
 
   constructor(store: Store, status: () => Promise<Status>) {
@@ -60,24 +60,27 @@ export class AccountState<Status> {
 
   #refresh(): void {
     this.#isOutdated = true;
+    if (this.#isRunning) return;
+    this.#isRunning = true;
     // A store that fails is reported by the call that needs it.
-    this.#update ??= this.#run()
-      .catch(() => undefined)
-      .finally(() => {
-        this.#update = undefined;
-      });
+    this.#run().catch(() => undefined);
   }
 
   async #run(): Promise<void> {
-    while (this.#isOutdated && this.#listeners.size > 0) {
-      this.#isOutdated = false;
-      const connection = (await this.#store.read(lastConnection))?.event;
-      const snapshot = { status: await this.#status(), connection };
-      const text = JSON.stringify(snapshot);
-      if (text === this.#text) continue;
-      this.#text = text;
-      this.#snapshot = snapshot;
-      for (const { changed } of this.#listeners) queueMicrotask(changed);
+    try {
+      while (this.#isOutdated && this.#listeners.size > 0) {
+        this.#isOutdated = false;
+        const connection = (await this.#store.read(lastConnection))?.event;
+        const snapshot = { status: await this.#status(), connection };
+        const text = JSON.stringify(snapshot);
+        if (text === this.#text) continue;
+        this.#text = text;
+        this.#snapshot = snapshot;
+        for (const { changed } of this.#listeners) queueMicrotask(changed);
+      }
+    } finally {
+      // In the same turn as the last look: a commit after it begins another run.
+      this.#isRunning = false;
     }
   }
 }
