@@ -1,5 +1,5 @@
 /** Stack items of a Neo virtual machine as nodes write them in JSON (07 §A6). */
-import { base64 } from '@scure/base';
+import { decodeBase64url } from '../encoding/base64url.ts';
 import { hex } from '../encoding/bytes.ts';
 import { checkRelayEntry, type RelayEntry } from '../identity/registry.ts';
 import { isJsonObject, type JsonValue } from '../json/types.ts';
@@ -79,11 +79,12 @@ function readText(item: JsonValue | undefined): string {
 function readBytes(item: JsonValue | undefined): Uint8Array {
   const value = fieldOf(item, ['ByteString', 'Buffer']);
   if (typeof value !== 'string' || value.length > maxText) throw invalid('bytes are no short text');
-  try {
-    return base64.decode(value);
-  } catch (cause) {
-    throw invalid('bytes are not base64', cause);
-  }
+  // Base64 with padding (RFC 4648 §4), in the letters of base64url.
+  const isPadded = value.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(value);
+  const letters = value.replaceAll('=', '').replaceAll('+', '-').replaceAll('/', '_');
+  const bytes = isPadded ? decodeBase64url(letters) : undefined;
+  if (bytes === undefined) throw invalid('bytes are not base64');
+  return bytes;
 }
 
 function fieldOf(item: JsonValue | undefined, types: readonly string[]): JsonValue | undefined {

@@ -140,7 +140,12 @@ describe('07 §A6: an answer that is none', () => {
     ['a map', halt({ type: 'Map', value: good })],
     ['an ID of 19 bytes', changed(0, { type: 'ByteString', value: `${'A'.repeat(24)}AA==` })],
     ['an ID as text', changed(0, { type: 'String', value: id(0) })],
-    ['no base64', changed(1, { type: 'ByteString', value: 'a*==' })],
+    ...['a*==', 'aaa', 'aa=', 'a===', 'aaaa====', '====', 'aa=a', 'ab==', 'a-aa', 'a_aa'].map(
+      (value): [string, ReturnType<typeof changed>] => [
+        `no base64: ${value}`,
+        changed(1, { type: 'ByteString', value }),
+      ],
+    ),
     ['a text as integer', changed(3, bytes('1'))],
     ['a number as integer', changed(3, { type: 'Integer', value: 1 })],
     ['a negative integer', changed(3, { type: 'Integer', value: '-1' })],
