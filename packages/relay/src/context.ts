@@ -37,6 +37,7 @@ export interface RelayContext {
   readonly blocks: Blocks;
   readonly dailyBytes: DailyBytes;
   readonly policy: Policy;
+  readonly restoreLosses: RestoreLosses;
   readonly knownAccounts: KnownAccounts;
   readonly availability: Availability;
   readonly disk: DiskRoom;
@@ -44,6 +45,11 @@ export interface RelayContext {
   readonly backoff: JobBackoff;
   readonly metrics: Metrics;
   readonly log: Logger;
+}
+
+/** What clients know and this relay lost, because it was put back to an earlier state. */
+interface RestoreLosses {
+  note(kind: 'group' | 'channel', id: string): void;
 }
 
 /** Which accounts may come to be at home here. */

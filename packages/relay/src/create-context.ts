@@ -31,6 +31,7 @@ import { publishGap } from './notifications/publish-gap.ts';
 import { StorageReach } from './notifications/storage-reach.ts';
 import { createLog } from './observability/log.ts';
 import { Metrics } from './observability/metrics.ts';
+import { RestoreLosses } from './observability/restore-losses.ts';
 import { openPolicy } from './policy/index.ts';
 import { SessionCache } from './sessions/session-cache.ts';
 import { DiskWatch } from './storage/disk-room.ts';
@@ -123,6 +124,7 @@ export async function createContext(
     registration: { mode: config.registration },
     blocks,
     dailyBytes: new DailyByteCounts({ clock, limits, storage, log }),
+    restoreLosses: new RestoreLosses({ clock, log, metrics }),
     policy: await openPolicy(config, { clock, limits, log, metrics, parts }),
     knownAccounts: new AccountFactsCache({ storage, limits }),
     availability,

@@ -56,6 +56,10 @@ const catalogue = {
   ],
   disk_free_bytes: ['gauge', 'Free bytes of the disk, by what is on it (data, blobs).'],
   disk_low: ['gauge', '1 while the disk has less room than limits.diskFree, by what is on it.'],
+  restore_losses: [
+    'counter',
+    'Groups and channels of which clients know more than this restored relay, once a day each, by kind.',
+  ],
   storage_went_back: ['counter', 'Starts at which the database lacked its last transactions.'],
   storage_damaged: ['counter', 'Checks that found bad pages in the embedded database.'],
   storage_conflicts: ['counter', 'Writes retried after a conflict.'],

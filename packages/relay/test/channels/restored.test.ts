@@ -1,6 +1,7 @@
 /** A host that was put back to an earlier state, and the owner who goes on above it (06 §8.12). */
 import { closedDescriptor, signAsDevice } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { RestoreLosses } from '../../src/observability/restore-losses.ts';
 import { markRestored } from '../../src/storage/restored.ts';
 import { TestChannel } from '../fixtures/channel.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
@@ -40,6 +41,27 @@ test('06 §8.4, §8.5: a host that was never restored accepts the next revision 
   expect(await updateTo(3)).toBe('state_conflict');
   expect(await closeAt(3)).toBe('state_conflict');
   expect(await closeAt(2)).toBe(undefined);
+});
+
+test('06 §8.12: the operator learns once a day of a channel of which a reader knows more', async () => {
+  const { metrics, storage } = relay.context;
+  const known = () => metrics.value('restore_losses', { kind: 'channel' });
+  const ask = (revision: number) =>
+    codeOf('channel.resolve', { channel_id: channel.channelId, revision }, ben);
+  expect(await ask(5)).toBe('not_found');
+  expect(known()).toBe(0);
+  await markRestored(storage, [], relay.clock.now());
+  expect(await ask(1)).toBe(undefined);
+  expect(known()).toBe(0);
+  for (const revision of [2, 5, 5]) expect(await ask(revision)).toBe('not_found');
+  expect(known()).toBe(1);
+  relay.clock.advance(86_400);
+  await ask(5);
+  expect(known()).toBe(2);
+  // Callers cannot fill the log.
+  const losses = new RestoreLosses(relay.context);
+  for (let number = 0; number < 1_001; number += 1) losses.note('channel', String(number));
+  expect(known()).toBe(1_002);
 });
 
 describe('06 §8.12: a host that was restored', () => {

@@ -116,6 +116,28 @@ describe('05 §5.6, §7.2: after a host lost events of the chain,', () => {
     expect(verified(await readKeys(relay, group, ben)).get(epoch + step)).toBeDefined();
   });
 
+  test('the operator learns of a group whose members know more of its chain', async () => {
+    const known = () => relay.context.metrics.value('restore_losses', { kind: 'group' });
+    const ask = (after: number, limit: number) =>
+      relay.call(
+        'group.sync',
+        { group_id: group.groupId, after, limit },
+        { session: ann.session() },
+      );
+    const lost = await lose(change);
+    const [first] = lost.events as [GroupEvent];
+    // Many events, and one that it has.
+    await ask(first.sequence, 100);
+    await ask(first.sequence - 2, 1);
+    expect(known()).toBe(0);
+    for (const event of lost.events) await ask(event.sequence - 1, 1);
+    expect(known()).toBe(1);
+    await relay.call('group.update', handingBack(lost), { session: ann.session() });
+    relay.clock.advance(86_400);
+    await ask(first.sequence - 1, 1);
+    expect(known()).toBe(1);
+  });
+
   test('the owner hands them back: who left is out, who joined is in, and messages since are rejected', async () => {
     const lost = await lose(change);
     const { state: before } = await readChain(relay, group, cem);

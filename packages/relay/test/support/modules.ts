@@ -23,6 +23,7 @@ import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { messages } from '../../src/messages/index.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
+import { RestoreLosses } from '../../src/observability/restore-losses.ts';
 import { noPolicy } from '../../src/policy/index.ts';
 import { registration } from '../../src/registration/index.ts';
 import { SessionCache } from '../../src/sessions/session-cache.ts';
@@ -99,6 +100,7 @@ export function openModules(
 } {
   const { storage, clock, bus } = parts;
   const log = pino({ level: 'silent' });
+  const metrics = new Metrics();
   const blockList = new BlockList(parts);
   const context: RelayContext = {
     jobs: { wake: () => {} },
@@ -124,7 +126,8 @@ export function openModules(
     backoff: new JobBackoff(),
     routeLookups: new LimitedRouteLookups({ clock, limits: parts.limits }),
     relayQueries: new RelayQueryLimiter(parts),
-    metrics: new Metrics(),
+    restoreLosses: new RestoreLosses({ clock, log, metrics }),
+    metrics,
     log,
   };
   const { handlers, relayHandlers } = combineModules(modules);

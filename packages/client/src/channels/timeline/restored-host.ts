@@ -51,6 +51,8 @@ export async function noticeRestoredHost(
   const found = await resolveDescriptor(core, row, { signal });
   const { revision } = found;
   const isLost = revision < descriptor.revision;
+  // The host's operator learns of it: no other call names the revision that the host lost.
+  if (isLost) await unlessRefused(() => askFor(core, row, descriptor.revision, signal));
   if (isLost && descriptor.creator === core.account) {
     // Another own device may have changed it since: then a person decides, with the next change.
     const isUnchanged = found.updated_at <= descriptor.updated_at;
@@ -68,6 +70,15 @@ export async function noticeRestoredHost(
     await recordEvents(tx, events);
     return events;
   });
+}
+
+async function askFor(
+  core: AccountCore,
+  row: ChannelRow,
+  revision: number,
+  signal: AbortSignal,
+): Promise<void> {
+  await resolveDescriptor(core, row, { revision, signal });
 }
 
 /** Runs work that a host may refuse for good, without harm. */

@@ -1,5 +1,7 @@
 /** All SQL of what a group lost when its host was put back to an earlier state (05 §5.6). */
+import type { RelayContext } from '../../context.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
+import type { StoredGroup } from './group-store.ts';
 
 /** For how long a loss can be handed back, seconds. */
 const handBackTime = 30 * 86_400;
@@ -55,6 +57,23 @@ export async function readLosses(
     ...{ after, afterEpoch, end },
     endEpoch: afterEpoch + end - after,
   }));
+}
+
+/**
+ * Tells the operator if a member asks for one event among those that a restore lost: a client does so for
+ * the last event of the chain that it verified, and for no message (05 §5.6).
+ */
+export async function noticeLoss(
+  { clock, restoreLosses }: Pick<RelayContext, 'clock' | 'restoreLosses'>,
+  tx: Reader,
+  { group, after }: { readonly group: StoredGroup; readonly after: number },
+): Promise<void> {
+  const now = clock.now();
+  if (group.losses_end_at === null || group.losses_end_at <= now) return;
+  const losses = await readLosses(tx, group.group_id, { now });
+  if (losses.some((loss) => after >= loss.after && after + 1 < loss.end)) {
+    restoreLosses.note('group', group.group_id);
+  }
 }
 
 /** Forgets what was lost of a group: its chain went on. */

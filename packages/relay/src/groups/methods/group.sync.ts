@@ -1,6 +1,7 @@
 import { badRequest, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { pageSize } from '../../pages/fill-page.ts';
+import { noticeLoss } from '../chain/loss-store.ts';
 import { readEventPage } from '../reading/event-page.ts';
 import { readGroupPage } from '../reading/read-access.ts';
 
@@ -14,6 +15,7 @@ export const groupSync: Handler<'group.sync'> = async (context, call) => {
     if (after > reader.group.stored.sequence) {
       throw badRequest('after', 'is above the head of the timeline');
     }
+    if (limit === 1) await noticeLoss(context, tx, { group: reader.group.stored, after });
     const bounds = { after, ...pageSize(limits, limit) };
     return { result: { ...(await readEventPage(tx, reader, bounds)) } };
   });
