@@ -1,4 +1,5 @@
-import { base32nopad, base58 } from '@scure/base';
+import { base58 } from '@scure/base';
+import { decodeBase32 } from '../encoding/base32.ts';
 import { inlinedPeerId, isMultihash, peerPublicKeyOf } from './peer-key.ts';
 
 /**
@@ -44,8 +45,9 @@ export function parsePeerId(text: string): Uint8Array | undefined {
   if (text.length > 128) return undefined;
   try {
     if (/^[1Q]/.test(text)) return multihashOf(base58.decode(text));
-    if (/^b[a-z2-7]+$/.test(text)) {
-      return cidMultihash(base32nopad.decode(text.slice(1).toUpperCase()));
+    if (text.startsWith('b')) {
+      const bytes = decodeBase32(text.slice(1));
+      return bytes && cidMultihash(bytes);
     }
     if (text.startsWith('z')) return cidMultihash(base58.decode(text.slice(1)));
     return undefined;
