@@ -120,6 +120,7 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
   return new Promise((resolve, reject) => {
     signal.throwIfAborted();
     const socket = new WebSocket(url);
+    const { webSocketMessageBytes: most } = limits;
     const abort = () => {
       socket.close();
       reject(signal.reason);
@@ -131,8 +132,10 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
     };
     socket.onmessage = ({ data }) => {
       if (typeof data !== 'string') events.message(undefined);
-      else if (isOversized(data)) events.oversized();
-      else events.message(data);
+      // Each UTF-16 unit has at least one byte: what is far too long is not encoded.
+      else if (data.length > most || new TextEncoder().encode(data).length > most) {
+        events.oversized();
+      } else events.message(data);
     };
     socket.onclose = ({ code }) => {
       signal.removeEventListener('abort', abort);
@@ -142,12 +145,6 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
       events.closed(`closed with status ${code}`);
     };
   });
-}
-
-/** Whether a text has more bytes than a message may have: each UTF-16 unit has at least one. */
-function isOversized(text: string): boolean {
-  const { webSocketMessageBytes: most } = limits;
-  return text.length > most || new TextEncoder().encode(text).length > most;
 }
 
 /** Browsers let a page close with 1000 or 3000 to 4999 only. */

@@ -128,15 +128,13 @@ function mayBeReplaced(known: MessageRow, arrived: OpenedEntry): boolean {
 
 /** Compares everything that is shown: the digest of a copy says nothing of the copy's content. */
 function isSameMessage(known: MessageRow, { entry, digest, parsed }: OpenedEntry): boolean {
-  const { to, from_device_id, created_at } = entry.envelope;
-  const content = contentOf(parsed).content ?? null;
-  return (
-    known.digest === digest &&
-    known.to === to &&
-    known.from_device_id === from_device_id &&
-    known.created_at === created_at &&
-    canonicalJson(known.content ?? null) === canonicalJson(content)
-  );
+  const arrived = { ...entry.envelope, digest, ...contentOf(parsed) };
+  return shownText(known) === shownText(arrived);
+}
+
+function shownText(row: Omit<MessageRow, 'order' | 'outcome'>): string {
+  const { to, from_device_id, created_at, digest, content = null } = row;
+  return canonicalJson({ to, from_device_id, created_at, digest, content });
 }
 
 function contentOf(parsed: ParsedContent | undefined): Pick<MessageRow, 'content'> {
