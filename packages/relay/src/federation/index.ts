@@ -19,6 +19,7 @@ export type { DialOutcome } from './reachability/dial-back-answer.ts';
 export type { ReachabilityReport, RelayReport } from './reachability/reachability-check.ts';
 export { enterRelay, FileRegistry } from './registry/file.ts';
 export { KeptRegistry, registryStatusOf } from './registry/kept-registry.ts';
+export { NodeHttp } from './registry/node-http.ts';
 export { openChain, openRegistry } from './registry/open.ts';
 export {
   type OwnRecordFinding,

@@ -8,6 +8,7 @@ import { FakeNode } from '../../../protocol/test/registry-chain/fake-node.ts';
 import { loadConfig } from '../../src/config/index.ts';
 import { relayMigrations } from '../../src/modules.ts';
 import { CheckedRelay } from '../../src/operations/checks/checked-relay.ts';
+import { clockOfNodes } from '../../src/operations/checks/clock-of-nodes.ts';
 import { clockFinding, clockOfOthers } from '../../src/operations/checks/clock-of-others.ts';
 import { registryRecord } from '../../src/operations/checks/registry-record.ts';
 import { issueCertificate } from '../../src/tls/certificate.ts';
@@ -208,6 +209,18 @@ describe('the clock', () => {
     },
     60_000,
   );
+
+  test('07 §A6: with the nodes of the chain it is compared too, whatever they answer', async () => {
+    const nodes = [await server(await trusted(), 60), 'https://127.0.0.1:1/'];
+    const load = () => loadConfig({ values: { ...relays.settings, registry: { nodes } } });
+    await using relay = new CheckedRelay({ load, migrations: relayMigrations });
+    expect(await clockOfNodes.find(relay, AbortSignal.timeout(20_000))).toMatchObject({
+      outcome: 'warning',
+      seen: expect.stringMatching(/^(59|60|61) seconds slow, compared with 1 node$/),
+    });
+    const file = await checksOf(relays.settings);
+    expect(file['clock of nodes']).toMatchObject({ outcome: 'skipped' });
+  }, 60_000);
 
   test.each([
     [[0], 'ok'],

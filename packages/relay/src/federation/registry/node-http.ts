@@ -11,6 +11,9 @@ export interface NodeHttpOptions extends Pick<RelayContext, 'clock' | 'limits'> 
   readonly authority: string | undefined;
 }
 
+/** What every node answers. */
+const versionRequest = '{"jsonrpc":"2.0","id":1,"method":"getversion","params":[]}';
+
 /** Connections to each node, which are kept open. */
 const connections = { keepAlive: true, maxSockets: 8, maxFreeSockets: 2 };
 
@@ -57,12 +60,39 @@ export class NodeHttp implements Disposable {
     }
   }
 
+  /**
+   * Reads the time of a node from the header `Date` of its answer, whatever the answer is.
+   *
+   * @returns Unix milliseconds, of a whole second; `undefined` without the header
+   * @throws Error if the node cannot be reached in time; the signal's reason
+   */
+  async fetchDate(url: string, signal: AbortSignal): Promise<number | undefined> {
+    const { clock, limits } = this.#options;
+    using limit = timeLimit(clock, limits.federationNodeTimeout, signal);
+    const { response } = await this.#request(url, versionRequest, limit.signal);
+    response.destroy();
+    const time = Date.parse(response.headers.date ?? '');
+    return Number.isNaN(time) ? undefined : time;
+  }
+
   [Symbol.dispose](): void {
     this.#https.destroy();
     this.#http.destroy();
   }
 
   async #send({ url, body, maxBytes }: NodeRequest, signal: AbortSignal): Promise<NodeAnswer> {
+    const { response, reusedSocket } = await this.#request(url, body, signal);
+    const { statusCode: status = 0 } = response;
+    if (status !== 200) {
+      // The status tells what is wrong: a key, a rate, a redirect. The rest is not read.
+      response.destroy();
+      return { status, body: new Uint8Array() };
+    }
+    const bytes = await readBody(response, maxBytes);
+    return { status, body: bytes, isNewConnection: !reusedSocket };
+  }
+
+  async #request(url: string, body: string, signal: AbortSignal) {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
     const options = {
       method: 'POST',
@@ -82,15 +112,7 @@ export class NodeHttp implements Disposable {
       .on('error', (error) => reject(sent.reusedSocket ? new StaleConnection(error) : error))
       .end(body);
     const response = await promise;
-    const { reusedSocket } = sent;
-    const { statusCode: status = 0 } = response;
-    if (status !== 200) {
-      // The status tells what is wrong: a key, a rate, a redirect. The rest is not read.
-      response.destroy();
-      return { status, body: new Uint8Array() };
-    }
-    const bytes = await readBody(response, maxBytes);
-    return { status, body: bytes, isNewConnection: !reusedSocket };
+    return { response, reusedSocket: sent.reusedSocket };
   }
 }
 

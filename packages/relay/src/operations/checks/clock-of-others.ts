@@ -1,6 +1,4 @@
-import type { RelayEntry } from '@posthouse/protocol';
 import { type Check, failed, ok, skipped, warning } from './check.ts';
-import type { CheckedRelay } from './checked-relay.ts';
 
 /** Clocks that are compared, and relays asked for them. */
 const enough = 3;
@@ -25,7 +23,11 @@ export const clockOfOthers: Check = {
     for (let asked = 0; asked < Math.min(most, others.length); asked += enough) {
       if (differences.length >= enough) break;
       const batch = others.slice(asked, asked + enough);
-      const found = await Promise.all(batch.map((entry) => differenceOf(relay, entry, signal)));
+      const found = await Promise.all(
+        batch.map(({ endpoint }) =>
+          differenceOf(async () => (await relay.fetcher).fetchDate(endpoint, signal)),
+        ),
+      );
       differences.push(...found.filter((one) => one !== undefined));
     }
     if (differences.length === 0) return skipped('no other relay answered over HTTPS');
@@ -37,8 +39,13 @@ export const clockOfOthers: Check = {
  * Judges by how many seconds this clock is ahead of others.
  *
  * @param tolerated seconds that relays tolerate
+ * @param kind of the others
  */
-export function clockFinding(differences: readonly number[], tolerated: number) {
+export function clockFinding(
+  differences: readonly number[],
+  tolerated: number,
+  kind: 'other relay' | 'node' = 'other relay',
+) {
   const sorted = [...differences].sort((a, b) => a - b);
   // Of an even number, the smaller difference of the two in the middle.
   const middle = sorted.slice(
@@ -48,23 +55,25 @@ export function clockFinding(differences: readonly number[], tolerated: number) 
   const median = middle.reduce((one, other) => (Math.abs(other) < Math.abs(one) ? other : one));
   const seconds = Math.round(Math.abs(median));
   const direction = median > 0 ? 'fast' : 'slow';
-  const relays = `${sorted.length} other ${sorted.length === 1 ? 'relay' : 'relays'}`;
-  if (seconds <= noticeable) return ok(`agrees with ${relays}, within ${noticeable} seconds`);
-  const seen = `${seconds} seconds ${direction}, compared with ${relays}`;
+  const others = `${sorted.length} ${kind}${sorted.length === 1 ? '' : 's'}`;
+  if (seconds <= noticeable) return ok(`agrees with ${others}, within ${noticeable} seconds`);
+  const seen = `${seconds} seconds ${direction}, compared with ${others}`;
   const cure = "set the machine's clock right, and keep it right with NTP";
   if (seconds <= tolerated) return warning(seen, cure);
   return failed(`${seen}; others tolerate ${tolerated}`, cure);
 }
 
-/** Seconds by which this clock is ahead; `undefined` if the relay does not answer. */
-async function differenceOf(
-  relay: CheckedRelay,
-  { endpoint }: RelayEntry,
-  signal: AbortSignal,
+/**
+ * Returns the seconds by which this clock is ahead of a server; `undefined` if it does not answer.
+ *
+ * @param fetchDate returns the Unix milliseconds of the header `Date`
+ */
+export async function differenceOf(
+  fetchDate: () => Promise<number | undefined>,
 ): Promise<number | undefined> {
   const before = Date.now();
   try {
-    const time = await (await relay.fetcher).fetchDate(endpoint, signal);
+    const time = await fetchDate();
     // The header has whole seconds, cut off.
     return time === undefined ? undefined : ((before + Date.now()) / 2 - time - 500) / 1_000;
   } catch {

@@ -5,6 +5,7 @@ import { type Check, type CheckResult, failed, type Scope, skipped } from './che
 import { CheckedRelay, type CheckedRelayOptions } from './checked-relay.ts';
 import { clientAddress } from './client-address.ts';
 import { clock } from './clock.ts';
+import { clockOfNodes } from './clock-of-nodes.ts';
 import { clockOfOthers } from './clock-of-others.ts';
 import { configuration } from './configuration.ts';
 import { dataFolder } from './data-folder.ts';
@@ -41,6 +42,7 @@ export const checks: readonly Check[] = [
   publicWebSocket,
   clientAddress,
   clockOfOthers,
+  clockOfNodes,
   peerPort,
   listed,
 ];
