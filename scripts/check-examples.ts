@@ -28,7 +28,7 @@ const modules: Readonly<Record<keyof typeof given, readonly string[]>> = {
     (entry) => `@posthouse/protocol${entry}`,
   ),
   peer: ['@posthouse/peer', '@posthouse/protocol'],
-  client: ['', '/encrypted-store', '/hand-back', '/node', '/web', '/web/passkey']
+  client: ['', '/encrypted-store', '/hand-back', '/node', '/publish-again', '/web', '/web/passkey']
     .map((entry) => `@posthouse/client${entry}`)
     .concat('@posthouse/protocol'),
 };

@@ -1,5 +1,6 @@
 /** A relay that was backed up and restored with `posthouse`: nothing that comes later is lost. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { publishAccountAgain } from '../src/accounts/publish-again.ts';
 import { handBackGroup } from '../src/groups/hand-back.ts';
 import { type Account, type AccountEvent, MemoryStore, type Store } from '../src/index.ts';
 import { admit, anotherDevice, club, groupTexts } from './groups/support.ts';
@@ -98,6 +99,24 @@ test('05 §7.2, 06 §5: one backup restored twice loses nothing of what is sent 
   expect(await groupTexts(bob, groupId)).toEqual(['1', '2', '3', 'from Eve', 'a', 'b']);
   await eve.sync();
   expect(await groupTexts(eve, groupId)).toEqual(['from Eve', 'a', 'b']);
+});
+
+test('03 §11.1: an account that came after the backup is published again, and goes on', async () => {
+  await relay.backUp('without Ann');
+  const ann = await world.person({ prefer: 'http', keepKey: true });
+  const bob = await world.person({ prefer: 'http', keepKey: true });
+  await befriend(ann, bob);
+  await relay.restore('without Ann');
+  await expect(ann.sync()).rejects.toMatchObject({ error: 'route_not_found' });
+  for (const each of [ann, bob]) {
+    await publishAccountAgain(each);
+    // To do it again does no harm.
+    await publishAccountAgain(each);
+    await each.sync();
+  }
+  await ann.messages.send(bob.id, { text: 'still here' });
+  await bob.sync();
+  expect(await texts(bob)).toEqual(['still here']);
 });
 
 test('03 §4: a device that was removed after the backup is out as soon as another one connects', async () => {
