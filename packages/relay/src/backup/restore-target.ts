@@ -24,7 +24,7 @@ interface Target {
 export const copyName = 'relay.sqlite.part';
 
 /** The folder in the data folder in which the database of before is kept. */
-export const asideName = 'replaced';
+const asideName = 'replaced';
 
 /** @throws BackupError if the folder has what would be lost, or would be mistaken for the relay's */
 export async function checkTarget({ to, kind = 'new' }: Target): Promise<void> {
