@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino';
+import { errorWithoutAddresses } from './hidden-addresses.ts';
 import { type LogAddresses, loggedAddress } from './logged-addresses.ts';
 
 export type LogLevel = 'silent' | 'error' | 'warn' | 'info' | 'debug';
@@ -22,7 +23,8 @@ const maxBuffered = 65_536;
 /**
  * Creates the relay's logger: JSON lines on stderr; standard output is for results.
  *
- * @param addresses what the members `address` and `client` of a line have
+ * @param addresses what the members `address` and `client` of a line have; unless `full`, errors have no
+ *   public addresses
  */
 export function createLog(
   level: LogLevel,
@@ -31,7 +33,9 @@ export function createLog(
 ): Logger {
   const paths = redacted.flatMap((name) => [name, `*.${name}`]);
   const address = loggedAddress(addresses);
-  const serializers = { address, client: address };
+  const errors =
+    addresses === 'full' ? {} : { err: errorWithoutAddresses, error: errorWithoutAddresses };
+  const serializers = { address, client: address, ...errors };
   const redact = { paths, censor: '[secret]' };
   return pino({ level, base: null, redact, serializers }, destination);
 }

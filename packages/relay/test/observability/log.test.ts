@@ -4,6 +4,7 @@ import type { RelayContext } from '../../src/context.ts';
 import { CallLog } from '../../src/dispatch/call-log.ts';
 import { refusalOf } from '../../src/dispatch/refusal.ts';
 import { callAnswered, callFailed } from '../../src/observability/events.ts';
+import { hideAddresses } from '../../src/observability/hidden-addresses.ts';
 import { createLog } from '../../src/observability/log.ts';
 import { type LogAddresses, loggedAddress } from '../../src/observability/logged-addresses.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -57,6 +58,37 @@ describe('logAddresses', () => {
     createLog('info', kept).info({ address: '203.0.113.9' }, 'seen');
     expect(kept.all[0]).toMatch(/"address":"#[0-9a-f]{16}"/);
   });
+
+  test('errors have no public address then, neither in their words nor as a member', () => {
+    const cause = Object.assign(new Error('connect ECONNREFUSED 203.0.113.5:4201'), {
+      ...{ code: 'ECONNREFUSED', address: '2001:db8::7', port: 4201 },
+    });
+    const logged = (how: LogAddresses) => {
+      const kept = lines();
+      const error = new Error('unreachable', { cause });
+      createLog('info', kept, how).info({ error: cause.message, err: error }, 'failing');
+      createLog('info', kept, how).info({ err: cause }, 'failing');
+      return kept.all.join('');
+    };
+    expect(logged('full').match(/203\.0\.113\.5:4201/g)?.length).toBeGreaterThan(3);
+    for (const how of ['off', 'hashed'] as const) {
+      expect(logged(how)).not.toMatch(/203\.0\.113\.5|2001:db8/);
+      expect(logged(how)).toContain('connect ECONNREFUSED [address]:4201');
+      expect(logged(how)).toContain('"code":"ECONNREFUSED"');
+    }
+  });
+
+  test.each([
+    ['203.0.113.5', '[address]'],
+    ['dial [2001:db8::7]:4201: refused', 'dial [[address]]:4201: refused'],
+    ['2001:db8::7: refused', '[address]: refused'],
+    [
+      'fe80::1%eth0, ::1, 127.0.0.1:5432 and 10.1.2.3',
+      'fe80::1%eth0, ::1, 127.0.0.1:5432 and 10.1.2.3',
+    ],
+    ['at 12:30:59 in storage.ts:12:34', 'at 12:30:59 in storage.ts:12:34'],
+    ['version 1.2.3', 'version 1.2.3'],
+  ])('%s is logged as %s', (text, hidden) => expect(hideAddresses(text)).toBe(hidden));
 
   test('a hash is the same on one day, and another one on the next day and in another process', () => {
     let now = 10 * day;
