@@ -7,7 +7,7 @@ import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
 import { BlockList } from './blocks/index.ts';
 import { systemClock } from './clock.ts';
 import type { RelayConfig } from './config/index.ts';
-import type { Bus, Clock, DiskPart, RelayContext } from './context.ts';
+import type { Bus, Clock, RelayContext } from './context.ts';
 import { CryptoWorker } from './crypto/crypto-worker.ts';
 import { WorkerKeySealer } from './crypto/key-sealer.ts';
 import { LibsodiumEngine } from './crypto/libsodium.ts';
@@ -34,7 +34,7 @@ import { Metrics } from './observability/metrics.ts';
 import { RestoreLosses } from './observability/restore-losses.ts';
 import { openPolicy } from './policy/index.ts';
 import { SessionCache } from './sessions/session-cache.ts';
-import { DiskWatch } from './storage/disk-room.ts';
+import { DiskWatch, foldersOf } from './storage/disk-room.ts';
 import { openObservedStorage } from './storage/observed.ts';
 import type { StorageFaults } from './storage/types.ts';
 import { DailyByteCounts } from './usage/index.ts';
@@ -136,13 +136,5 @@ export async function createContext(
   };
   return {
     ...{ context: relayContext, sessions, identity, jobs, federation, registry, longWork, disk },
-  };
-}
-
-/** The folders whose disks this process writes to; a database server has disks of its own. */
-function foldersOf({ storage, data, blobs }: RelayConfig): Partial<Record<DiskPart, string>> {
-  return {
-    ...(storage.engine === 'sqlite' && { data }),
-    ...(blobs.folder !== '' && { blobs: blobs.folder }),
   };
 }

@@ -1,5 +1,6 @@
 /** How much room the disks have that this process writes to, and whether that is too little. */
 import { statfs } from 'node:fs/promises';
+import type { RelayConfig } from '../config/index.ts';
 import type { DiskPart, DiskRoom, RelayContext } from '../context.ts';
 import { diskHasRoomAgain, diskLow, diskMeasured } from '../observability/storage-events.ts';
 
@@ -30,6 +31,18 @@ export async function readDiskSize(folder: string): Promise<DiskSize> {
  */
 export function diskFloor(diskFree: number, total: number): number {
   return diskFree === 0 ? Math.min(defaultFloor, Math.floor(total * defaultShare)) : diskFree;
+}
+
+/** Returns the folders whose disks a relay writes to; a database server has disks of its own. */
+export function foldersOf({
+  storage,
+  data,
+  blobs,
+}: Pick<RelayConfig, 'storage' | 'data' | 'blobs'>): Partial<Record<DiskPart, string>> {
+  return {
+    ...(storage.engine === 'sqlite' && { data }),
+    ...(blobs.folder !== '' && { blobs: blobs.folder }),
+  };
 }
 
 interface Disk {

@@ -103,6 +103,18 @@ test('a data folder that others can enter is a warning; without it the check fai
   expect(found['disk space']?.outcome).toBe('skipped');
 });
 
+test('disk space is that of what the relay writes to: on PostgreSQL not the data folder', async () => {
+  const found = (await local())['disk space'];
+  const onServer = 'the database is on the disk of its server: watch it there';
+  if (engine === 'postgres') expect(found).toMatchObject({ outcome: 'skipped', seen: onServer });
+  else expect(found?.seen).toContain(`free at ${data.path}`);
+  const folder = join(data.path, 'blobs');
+  mkdirSync(folder, { mode: 0o700 });
+  const more = (await local({ blobs: { folder } }))['disk space']?.seen;
+  expect(more).toContain(`free at ${folder}`);
+  expect(more?.includes(onServer)).toBe(engine === 'postgres');
+});
+
 test('a database that is missing, or of another relay, fails', async () => {
   const other = join(data.path, 'other');
   mkdirSync(join(other, 'keys'), { recursive: true, mode: 0o700 });

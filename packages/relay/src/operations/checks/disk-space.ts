@@ -1,20 +1,24 @@
-import { type DiskSize, diskFloor, readDiskSize } from '../../storage/disk-room.ts';
-import { type Check, type Finding, failed, ok, warning } from './check.ts';
+import { type DiskSize, diskFloor, foldersOf, readDiskSize } from '../../storage/disk-room.ts';
+import { type Check, type Finding, failed, ok, skipped, warning } from './check.ts';
 
 const MiB = 1_048_576;
 
-/** Whether the disks of the data folder and of attachments have room. */
+const onServer = 'the database is on the disk of its server: watch it there';
+
+/** Whether the disks have room to which the relay writes. */
 export const diskSpace: Check = {
   name: 'disk space',
   scope: 'local',
   needs: ['data folder'],
   cure: 'correct the settings `data` and `blobs.folder`',
-  async find({ config: { data, blobs, limits } }) {
-    const folders = blobs.folder === '' ? [data] : [data, blobs.folder];
+  async find({ config }) {
+    const folders = Object.values(foldersOf(config));
+    if (folders.length === 0) return skipped(onServer);
     const findings: Finding[] = [];
     for (const folder of folders) {
-      findings.push(spaceFinding(folder, await readDiskSize(folder), limits));
+      findings.push(spaceFinding(folder, await readDiskSize(folder), config.limits));
     }
+    if (config.storage.engine === 'postgres') findings.push(ok(onServer));
     const bad = findings.filter(({ outcome }) => outcome !== 'ok');
     const worst = bad.find(({ outcome }) => outcome === 'failed') ?? bad[0];
     return worst ?? ok(findings.map(({ seen }) => seen).join(', '));
