@@ -37,6 +37,32 @@ describe('policy: deploy/policy.mjs', () => {
     await expect.poll(() => isRunning(pid), patience).toBe(false);
   });
 
+  test('compares words with the text of posts and edits alone, however its file ends lines', async () => {
+    using folder = temporaryFolder();
+    const words = join(folder.path, 'words.txt');
+    writeFileSync(words, ' Type\r\nsig\r\nsay "casino"\r\n\r\nback\\slash');
+    const program = spawn(process.execPath, [example, words]);
+    const answers = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
+    const body = (words: string) => ({ $type: 'x', signature: 'sigType', body: text(words) });
+    const questions: [post: object, allow: boolean][] = [
+      [body('good day'), true],
+      [body('he will SAY "Casino" soon'), false],
+      [body('a back\\slash'), false],
+      [body('this type'), false],
+      [{ $type: 'type', target_sequence: 1, attachments: [] }, true],
+      [{ $type: 'type', target_sequence: 1, body: null }, true],
+      [{ target_sequence: 1, body: text('a sign') }, false],
+    ];
+    for (const [id, [post]] of questions.entries()) {
+      program.stdin.write(`${JSON.stringify({ id, ask: 'post', account: 'a', post })}\n`);
+    }
+    for (const [id, [, allow]] of questions.entries()) {
+      expect(JSON.parse(String((await answers.next()).value))).toEqual({ id, allow });
+    }
+    program.stdin.end();
+    await once(program, 'exit');
+  });
+
   test('refuses posts with its words at a whole relay, which says that it runs and ends it', async () => {
     using folder = temporaryFolder();
     const words = join(folder.path, 'words.txt');
