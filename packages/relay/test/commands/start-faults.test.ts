@@ -237,9 +237,9 @@ const rows: readonly Row[] = [
 
 let undo: AsyncDisposableStack;
 
-test.each(rows)('a start with $fault says what it is and what to do', async (row) => {
+test.for(rows)('a start with $fault says what it is and what to do', async (row, context) => {
   const { start, words, code, isPossible = () => true } = row;
-  if (!isPossible()) return;
+  if (!isPossible()) context.skip('this machine cannot have the fault');
   undo = new AsyncDisposableStack();
   await using _undone = undo;
   const { names, ...command } = await start();
