@@ -99,6 +99,7 @@ export async function runVerb(
   // A misspelt member would change more than was meant.
   if (unknown !== undefined) throw badRequest(unknown, 'there is no such member');
   checkSchema(verb.params, params);
+  checkTexts(params);
   const result = await verb.run(tools, params as never);
   const subject = verb.subject?.(params as never, result);
   if (verb.changes && subject !== undefined) {
@@ -106,4 +107,13 @@ export async function runVerb(
     changedByOperator({ log }, { verb: `${verb.noun} ${verb.name}`, ...facts, by });
   }
   return result;
+}
+
+/** Refuses what PostgreSQL does not store in a text. */
+function checkTexts(params: JsonObject): void {
+  for (const [name, value] of Object.entries(params)) {
+    if (typeof value === 'string' && value.includes('\0')) {
+      throw badRequest(name, 'has a NUL character');
+    }
+  }
 }

@@ -1,4 +1,5 @@
 /** What the operator does: blocks accounts and addresses, and ends blocks. */
+import { networkInterfaces } from 'node:os';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayLimits } from '../limits.ts';
 import { endSessionsOf } from '../sessions/session-store.ts';
@@ -111,30 +112,43 @@ export async function blockBriefly(
 /** Addresses that are never blocked: connections from this machine. */
 const loopback = ['127.0.0.0/8', '::1'];
 
+/** Returns the addresses by which this machine reaches itself, as its checks of the relay do. */
+function ownAddresses(): string[] {
+  const found = Object.values(networkInterfaces()).flatMap((one) => one ?? []);
+  return found.map(({ address }) => address);
+}
+
 /**
  * Reads the address or network of a block; of IPv6 nothing smaller than a /64, one customer's network.
  *
  * @param trustedProxies addresses and networks of the proxies whose connections carry other clients
+ * @param own addresses of this machine's network interfaces
  * @returns as it is stored
- * @throws ProtocolError `bad_request` if it is none, or holds loopback or a trusted proxy
+ * @throws ProtocolError `bad_request` if it is none, or holds an address of this machine or a trusted proxy
  * @example
  * addressToBlock('2001:db8:1:2::9', []); // '2001:db8:1:2::/64'
  */
-export function addressToBlock(text: string, trustedProxies: readonly string[]): string {
+export function addressToBlock(
+  text: string,
+  trustedProxies: readonly string[],
+  own: readonly string[] = ownAddresses(),
+): string {
   const range = rangeOf(text);
-  if (loopback.some((one) => overlapsText(range, one))) {
+  const proxy = trustedProxies.find((one) => overlapsText(range, one));
+  if (proxy !== undefined) {
+    throw new ProtocolError(
+      'bad_request',
+      `${writeRange(range)} has the trusted proxy ${proxy}, through which others connect: ` +
+        'give the address of the client',
+    );
+  }
+  if ([...loopback, ...own].some((one) => overlapsText(range, one))) {
     throw new ProtocolError(
       'bad_request',
       `${writeRange(range)} has addresses of this machine itself: give a smaller network`,
     );
   }
-  const proxy = trustedProxies.find((one) => overlapsText(range, one));
-  if (proxy === undefined) return writeRange(range);
-  throw new ProtocolError(
-    'bad_request',
-    `${writeRange(range)} has the trusted proxy ${proxy}, through which others connect: ` +
-      'give the address of the client',
-  );
+  return writeRange(range);
 }
 
 /** @throws ProtocolError `bad_request` */
@@ -145,6 +159,12 @@ function rangeOf(text: string): AddressRange {
     'bad_request',
     `${JSON.stringify(text)} is no address: give one as 192.0.2.7, 192.0.2.0/24, 2001:db8::7 or 2001:db8::/48`,
   );
+}
+
+/** Whether a network is so large that it is hardly meant: more than a /8 of IPv4, a /19 of IPv6. */
+export function isWide(text: string): boolean {
+  const { family, length } = rangeOf(text);
+  return length < (family === 4 ? 8 : 19);
 }
 
 /**

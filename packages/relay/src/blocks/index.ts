@@ -20,6 +20,7 @@ export {
   blockAddress,
   blockBriefly,
   blockChannel,
+  isWide,
   type NewBlock,
   networkOf,
   unblock,

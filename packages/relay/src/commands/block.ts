@@ -2,7 +2,7 @@
 import { AccountId, ChannelId, RelayId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import { Argument, type Command } from 'commander';
-import { addressToBlock, type BlockKind } from '../blocks/index.ts';
+import { type BlockKind, networkOf } from '../blocks/index.ts';
 import { argument, asksStorage, subcommand } from './storage-command.ts';
 import { instant, note, print, shortened } from './terminal-output.ts';
 import { untilMeaning, untilOf } from './until.ts';
@@ -15,7 +15,8 @@ sender is told so. What it stored stays, and others still read its posts, profil
 
 A blocked address has its connections closed, and what a trusted proxy sends for it is refused. It is an
 address or a network: 192.0.2.7, 192.0.2.0/24, 2001:db8::/48. A single IPv6 address stands for its /64,
-the network of one customer. Networks with this machine's own addresses or a trusted proxy are refused.
+the network of one customer. Networks with this machine's own addresses or a trusted proxy are refused, and those that are
+larger than a /8 of IPv4 or a /19 of IPv6 without --wide.
 
 A blocked channel of this relay is as if it was not hosted here: nothing is read, written or subscribed.
 Its posts stay until their retention is over; when the block ends, all is as it was. Copies that clients
@@ -42,6 +43,7 @@ Examples:
 interface OwnFlags {
   readonly reason?: string;
   readonly until?: number;
+  readonly wide?: boolean;
   readonly json?: boolean;
 }
 
@@ -59,6 +61,7 @@ export function configure(command: Command): void {
       aboutOne('add', 'block an account, an address, a channel or a relay')
         .option('--reason <text>', 'why, for `block list`')
         .option('--until <time>', untilMeaning, untilOf)
+        .option('--wide', 'block a network larger than a /8 of IPv4 or a /19 of IPv6')
         .action((kind, id, _, of) => add(kind, id, of)),
     )
     .addCommand(
@@ -80,7 +83,7 @@ function aboutOne(name: string, description: string): Command {
 /** Ends the command with status 2 if the text names none of the kind. */
 function checkId(kind: BlockKind, text: string, of: Command): void {
   try {
-    if (kind === 'address') addressToBlock(text, []);
+    if (kind === 'address') networkOf(text);
     else if (kind === 'account') argument(AccountId, text, 'neo:<magic>:<address>');
     else if (kind === 'channel') argument(ChannelId, text, 'chan_ and 22 characters');
     else argument(RelayId, text, '0x and 40 hexadecimal digits in lower case');
@@ -91,8 +94,9 @@ function checkId(kind: BlockKind, text: string, of: Command): void {
 
 async function add(kind: BlockKind, text: string, of: Command): Promise<void> {
   checkId(kind, text, of);
-  await withVerbs<OwnFlags, void>(of, async (verbs, { reason = '', until }) => {
-    const params = { [kind]: text, reason, ...(until !== undefined && { until }) };
+  await withVerbs<OwnFlags, void>(of, async (verbs, { reason = '', until, wide }) => {
+    const more = { ...(until !== undefined && { until }), ...(wide && { wide }) };
+    const params = { [kind]: text, reason, ...more };
     const answer = await verbs.call('block', 'add', params);
     const already = answer.is_new === true ? '' : ' already';
     const end = until === undefined ? '' : ` until ${instant(until)}`;

@@ -11,8 +11,12 @@ export function note(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
+/** Seconds from 1970 that a date may be away. */
+const lastDate = 8_640_000_000_000;
+
 /** Formats Unix seconds as in logs. */
 export function instant(seconds: number): string {
+  if (Math.abs(seconds) > lastDate) return `second ${seconds}`;
   return new Date(seconds * 1_000).toISOString().replace('.000', '');
 }
 

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readRange } from '../../src/blocks/address-range.ts';
 import { AddressSet } from '../../src/blocks/address-set.ts';
-import { addressToBlock } from '../../src/blocks/index.ts';
+import { addressToBlock, isWide } from '../../src/blocks/index.ts';
 import { seed } from '../support/chance.ts';
 
 const forever = Number.POSITIVE_INFINITY;
@@ -23,8 +23,8 @@ describe('what is blocked', () => {
     ['2001:db8:ffff::/48', '2001:db8:ffff::/48'],
     ['2001:db8:8000::/33', '2001:db8:8000::/33'],
   ])('%s is stored as %s', (text, stored) => {
-    expect(addressToBlock(text, [])).toBe(stored);
-    expect(addressToBlock(stored, [])).toBe(stored);
+    expect(addressToBlock(text, [], [])).toBe(stored);
+    expect(addressToBlock(stored, [], [])).toBe(stored);
   });
 
   test.each([
@@ -44,6 +44,24 @@ describe('what is blocked', () => {
     (text) => expect(() => addressToBlock(text, [])).toThrow('of this machine itself'),
   );
 
+  test.each(['192.0.2.7', '192.0.2.0/24', 'fd00::9', 'fd00::/8'])(
+    '%s has an address of a network interface of this machine, and is refused',
+    (text) =>
+      expect(() => addressToBlock(text, [], ['192.0.2.7', 'fd00::2', 'fe80::1%eth0'])).toThrow(
+        'of this machine itself',
+      ),
+  );
+
+  test.each([
+    ['192.0.0.0/7', true],
+    ['192.0.0.0/8', false],
+    ['2001::/18', true],
+    ['2001::/19', false],
+    ['2001:db8::1', false],
+  ])('whether %s has very many addresses: %s', (text, expected) => {
+    expect(isWide(text)).toBe(expected);
+  });
+
   test.each([
     ['10.0.0.2', ['10.0.0.2']],
     ['10.0.0.0/8', ['192.0.2.1', '10.0.0.2']],
@@ -55,7 +73,7 @@ describe('what is blocked', () => {
   });
 
   test('a proxy of the other family, or of another network, is no reason', () => {
-    expect(addressToBlock('10.0.1.0/24', ['10.0.0.0/24', '::ffff:10.0.0.1', 'fd00::/8'])).toBe(
+    expect(addressToBlock('10.0.1.0/24', ['10.0.0.0/24', '::ffff:10.0.0.1', 'fd00::/8'], [])).toBe(
       '10.0.1.0/24',
     );
   });

@@ -16,7 +16,12 @@ const ben = relay.person('ben');
 const twoSeconds = () => relay.clock.advance(2);
 const blockAddress = (text: string) => {
   const { clock, context } = { clock: relay.clock, context: relay.server.context };
-  const block = { kind: 'address', id: addressToBlock(text, []), reason: '', endsAt: undefined };
+  const block = {
+    kind: 'address',
+    id: addressToBlock(text, [], []),
+    reason: '',
+    endsAt: undefined,
+  };
   return context.storage.write('blocks', (tx) =>
     storeBlock(tx, block as never, { now: clock.now(), limit: 10 }),
   );

@@ -125,9 +125,15 @@ describe('posthouse block', () => {
     expect(output.split('\n')[0]).toMatch(/^blocked +kind +id +until +reason$/);
     expect(output.split('\n')[2]).toMatch(/^\S+Z +address +2001:db8:1:2::\/64 +-$/);
     expect(await block('add', 'address', '127.0.0.1')).toEqual({
-      ...{ code: 2, output: '' },
+      ...{ code: 1, output: '' },
       errors: expect.stringContaining('has addresses of this machine itself'),
     });
+    expect(await block('add', 'address', '2001:db8::/18')).toEqual({
+      ...{ code: 1, output: '' },
+      errors: '--wide: 2001::/18 has very many addresses: give it if all are meant\n',
+    });
+    expect(await block('add', 'address', '2001::/18', '--wide')).toMatchObject({ code: 0 });
+    expect(await block('remove', 'address', '2001::/18')).toMatchObject({ code: 0 });
     for (const [kind, id] of [
       ['account', ann],
       ['address', '2001:db8:1:2::77'],

@@ -317,7 +317,12 @@ describe('03 §4.3: approval', () => {
   });
 
   test('account reject --address and block add address remove all requests of a network', async () => {
-    const addresses = ['2001:db8:1:1::/64', '2001:db8:1:2::/64', '2001:db8:2:1::/64', '192.0.2.1'];
+    const addresses = [
+      '2001:db8:1:1::/64',
+      '2001:db8:1:2::/64',
+      '2001:db8:2:1::/64',
+      '203.0.113.1',
+    ];
     for (const address of addresses) {
       expect(await stateCode(new Person(relay, address), address)).toBe('target_not_local');
     }
@@ -328,7 +333,7 @@ describe('03 §4.3: approval', () => {
     const reject = (params: JsonObject) => run('account', 'reject', params);
     for (const params of [
       {},
-      { account: ann.account, address: '192.0.2.1' },
+      { account: ann.account, address: '203.0.113.1' },
       { address: 'here' },
     ]) {
       await expect(reject(params)).rejects.toMatchObject({ code: 'bad_request' });
@@ -338,7 +343,7 @@ describe('03 §4.3: approval', () => {
     expect(await reject({ address: '2001:db8:1::1/48' })).toEqual({
       ...{ address: '2001:db8:1::/48', rejected: 2 },
     });
-    expect(await run('block', 'add', { address: '192.0.2.0/24' })).toMatchObject({ rejected: 1 });
+    expect(await run('block', 'add', { address: '203.0.113.0/24' })).toMatchObject({ rejected: 1 });
     expect(await relay.rows('registration_requests')).toMatchObject([{ address: addresses[2] }]);
   });
 });

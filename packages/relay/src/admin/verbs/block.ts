@@ -15,6 +15,7 @@ import {
   blockAccount,
   blockAddress,
   blockChannel,
+  isWide,
   networkOf,
   readBlocks,
   unblock,
@@ -23,6 +24,9 @@ import { blockRelay, unblockRelay } from '../../federation/index.ts';
 import { rejectFrom } from '../../registration/index.ts';
 import { pageParams, readPage } from '../pages.ts';
 import { defineVerb, type Verb } from '../verb.ts';
+
+/** The end of the year 9999. */
+const lastSecond = 253_402_300_799;
 
 /** What is blocked: exactly one of them. */
 const blocked = {
@@ -67,15 +71,16 @@ const add = defineVerb({
   noun: 'block',
   name: 'add',
   description:
-    'Blocks an account, an address (or network), a channel or a relay, until a time or until it is removed; is_new is false if it was. Requests of accounts that asked from a blocked address are removed (rejected).',
+    'Blocks an account, an address (or network), a channel or a relay, until a time or until it is removed; is_new is false if it was. Requests of accounts that asked from a blocked address are removed (rejected). wide is needed for a network larger than a /8 of IPv4 or a /19 of IPv6.',
   params: Type.Object({
     ...blocked,
     reason: Type.Optional(Type.String()),
-    until: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+    until: Type.Optional(Type.Integer({ minimum: 1, maximum: lastSecond })),
+    wide: Type.Optional(Type.Boolean()),
   }),
   changes: true,
   subject,
-  run: async ({ storage, clock, config }, { reason = '', until, ...names }) => {
+  run: async ({ storage, clock, config }, { reason = '', until, wide, ...names }) => {
     const { kind, id: text } = named(names);
     const { limits, trustedProxies } = config;
     const now = clock.now();
@@ -84,6 +89,9 @@ const add = defineVerb({
     }
     if (until !== undefined && until <= now) throw badRequest('until', 'has passed');
     const id = kind === 'address' ? addressToBlock(text, trustedProxies) : text;
+    if (kind === 'address' && wide !== true && isWide(id)) {
+      throw badRequest('wide', `${id} has very many addresses: give it if all are meant`);
+    }
     const block = changeOf[kind];
     const isNew = await block(storage, { id, reason, endsAt: until }, { now, limits });
     const rejected = kind === 'address' ? await rejectFrom(storage, networkOf(id).holds) : 0;
@@ -100,8 +108,8 @@ const remove = defineVerb({
   subject,
   run: async ({ storage, clock }, names) => {
     const { kind, id: text } = named(names);
-    // An address may have become a proxy's since it was blocked.
-    const id = kind === 'address' ? addressToBlock(text, []) : text;
+    // An address may have become a proxy's, or this machine's, since it was blocked.
+    const id = kind === 'address' ? networkOf(text).network : text;
     const now = clock.now();
     const wasBlocked =
       kind === 'relay'
