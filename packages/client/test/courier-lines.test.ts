@@ -3,8 +3,11 @@ import { expect, test } from 'vitest';
 import type { ChannelEntry } from '../src/channels/timeline/channel-entry.ts';
 import { channelEntryLine } from '../src/courier/channel-entry-output.ts';
 import { groupEntryLine } from '../src/courier/group-output.ts';
+import { messageShape } from '../src/courier/json-shapes.ts';
+import { messageLine } from '../src/courier/message-output.ts';
 import { oneLine, quoted } from '../src/courier/output.ts';
 import { type GroupMessageRow, toGroupEntry } from '../src/groups/timeline/group-entry.ts';
+import type { Message } from '../src/messages/message.ts';
 
 const name = (id: string) => id;
 const message = (more: Partial<GroupMessageRow>) =>
@@ -30,6 +33,29 @@ test('a message with a member called nickname is still a message', () => {
     nickname: 'Ann',
   };
   expect(groupEntryLine(message({ content }), name)).toMatch(/eve: hello$/);
+});
+
+test('a copy of another own device is marked, since its signature was not verified (decision 0039)', () => {
+  const body = { content_type: 'text/plain', text: 'hello' };
+  const content = { $type: 'svc.group.message.content', body };
+  const line = groupEntryLine(message({ content, handedOverBy: 'dev_phone' }), name);
+  expect(line).toMatch(/eve: hello \(copy of your device dev_phone, not verified\)$/);
+  const row = {
+    ...{
+      messageId: 'msg_1',
+      from: 'eve',
+      to: 'me',
+      fromDeviceId: 'dev_eve',
+      createdAt: 0,
+      order: 1,
+    },
+    ...{ outcome: 'applied', body, handedOverBy: 'dev_phone' },
+  } as const;
+  const direct = messageLine(row as unknown as Message, 'me', { name });
+  expect(direct).toMatch(/eve: hello \(copy of your device dev_phone, not verified\)$/);
+  expect(messageShape(row as unknown as Message, 'me')).toMatchObject({
+    handed_over_by: 'dev_phone',
+  });
 });
 
 test('types, reasons, names and attachment addresses cannot forge a line', () => {

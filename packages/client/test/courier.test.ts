@@ -350,7 +350,9 @@ describe('devices', () => {
     expect((await laptop.run(['key', 'export'])).exit).toBe(8);
     expect((await ann.run(['devices'])).error).toContain(`courier devices hand-over ${device}`);
     const handed = await ann.json('devices', 'hand-over', device, '--with', 'bob', '--days', '1');
-    expect(handed).toEqual({ device, sent: 1, skipped: 0, total: 1 });
+    expect(handed).toEqual({ device, sent: 1, skipped: 0, total: 1, complete: true });
+    expect((await ann.json('devices')).devices[1]).not.toHaveProperty('history');
+    expect(await ann.json('devices', 'hand-over', device)).toMatchObject({ complete: true });
     expect((await laptop.run(['sync'])).exit).toBe(0);
     expect((await laptop.json('inbox')).messages).toHaveLength(1);
     const { devices } = await ann.json('devices');

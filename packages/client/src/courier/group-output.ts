@@ -6,7 +6,7 @@ import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChange, GroupEntry } from '../groups/timeline/group-entry.ts';
 import { UsageError } from './exit.ts';
 import { conversationName, type NamingSession, requireName } from './names.ts';
-import { localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
+import { copyMark, localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
 
 /**
  * Finds a group by its ID, or by a name that only one group has. Groups that ended are searched
@@ -82,6 +82,7 @@ export function groupEntryShape(entry: GroupEntry): ShownShape {
     content_type: body?.content_type,
     attachments,
     reply_to: replyTo,
+    handed_over_by: entry.handedOverBy,
   };
 }
 
@@ -124,7 +125,7 @@ export function groupEntryLine(
       }
       const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
       const files = (shape.attachments ?? []).map(({ uri }) => ` [${oneLine(uri)}]`).join('');
-      return `${head}${reply}${multiLine(shape.text ?? '')}${files}`;
+      return `${head}${reply}${multiLine(shape.text ?? '')}${files}${copyMark(entry)}`;
     }
   }
 }

@@ -21,6 +21,7 @@ export function messageShape(row: Message, self: string) {
     reply_to: replyTo && { from: replyTo.from, message_id: replyTo.messageId },
     status: row.status,
     error: row.error,
+    handed_over_by: row.handedOverBy,
   };
 }
 

@@ -6,7 +6,7 @@ import type { AccountSession } from './client-session.ts';
 import { gapNote, hostedNote } from './event-notes.ts';
 import { messageShape } from './json-shapes.ts';
 import { nameAndId } from './names.ts';
-import { localTime, oneLine, printable, quoted } from './output.ts';
+import { copyMark, localTime, oneLine, printable, quoted } from './output.ts';
 
 /** What a person is told about the status of a message. */
 export const statusWords: Readonly<Record<NonNullable<Message['status']>, string>> = {
@@ -55,7 +55,7 @@ export function messageLine(
     row.status === undefined || row.status === 'target_accepted'
       ? ''
       : ` (${statusWords[row.status]})`;
-  return `${localTime(row.createdAt)}  ${isUnread ? '* ' : ''}${ends}: ${printable(safe(shown))}${files}${state}`;
+  return `${localTime(row.createdAt)}  ${isUnread ? '* ' : ''}${ends}: ${printable(safe(shown))}${files}${state}${copyMark(row)}`;
 }
 
 /** Prints notes for events, and for contact requests that are not decided yet. */

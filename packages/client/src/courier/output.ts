@@ -92,3 +92,8 @@ export const wentBack =
 
 /** Note for a timeline with more left than one command reads. */
 export const moreToRead = 'more is left than one command reads; run a command again to continue';
+
+/** Marks a message that another own device handed over: its signature was not verified here. */
+export function copyMark({ handedOverBy }: { readonly handedOverBy?: string }): string {
+  return handedOverBy === undefined ? '' : ` (copy of your device ${handedOverBy}, not verified)`;
+}

@@ -9,6 +9,8 @@ export interface HandOverRow {
   readonly sources: readonly string[];
   /** Unix seconds: only messages that a relay accepted then or later. */
   readonly since?: number;
+  /** Whether it leaves conversations or earlier messages out. */
+  readonly isPart?: true;
   /** The index that is being read, and the key before which reading goes on. */
   readonly at: { readonly source: number; readonly before?: string };
   readonly sent: number;
@@ -29,7 +31,7 @@ export interface HandOverDay {
 }
 export const handOverDays = new Collection<HandOverDay>('hand-over-day');
 
-/** Unix seconds at which the last hand-over to a device was complete, by device ID. */
+/** Unix seconds at which the last hand-over of everything to a device was complete, by device ID. */
 export const handedOver = new Collection<number>('handed-over');
 
 /** Tells which devices were handed messages, or are being handed some. */

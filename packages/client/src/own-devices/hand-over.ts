@@ -92,7 +92,12 @@ async function begin(
   if (known !== undefined && isSame) return known;
   const total = await countHistory(core, sources, signal);
   const begun = { device, sources, at: { source: 0 }, sent: 0, skipped: 0, total };
-  const row = { ...begun, ...(since !== undefined && { since }) };
+  const isPart = conversations !== undefined || since !== undefined;
+  const row = {
+    ...begun,
+    ...(since !== undefined && { since }),
+    ...(isPart && { isPart: true as const }),
+  };
   await store.write((tx) => handOvers.put(tx, device, row));
   return row;
 }

@@ -191,7 +191,7 @@ async function storeProgress(
   if (batch.next !== undefined) await handOvers.put(tx, device, { ...next, at: batch.next });
   else {
     await handOvers.delete(tx, device);
-    await handedOver.put(tx, device, unixSeconds(core.clock));
+    if (!row.isPart) await handedOver.put(tx, device, unixSeconds(core.clock));
   }
   const event = progressOf(next, batch.next === undefined);
   await recordEvents(tx, [event]);

@@ -21,7 +21,7 @@ import { SteeredTransport } from '../support/steered-transport.ts';
 
 const world = relayWithClients();
 const historyType = 'posthouse.own-device.history.v1';
-const forged = { content_type: 'text/plain', text: 'what somebody else wrote' };
+const forged = { content_type: 'text/plain', text: 'what Bob never wrote' };
 
 describe('03 §19: a copy whose envelope the relay gives later', () => {
   /** A copy of a message that Bob has sealed; the relay has not got the message yet. */

@@ -2,6 +2,7 @@ import { deriveDeviceId } from '@posthouse/protocol';
 import type { Command } from 'commander';
 import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/device-pairing.ts';
 import type { DeviceInfo } from '../../accounts/devices.ts';
+import { ClientError } from '../../errors.ts';
 import { type WalletOptions, walletSigner } from '../account-key.ts';
 import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
@@ -94,13 +95,16 @@ function handOverCommand(environment: CliEnvironment): Command {
       const since = Math.floor(Date.now() / 1_000) - days * 86_400;
       const peers = await Promise.all((options.with ?? []).map((name) => accountOf(account, name)));
       const conversations = peers.map((id) => ({ kind: 'person', id }) as const);
-      const { sent, skipped, total, isComplete } = await account.devices.handOver(device, {
+      const { sent, skipped, total, isComplete, error } = await account.devices.handOver(device, {
         ...(options.days !== undefined && { since }),
         ...(conversations.length > 0 && { conversations }),
         progress: ({ sent, total }) => out.note(`${sent} of ${total}`),
         signal,
       });
-      out.result({ device, sent, skipped, total }, () => [
+      // A hand-over that was given up is not continued.
+      if (error !== undefined)
+        throw Object.assign(new ClientError(error.code, error.message), error);
+      out.result({ device, sent, skipped, total, complete: isComplete }, () => [
         `handed ${sent} messages to ${device}; it stores them when it synchronizes`,
         ...(isComplete ? [] : [`the rest of ${total} follows tomorrow: run \`courier sync\` then`]),
       ]);
