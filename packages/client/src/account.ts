@@ -175,7 +175,6 @@ export class Account {
     const signal = signalOf(options);
     const wakes = wake?.(() => this.wake());
     const share = this.#engine.join({ pollInterval });
-    this.#preload();
     try {
       for await (const event of this.#core.events.read(signal, share.ended)) {
         if (event.kind === 'connection' && event.state === 'connected') this.#preload();
