@@ -3,6 +3,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { FakeNode } from '../../../protocol/test/registry-chain/fake-node.ts';
 import { loadConfig } from '../../src/config/index.ts';
@@ -11,9 +12,11 @@ import { CheckedRelay } from '../../src/operations/checks/checked-relay.ts';
 import { clockOfNodes } from '../../src/operations/checks/clock-of-nodes.ts';
 import { clockFinding, clockOfOthers } from '../../src/operations/checks/clock-of-others.ts';
 import { registryRecord } from '../../src/operations/checks/registry-record.ts';
+import { Relay } from '../../src/relay.ts';
 import { issueCertificate } from '../../src/tls/certificate.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { Cable } from '../support/cable.ts';
+import { RelayData } from '../support/engine.ts';
 import { freePort } from '../support/ports.ts';
 import { patience } from '../support/served-network.ts';
 import { CheckedNetwork, checksOf, withOutcome } from './checked-network.ts';
@@ -171,6 +174,15 @@ test('07 §B4: a private address under the public name is refused as others refu
     seen: '127.0.0.1: this relay does not connect to it',
     cure: expect.stringContaining('private address'),
   });
+}, 60_000);
+
+test('a relay for development whose port for relays the system chose is no other configuration', async () => {
+  await using data = await RelayData.empty();
+  const listen = `127.0.0.1:${await freePort()}`;
+  const values = { dev: true, ...data.config, listen };
+  await using _ = await Relay.start(values, { log: pino({ level: 'silent' }) });
+  const found = await checksOf(values, 'network');
+  expect(found['public descriptor']).toMatchObject({ outcome: 'ok' });
 }, 60_000);
 
 test('a node of the chain that never ends its answers does not hold a check', async () => {

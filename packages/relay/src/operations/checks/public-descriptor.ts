@@ -35,8 +35,11 @@ export const publicDescriptor: Check = {
         'start the relay again, and use the same keys/peer.key for all its processes',
       );
     }
-    const missing = own.endpoints.filter((item) => !fetched.endpoints.includes(item));
-    const added = fetched.endpoints.filter((item) => !own.endpoints.includes(item));
+    const [expected = [], present = []] = [own, fetched].map(({ endpoints }) =>
+      hasChosenPort(relay) ? endpoints.map(withoutPort) : endpoints,
+    );
+    const missing = expected.filter((item) => !present.includes(item));
+    const added = present.filter((item) => !expected.includes(item));
     if (missing.length + added.length > 0) {
       const changes = [
         ...missing.map((item) => `lacks ${item}`),
@@ -51,6 +54,13 @@ export const publicDescriptor: Check = {
     return ok(`fetched from ${endpoint}: it is this relay's, and valid until ${until}`);
   },
 };
+
+/** Whether the system chooses the port for other relays: only the running relay knows it. */
+function hasChosenPort({ config, listens }: CheckedRelay): boolean {
+  return config.public.peer === '' && listens.relays?.port === 0;
+}
+
+const withoutPort = (endpoint: string) => endpoint.replace(/^(\/.*\/tcp\/)\d+/, '$1…');
 
 function verifying({ network, clock, verifier, limits }: CheckedRelay) {
   return { network, clock, verifier, limits };
