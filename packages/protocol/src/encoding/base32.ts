@@ -5,10 +5,6 @@ const alphabet = 'abcdefghijklmnopqrstuvwxyz234567';
 /**
  * Decodes canonical text; anything else, nonzero pad bits too, gives `undefined`. A library would bring
  * every page its encoder and other bases too.
- *
- * @example
- * decodeBase32('me'); // Uint8Array [97]
- * decodeBase32('mf'); // undefined: pad bits are not zero
  */
 export function decodeBase32(text: string): Uint8Array | undefined {
   const bytes: number[] = [];
