@@ -10,9 +10,10 @@ import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import type { ProgressState } from '@posthouse/protocol/progress';
 import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
+import { loadToken } from '../keys/admin-token.ts';
 import { tlsFiles } from '../tls/configured-files.ts';
 import { linesType } from './progress-lines.ts';
-import { isSame, loadToken, proofOf, type RelayEnd } from './token.ts';
+import { isSame, proofOf, type RelayEnd } from './token.ts';
 
 /** Milliseconds for an answer to the first question, and between two lines of one to a verb. */
 const timeouts = { proof: 5_000, verb: 40_000 } as const;

@@ -1,6 +1,5 @@
 export { type CallOptions, findRunningRelay } from './client.ts';
 export { mostTop } from './inventory/totals.ts';
 export { openAdminInterface } from './open.ts';
-export { createToken } from './token.ts';
 export { runVerb } from './verb.ts';
 export { mostDays, mostUses } from './verbs/invite.ts';

@@ -2,8 +2,8 @@ import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { withName } from '../config/with-name.ts';
 import type { RelayContext } from '../context.ts';
+import { loadToken } from '../keys/admin-token.ts';
 import { AdminInterface } from './http.ts';
-import { loadToken } from './token.ts';
 
 /**
  * Makes the admin interface of a relay; `undefined` if it is not configured.

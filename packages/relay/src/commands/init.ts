@@ -4,7 +4,6 @@ import { open, readdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { nodeRandom } from '@posthouse/protocol/node';
 import type { Command } from 'commander';
-import { createToken } from '../admin/index.ts';
 import { systemClock } from '../clock.ts';
 import {
   ConfigError,
@@ -15,6 +14,7 @@ import {
   type RelayConfig,
 } from '../config/index.ts';
 import { enterRelay, registryPath } from '../federation/index.ts';
+import { createToken } from '../keys/admin-token.ts';
 import { relayIdentity } from '../keys/identity.ts';
 import { createKeys, keyFolder, loadKeys } from '../keys/keys.ts';
 import { makeFolder } from '../make-folder.ts';

@@ -1,1 +1,2 @@
 export { noPolicy, openPolicy } from './policy.ts';
+export { requireProgram } from './require-program.ts';

@@ -6,6 +6,7 @@ import type { Policy, PolicyQuestion, RelayContext } from '../context.ts';
 import { policyAsked } from '../observability/policy-events.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import { PolicyProgram } from './program.ts';
+import { requireProgram } from './require-program.ts';
 import { QuestionSlots } from './slots.ts';
 
 /** Questions of all accounts that wait for their turn. */
@@ -28,7 +29,11 @@ export async function openPolicy(
 ): Promise<Policy> {
   const { command, onFailure } = policy;
   if (command.length === 0) return noPolicy;
-  const program = await PolicyProgram.start(command, parts).catch((error: Error) => {
+  const start = async () => {
+    await requireProgram(command[0] as string);
+    return await PolicyProgram.start(command, parts);
+  };
+  const program = await start().catch((error: Error) => {
     throw new ConfigError([`policy.command: ${error.message}`]);
   });
   return new AskedPolicy(parts.parts.use(program), parts, onFailure);

@@ -73,7 +73,13 @@ export class PolicyProgram implements AsyncDisposable {
    */
   static async start(command: readonly string[], parts: Parts): Promise<PolicyProgram> {
     const program = new PolicyProgram(command, parts);
-    await once(program.#run(), 'spawn');
+    try {
+      await once(program.#run(), 'spawn');
+    } catch (error) {
+      // It is not started again.
+      await program[Symbol.asyncDispose]();
+      throw error;
+    }
     return program;
   }
 

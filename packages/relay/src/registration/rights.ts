@@ -131,8 +131,8 @@ async function storeRequest(
   });
 }
 
-/** Requests that are read at once. */
-const readAtOnce = 500;
+/** Requests that are read, and removed, at once. */
+const batchSize = 500;
 
 /**
  * Removes the requests that were made from some addresses.
@@ -148,7 +148,7 @@ export async function rejectFrom(
   let after: readonly [number, string] = [-1, ''];
   for (;;) {
     const from = after;
-    const read = await storage.read((tx) => listRequests(tx, readAtOnce, from));
+    const read = await storage.read((tx) => listRequests(tx, batchSize, from));
     const meant = read.filter(({ address }) => isMeant(address));
     if (meant.length > 0) {
       rejected += await storage.write(registrations, async (tx) => {
@@ -158,7 +158,7 @@ export async function rejectFrom(
       });
     }
     const last = read.at(-1);
-    if (last === undefined || read.length < readAtOnce) return rejected;
+    if (last === undefined || read.length < batchSize) return rejected;
     after = [last.askedAt, last.account];
   }
 }

@@ -89,6 +89,31 @@ test('keys that others can read fail; what needs them is skipped', async () => {
   expect((await local()).keys?.cure).toContain('posthouse init');
 });
 
+test('an admin token or a policy program with which the relay would not start fails', async () => {
+  const program = join(data.path, 'program');
+  writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 });
+  const adminTokenFile = join(data.path, 'admin.token');
+  writeFileSync(adminTokenFile, `${'a1'.repeat(32)}\n`, { mode: 0o600 });
+  const set: PartialConfig = {
+    operations: { listen: '127.0.0.1:0', adminTokenFile },
+    policy: { command: [program] },
+  };
+  const [token, policy] = ['admin token', 'policy program'];
+  expect(withOutcome(await local(), 'skipped')).toEqual(expect.arrayContaining([token, policy]));
+  expect(withOutcome(await local(set), 'ok')).toEqual(expect.arrayContaining([token, policy]));
+  chmodSync(adminTokenFile, 0o644);
+  chmodSync(program, 0o644);
+  const found = await local(set);
+  expect(bad(found)).toEqual([token, policy]);
+  expect(found[token as string]?.cure).toContain('chmod 600');
+  rmSync(program);
+  writeFileSync(adminTokenFile, '');
+  chmodSync(adminTokenFile, 0o600);
+  const missing = await local(set);
+  expect(missing[token as string]?.seen).toContain('remove it, and run `posthouse init`');
+  expect(missing[policy as string]?.seen).toContain('there is no such program');
+});
+
 test('a data folder that others can enter is a warning; without it the check fails', async () => {
   const mode = statSync(data.path).mode & 0o777;
   chmodSync(data.path, 0o755);

@@ -1,4 +1,6 @@
 /** `policy.command` (docs/operations.md, "A program that decides"): how the program is run. */
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { PolicyQuestion } from '../../src/context.ts';
 import { defaultLimits } from '../../src/limits.ts';
@@ -7,6 +9,7 @@ import { Metrics } from '../../src/observability/metrics.ts';
 import { openPolicy } from '../../src/policy/index.ts';
 import { PolicyProgram } from '../../src/policy/program.ts';
 import { ManualClock } from '../support/clock.ts';
+import { temporaryFolder } from '../support/folder.ts';
 import { patience } from '../support/patience.ts';
 
 let clock: ManualClock;
@@ -267,11 +270,31 @@ describe('policy: the program', () => {
     }
   });
 
-  test('that cannot be run stops the start with a sentence', async () => {
-    await using open = new AsyncDisposableStack();
-    const policy = { command: ['/nowhere/program'], onFailure: 'refuse' as const };
-    await expect(openPolicy({ policy }, { ...parts(), parts: open })).rejects.toThrow(
-      'policy.command: spawn /nowhere/program ENOENT',
+  test('that cannot be run, or that every user can replace, stops the start with a sentence', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'program');
+    const start = async () => {
+      await using open = new AsyncDisposableStack();
+      const policy = { command: [path], onFailure: 'refuse' as const };
+      await openPolicy({ policy }, { ...parts(), parts: open });
+    };
+    await expect(start()).rejects.toThrow(
+      `policy.command: ${path}: there is no such program: correct the path`,
     );
+    writeFileSync(path, '#!/bin/sh\ncat > /dev/null\n', { mode: 0o600 });
+    await expect(start()).rejects.toThrow('make it executable');
+    chmodSync(path, 0o757);
+    await expect(start()).rejects.toThrow(`${path}: every user of this machine can change it`);
+    chmodSync(path, 0o755);
+    chmodSync(folder.path, 0o777);
+    await expect(start()).rejects.toThrow(`${folder.path}: every user of this machine`);
+    chmodSync(folder.path, 0o700);
+    await start();
+    // Executable, but no program: it is not started again.
+    writeFileSync(path, '#!/nowhere/interpreter\n');
+    lines.length = 0;
+    await expect(start()).rejects.toThrow('ENOENT');
+    clock.advance(60);
+    expect(lines.filter(({ seconds }) => seconds !== undefined)).toHaveLength(1);
   });
 });

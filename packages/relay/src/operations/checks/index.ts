@@ -1,4 +1,5 @@
 /** The list of checks of `posthouse check` and `posthouse doctor`, and how they are run. */
+import { adminToken } from './admin-token.ts';
 import { bus } from './bus.ts';
 import { certificateFiles } from './certificate-files.ts';
 import { type Check, type CheckResult, failed, type Scope, skipped } from './check.ts';
@@ -16,6 +17,7 @@ import { diskSpace } from './disk-space.ts';
 import { keys } from './keys.ts';
 import { listener } from './listener.ts';
 import { listed, peerPort } from './peer-port.ts';
+import { policyProgram } from './policy-program.ts';
 import { publicCertificate } from './public-certificate.ts';
 import { publicDescriptor } from './public-descriptor.ts';
 import { publicWebSocket } from './public-websocket.ts';
@@ -29,6 +31,8 @@ export const checks: readonly Check[] = [
   dataFolder,
   diskSpace,
   keys,
+  adminToken,
+  policyProgram,
   certificateFiles,
   database,
   databaseServer,
