@@ -1,9 +1,10 @@
 /** `policy` (docs/operations.md, "A program that decides"): when it is asked, and what an answer means. */
 import type { JsonObject } from '@posthouse/protocol/json';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { PolicyQuestion } from '../../src/context.ts';
 import { nextTurn } from '../../src/event-loop.ts';
 import { AskedPolicy } from '../../src/policy/policy.ts';
+import { allowAccount } from '../../src/registration/account-store.ts';
 import { TestChannel, text } from '../fixtures/channel.ts';
 import { TestGroup } from '../fixtures/group.ts';
 import { Person } from '../fixtures/person.ts';
@@ -80,6 +81,44 @@ describe('policy: the program is asked once before', () => {
     const draft = await eve.route();
     expect(await relay.codeOf('account.route.publish', draft, options)).not.toBe('ok');
     expect(asked).toHaveLength(2);
+  });
+
+  test('a new account is activated, also if its state or its right comes while its route is published', async () => {
+    relay.policy = policy();
+    answer = false;
+    const newcomer = async (name: string) => {
+      const person = new Person(relay, name);
+      await person.addDevice('phone');
+      return person;
+    };
+    /** Publishes a route, and runs `between` before the first transaction that may store it. */
+    const publish = async (by: Person, between: () => Promise<unknown>) => {
+      const route = await by.route();
+      const { storage } = relay.context;
+      const write = storage.write.bind(storage);
+      const spy = vi.spyOn(storage, 'write').mockImplementationOnce(async (...args) => {
+        await between();
+        return await write(...args);
+      });
+      const options = { session: by.accountSession() };
+      const code = await relay.codeOf('account.route.publish', route, options);
+      spy.mockRestore();
+      return code;
+    };
+    const gil = await newcomer('gil');
+    expect(await publish(gil, () => gil.publishState())).toBe('forbidden');
+    expect(asked).toMatchObject([{ ask: 'account', account: gil.account }]);
+    const hal = await newcomer('hal');
+    await hal.publishState();
+    relay.registration.mode = 'list';
+    const { storage } = relay.context;
+    const allow = () =>
+      storage.write('registration', (tx) =>
+        allowAccount(tx, { account: hal.account, allowedAt: 1 }, 1),
+      );
+    expect(await publish(hal, allow)).toBe('forbidden');
+    expect(asked).toHaveLength(2);
+    expect(await relay.rows('account_routes')).toHaveLength(2);
   });
 
   test('a post is stored, and an edit; the question has it as it was signed', async () => {

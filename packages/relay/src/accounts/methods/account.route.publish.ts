@@ -15,7 +15,7 @@ import { type Handler, type HandlerResult, JsonText } from '../../dispatch/handl
 import type { Notice } from '../../dispatch/notice.ts';
 import { publicationNotRecorded } from '../../observability/peer-events.ts';
 import { mayRegister, registrations, useRight } from '../../registration/index.ts';
-import type { Writer } from '../../storage/types.ts';
+import type { Reader, Writer } from '../../storage/types.ts';
 import { countArrival } from '../arrivals.ts';
 import { activateState, devicesFrom, wakeDeviceJobs } from '../devices.ts';
 import { confirmHome, knownRoute } from '../home.ts';
@@ -49,15 +49,12 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     );
   }
   const isAnswered = await lookUpUnknown(context, account, `address ${call.address}`);
-  if (context.policy.isOn && (await isNewcomer(context, account))) {
-    await context.policy.ask({ ask: 'account', account, address: call.address });
-  }
   const route = cosign(context, draft);
   const submitted = knownRoute(network, route);
   // Accounts that come to this relay are counted for each address.
   const aggregates = [`account:${account}`, `address:${call.address}`];
   if (registration.mode !== 'open') aggregates.push(registrations);
-  const published = await storage.write(aggregates, async (tx) => {
+  const publish = async (tx: Writer) => {
     const known = await readRoute(tx, account);
     const wasHere = await wasEverHere(tx, account);
     const notices = await activate(context, tx, { account, known, now });
@@ -81,19 +78,33 @@ export const accountRoutePublish: Handler<'account.route.publish'> = async (cont
     const change = { known, relayId: identity.relayId, now, announce, isConfirmed, publishAt };
     await storeRoute(tx, account, submitted, change);
     return { text: submitted.text, notices, leaving, isConfirmed };
+  };
+  const { policy } = context;
+  let published = await storage.write(aggregates, async (tx) => {
+    const mustAsk = policy.isOn && (await isNewcomer(context, tx, { account, now }));
+    return mustAsk ? undefined : await publish(tx);
   });
+  if (published === undefined) {
+    await policy.ask({ ask: 'account', account, address: call.address });
+    published = await storage.write(aggregates, publish);
+  }
   if (published.isConfirmed === false) context.jobs.wake(ownRoutesJobName);
   return await replicate(context, published);
 };
 
-/** Tells whether an account that may come to be at home here was never before. */
-async function isNewcomer(context: RelayContext, account: string): Promise<boolean> {
-  const now = context.clock.now();
-  return await context.storage.read(
-    async (tx) =>
-      !(await wasEverHere(tx, account)) &&
-      (await readStaged(tx, account, now)) !== undefined &&
-      (await mayRegister(context, tx, { account, now })),
+/**
+ * Tells whether an account that may come to be at home here was never before. It is asked in the
+ * transaction that would let the account in, since state and right may come at any moment.
+ */
+async function isNewcomer(
+  context: RelayContext,
+  tx: Reader,
+  { account, now }: { readonly account: string; readonly now: number },
+): Promise<boolean> {
+  return (
+    !(await wasEverHere(tx, account)) &&
+    (await readStaged(tx, account, now)) !== undefined &&
+    (await mayRegister(context, tx, { account, now }))
   );
 }
 
