@@ -26,12 +26,34 @@ const otherRules =
   /^\t\["(?:linkify|replacements|smartquotes|strikethrough)", [\w$.]+\],\n|^\t\[\n\t\t"table",\n[^\]]+\]\n\t\],\n/gm;
 const countOfOtherRules = 7;
 
-/** Takes the rules that CommonMark has not out of `markdown-it`. */
-function withoutOtherRules(text: string): string {
+/** What makes HTML of tokens or changes the targets of links, and sets of rules other than CommonMark's. */
+const unused: readonly (readonly [RegExp, string])[] = [
+  [/^\t+new Renderer\(\)\n/m, 'undefined\n'],
+  [/(?:^_defineProperty\(MarkdownIt, "\w+", \w+\);\n)+/m, ''],
+  [/^\tdefault: \{\n[\s\S]*?^\t\},\n\tzero: \{\n[\s\S]*?^\t\},\n/m, ''],
+  [/^\tnormalizeLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\tnormalizeLinkText\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\trender\(src, env = \{\}\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\tparseInline\(src, env\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\trenderInline\(src, env = \{\}\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\tuse\(plugin, \.\.\.params\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\tvalidateLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
+];
+
+/** Takes the rules that CommonMark has not, and what is not used, out of `markdown-it`. */
+function withoutUnused(text: string): string {
   const found = text.match(otherRules)?.length;
-  if (found === countOfOtherRules) return text.replace(otherRules, '');
-  throw new Error(
-    `markdown-it: expected ${countOfOtherRules} entries of other rules, not ${found}`,
+  if (found !== countOfOtherRules) {
+    throw new Error(
+      `markdown-it: expected ${countOfOtherRules} entries of other rules, not ${found}`,
+    );
+  }
+  return unused.reduce(
+    (rest, [pattern, instead]) => {
+      if (!pattern.test(rest)) throw new Error(`markdown-it: nothing matches ${pattern}`);
+      return rest.replace(pattern, instead);
+    },
+    text.replace(otherRules, ''),
   );
 }
 
@@ -48,7 +70,7 @@ export const smallMarkdown: Plugin = {
         : undefined,
     );
     onLoad({ filter: /\/markdown-it\/dist\/markdown-it\.mjs$/ }, async ({ path }) => ({
-      contents: withoutOtherRules(await readFile(path, 'utf8')),
+      contents: withoutUnused(await readFile(path, 'utf8')),
     }));
     onLoad({ filter: /.*/, namespace: 'small-markdown' }, ({ path }) => ({
       contents: replacements[path] ?? '',

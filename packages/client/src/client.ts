@@ -27,15 +27,13 @@ import {
 } from './accounts/device-pairing.ts';
 import { resolveOwnState } from './accounts/device-states.ts';
 import { homeRelay } from './accounts/home-relay.ts';
-import { verifyAndStoreRoute } from './accounts/routes.ts';
 import {
   askOwnDevices,
   certificateLead,
   certificateLifetime,
   contactsWait,
-  type SetUpOptions,
-  setUp,
-} from './accounts/setup.ts';
+} from './accounts/new-device.ts';
+import { verifyAndStoreRoute } from './accounts/routes.ts';
 import { deviceKeyBytes, requireAccountKey, storedAccountKey } from './accounts/stored-keys.ts';
 import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
 import { Discovery } from './connect/discovery.ts';
@@ -176,8 +174,8 @@ export class Client implements AsyncDisposable {
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
     const { relayId, inviteCode, recover, signal = new AbortController().signal } = options;
     const key = await this.#accountKey(options);
-    const request: SetUpOptions = { ...key, relayId, inviteCode, recover, signal };
-    await setUp(this.#core, request);
+    const { setUp } = await this.#core.later();
+    await setUp(this.#core, { ...key, relayId, inviteCode, recover, signal });
     return await this.account();
   }
 
@@ -309,10 +307,11 @@ export class Client implements AsyncDisposable {
     if (given !== undefined && !(given instanceof Uint8Array)) {
       return { signer: given, keepKey: undefined, isNewKey: false };
     }
-    // The key of an interrupted set-up is the account's, and no other copy of it exists.
-    const key = given ?? (await storedAccountKey(store)) ?? newAccountKey(network, random);
+    // The key of an interrupted set-up is the account's. It may be one that was passed in.
+    const known = given ?? (await storedAccountKey(store));
+    const key = known ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
-    return { signer: accountSigner(network, key), keepKey, isNewKey: given === undefined };
+    return { signer: accountSigner(network, key), keepKey, isNewKey: known === undefined };
   }
 
   async #accountCore(record: OwnRecord): Promise<AccountCore> {

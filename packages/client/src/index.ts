@@ -58,7 +58,6 @@ export type { WakeSource } from './connect/waker.ts';
 export { webTransport } from './connect/web-transport.ts';
 export type { Contact, ContactStatus } from './contacts/contact.ts';
 export type { IssuedContactInvite } from './contacts/manage-contacts.ts';
-export { visibleName, visibleText } from './content/visible-text.ts';
 export type { ConversationKey } from './conversations/conversation-rows.ts';
 export type { Conversation } from './conversations/list-conversations.ts';
 export type { ListOptions } from './conversations/list-options.ts';

@@ -1,6 +1,7 @@
 /** What an app needs seldom, loaded when it is called: a page starts without it. */
 export { beginMove, cancelMove, runMove } from './accounts/move-home.ts';
 export { previewMove } from './accounts/preview-move.ts';
+export { setUp } from './accounts/setup.ts';
 export { relayUploader } from './attachments/relay-uploader.ts';
 export {
   closeChannel,

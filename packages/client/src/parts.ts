@@ -4,6 +4,7 @@
  */
 import {
   AccountId,
+  activeRelays,
   ChannelId,
   Counter,
   checkAccountId,
@@ -15,6 +16,8 @@ import {
   createGroupSecret,
   currentDevices,
   DeviceId,
+  deriveDeviceId,
+  deviceSigner,
   encodeBase64url,
   GroupId,
   isErrorCode,
@@ -30,20 +33,43 @@ import {
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
+  signDeviceCertificate,
   Type,
   UnixSeconds,
   utf8,
   utf8Length,
 } from '@posthouse/protocol';
 import { canonicalJson, decodeUtf8, isJsonObject, parseJson } from '@posthouse/protocol/json';
-import { ownKey, ownRecords, routes, timelines } from './accounts/account-rows.ts';
+import {
+  accountKeys,
+  deviceKeys,
+  deviceStates,
+  ownCertificates,
+  ownKey,
+  ownRecords,
+  routes,
+  timelines,
+} from './accounts/account-rows.ts';
 import { adoptState, knownState, resolveOwnState } from './accounts/device-states.ts';
 import { noteHomeChange } from './accounts/former-relay-rows.ts';
 import { homeRelay, refreshHome, resolveRouteAt } from './accounts/home-relay.ts';
 import { mayHaveLeft, moveSteps, moves, storeMove, unfinishedMove } from './accounts/move-rows.ts';
+import {
+  askOwnDevices,
+  certificateLead,
+  certificateLifetime,
+  contactsWait,
+} from './accounts/new-device.ts';
 import { knownProfile, publishProfile, resolveProfile } from './accounts/profiles.ts';
-import { nextState, stageState } from './accounts/publish-devices.ts';
+import {
+  nextState,
+  publishDevices,
+  stageState,
+  withCertificate,
+} from './accounts/publish-devices.ts';
 import { draftFor, makeRouteDraft, publishRoute } from './accounts/publish-route.ts';
+import { usableRoute } from './accounts/routes.ts';
+import { deviceKeyBytes } from './accounts/stored-keys.ts';
 import { channelRow, channelRows, putChannel, requireChannel } from './channels/channel-rows.ts';
 import { submitDescriptor } from './channels/descriptors/submit-descriptor.ts';
 import { followChannel, unfollowChannel } from './channels/follow-channel.ts';
@@ -66,7 +92,7 @@ import { untilAborted } from './connect/deadline.ts';
 import { accountIdentity } from './connect/session.ts';
 import { callWithoutSession } from './connect/unauthenticated-call.ts';
 import { contactRows } from './contacts/contact-rows.ts';
-import { buildConversations } from './conversations/build-conversations.ts';
+import { buildConversations, skipBuilding } from './conversations/build-conversations.ts';
 import {
   changeConversation,
   conversationRow,
@@ -76,7 +102,7 @@ import {
   readBatchSize,
   shownMessages,
 } from './conversations/conversation-rows.ts';
-import { unixSeconds } from './environment.ts';
+import { randomFraction, unixSeconds } from './environment.ts';
 import {
   ClientError,
   checkInput,
@@ -123,6 +149,7 @@ import {
 } from './own-devices/change-rows.ts';
 import { handedOver, handOverDays, handOvers } from './own-devices/hand-over-rows.ts';
 import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
+import { Collection } from './store/collection.ts';
 import { positionKey } from './store/row-keys.ts';
 import { ReadBudget } from './sync/budget.ts';
 import { callHost } from './sync/host-calls.ts';
@@ -136,15 +163,20 @@ export const allParts = [
   Type,
   AccountId,
   accountIdentity,
+  accountKeys,
   accountsAtOnce,
   accountStateType,
+  activeRelays,
   addEarlierMessage,
   adoptState,
+  askOwnDevices,
   backoff,
   buildConversations,
   callHost,
   callWithoutSession,
   canonicalJson,
+  certificateLead,
+  certificateLifetime,
   changeConversation,
   changeRows,
   ChannelId,
@@ -160,7 +192,9 @@ export const allParts = [
   ClientError,
   clientSecretCommitment,
   closedDescriptor,
+  Collection,
   contactRows,
+  contactsWait,
   conversationRow,
   conversationsByTime,
   Counter,
@@ -169,7 +203,12 @@ export const allParts = [
   currentDevices,
   decodeUtf8,
   deletedMessage,
+  deriveDeviceId,
   DeviceId,
+  deviceKeyBytes,
+  deviceKeys,
+  deviceSigner,
+  deviceStates,
   draftFor,
   dropTasks,
   encodeBase64url,
@@ -217,17 +256,20 @@ export const allParts = [
   notSentYet,
   outbox,
   outgoingToChannel,
+  ownCertificates,
   ownKey,
   ownRecords,
   parseContent,
   parseJson,
   positionKey,
   ProtocolError,
+  publishDevices,
   publishProfile,
   publishRoute,
   putChannel,
   putGroupEntry,
   putMemberKey,
+  randomFraction,
   readBatch,
   readBatchSize,
   ReadBudget,
@@ -268,6 +310,8 @@ export const allParts = [
   signChannelClose,
   signChannelDescriptor,
   signChannelUpdate,
+  signDeviceCertificate,
+  skipBuilding,
   stageState,
   storeMove,
   submitDescriptor,
@@ -277,10 +321,12 @@ export const allParts = [
   UnixSeconds,
   unixSeconds,
   untilAborted,
+  usableRoute,
   utf8,
   utf8Length,
   waitingMarks,
   whileKept,
+  withCertificate,
   writeChainEvent,
 ] as const;
 

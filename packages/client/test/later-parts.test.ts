@@ -6,6 +6,7 @@ import { build } from 'esbuild';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../relay/test/support/folder.ts';
 import type * as client from '../src/index.ts';
+import { MemoryStore } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
 import { isConnected } from './support/connection-events.ts';
 import { network, relayWithClients } from './support/relay-with-clients.ts';
@@ -64,12 +65,20 @@ test('a part that cannot be loaded is a recoverable error, and following loads a
     },
   });
   using transport = new NodeTransport({ ca: world.ca });
+  // An account that was set up earlier.
+  const store = new MemoryStore();
+  {
+    await using earlier = await world.client({ store });
+    await earlier.setUp();
+  }
+  await takeAway();
   await using client = await bundle.Client.open({
     network: new bundle.Network({ context: network.context, primitives: bundle.nodePrimitives }),
-    ...{ registry: world.registry, transport, store: new bundle.MemoryStore() },
+    ...{ registry: world.registry, transport, store },
   });
-  const ann = await client.setUp();
-  await takeAway();
+  const setUp = () => client.setUp();
+  await expect(setUp()).rejects.toMatchObject({ code: 'part_unavailable' });
+  const ann = await client.account();
   const create = () => ann.channels.create({ name: 'News', description: 'of the day' });
   const text = '![map](ni:///sha-256;47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU)';
   const post = () =>

@@ -22,6 +22,28 @@ async function invite(): Promise<string> {
   return code;
 }
 
+/** A second relay, which takes every account, of the same registry. */
+async function openRelay() {
+  await using parts = new AsyncDisposableStack();
+  const { path } = parts.use(temporaryFolder());
+  const relay = parts.use(
+    await Relay.start(
+      {
+        ...{ network: network.context, dev: true, data: path, log: 'silent' },
+        registry: join(world.folder, 'relay', 'registry.json'),
+        ...{ listen: '127.0.0.1:0', federation: { listen: '' } },
+      },
+      { clock: world.clock },
+    ),
+  );
+  const ca = readFileSync(join(path, 'tls', 'ca.pem'), 'utf8') + world.ca;
+  const transport = parts.use(new NodeTransport({ ca }));
+  const kept = parts.move();
+  const end = () => kept.disposeAsync();
+  const { registry } = world;
+  return { relayId: relay.relayId, registry, transport, [Symbol.asyncDispose]: end };
+}
+
 test('setUp without a code, or with a wrong one, says what to do, and goes on with a good one', async () => {
   const store = new MemoryStore();
   const client = await world.client({ store });
@@ -49,6 +71,18 @@ test('after a refusal another relay can be chosen', async () => {
   });
 });
 
+test('03 §11.2: a key kept by a refused set-up is no new one: its account keeps its devices', async () => {
+  await using other = await openRelay();
+  const { registry, transport, relayId } = other;
+  const accountKey = nodeRandom(32);
+  const mia = await (await world.client({ registry, transport })).setUp({ accountKey, relayId });
+  const client = await world.client({ registry, transport });
+  const recovery = { accountKey, keepKey: true, recover: true, relayId: world.relay.relayId };
+  await expect(client.setUp(recovery)).rejects.toMatchObject({ code: 'registration_refused' });
+  expect((await client.setUp()).id).toBe(mia.id);
+  expect(await mia.devices.list()).toMatchObject([{ isThisDevice: true }, { isThisDevice: false }]);
+});
+
 test('courier setup --invite', async () => {
   const ann = new Person(world, 'ann');
   const { exit, error } = await ann.run(['setup', ...ann.network]);
@@ -59,18 +93,8 @@ test('courier setup --invite', async () => {
 });
 
 test('03 §12.1: a move to a relay that takes accounts by invite needs a code, and uses it', async () => {
-  using folder = temporaryFolder();
-  await using open = await Relay.start(
-    {
-      ...{ network: network.context, dev: true, data: folder.path, log: 'silent' },
-      registry: join(world.folder, 'relay', 'registry.json'),
-      ...{ listen: '127.0.0.1:0', federation: { listen: '' } },
-    },
-    { clock: world.clock },
-  );
-  const ca = readFileSync(join(folder.path, 'tls', 'ca.pem'), 'utf8') + world.ca;
-  using transport = new NodeTransport({ ca });
-  const { registry } = world;
+  await using open = await openRelay();
+  const { registry, transport } = open;
   const store = new MemoryStore();
   await using client = await world.client({ registry, transport, store });
   const ann = await client.setUp({ relayId: open.relayId });

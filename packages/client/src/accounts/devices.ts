@@ -28,9 +28,9 @@ import {
   makeDeviceApproval,
 } from './device-pairing.ts';
 import { resolveOwnState } from './device-states.ts';
+import { certificateLead, certificateLifetime } from './new-device.ts';
 import { publishDevices, withCertificate } from './publish-devices.ts';
 import { usableRoute } from './routes.ts';
-import { certificateLead, certificateLifetime } from './setup.ts';
 
 /** One device of the account, for display. */
 export interface DeviceInfo {

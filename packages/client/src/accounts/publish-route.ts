@@ -1,6 +1,5 @@
 /** Signs and publishes the account's route: one revision never gets two contents (03 §3.4, §9). */
 import {
-  type AccountDeviceState,
   type AccountRoute,
   type AccountSigner,
   type FinalRoute,
@@ -12,8 +11,7 @@ import { randomFraction } from '../environment.ts';
 import { isRefusal, RelayMisbehaviour } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { type RouteRecord, routes } from './account-rows.ts';
-import { resolveRouteAt } from './home-relay.ts';
-import { revisionAfter, stageState } from './publish-devices.ts';
+import { revisionAfter } from './publish-devices.ts';
 import { highestRouteRevision, isCosigned, verifyAndStoreRoute } from './routes.ts';
 
 /** Seconds a route is signed for: five years. */
@@ -24,40 +22,6 @@ const revisionSpread = 65_536;
 
 function chance({ random }: Core): number {
   return Math.floor(randomFraction(random) * revisionSpread);
-}
-
-/**
- * Makes a relay the account's home: stages the state there, then publishes the route that makes
- * both take effect (03 §11.1). Can be repeated after any failure.
- *
- * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
- */
-export async function stageAndRoute(
-  core: Core,
-  connection: RelayConnection,
-  options: {
-    readonly state: AccountDeviceState;
-    readonly signer: AccountSigner;
-    /** Whether the relay may be the account's home already, and so accept the state at once. */
-    readonly mayBeHome: boolean;
-    readonly signal: AbortSignal;
-  },
-): Promise<FinalRoute> {
-  const { state, signer, signal } = options;
-  const known = await core.store.read((tx) => routes.get(tx, state.account));
-  // A draft that was sent may have made the relay the home, and the state authoritative.
-  const mayBeHome = options.mayBeHome || draftFor(connection.relayId, known) !== undefined;
-  await stageState(connection, state, { mayBeHome, signal });
-  const draft = await makeRouteDraft(core, connection, { signer });
-  try {
-    return await publishRoute(core, connection, { draft, signer, signal });
-  } catch (error) {
-    if (!isRefusal(error, 'stale_state')) throw error;
-    // A recovery knows no earlier route, whose revision chance may have raised above this one's.
-    await resolveRouteAt(core, connection.relayId, { account: state.account, signal });
-    const higher = await makeRouteDraft(core, connection, { signer, refused: draft });
-    return await publishRoute(core, connection, { draft: higher, signer, signal });
-  }
 }
 
 /** Returns the stored draft that names a relay, if its outcome is not known yet. */

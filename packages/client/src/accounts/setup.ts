@@ -1,254 +1,197 @@
 /** Sets an account up on a relay: a new account, another device, or a recovery (03 §11). */
-import {
-  type AccountDeviceState,
-  type AccountSigner,
-  activeRelays,
-  currentDevices,
-  type DeviceCertificate,
-  deriveDeviceId,
-  deviceSigner,
-  encodeBase64url,
-  type FinalRoute,
-  signDeviceCertificate,
-} from '@posthouse/protocol';
-import type { VerifiedRelay } from '../connect/discovery.ts';
-import { accountIdentity } from '../connect/session.ts';
-import { skipBuilding } from '../conversations/build-conversations.ts';
+import type { AccountDeviceState, AccountSigner } from '@posthouse/protocol';
+import type { RelayConnection } from '../connect/relay-connection.ts';
 import type { Core } from '../core.ts';
-import { randomFraction, unixSeconds } from '../environment.ts';
-import { ClientError, isClientError, isRefusal } from '../errors.ts';
-import { Collection } from '../store/collection.ts';
-import type { StoreReader, StoreWriter } from '../store/index.ts';
-import { enqueueTask } from '../sync/tasks.ts';
+import type { StoreWriter } from '../store/index.ts';
 import {
-  accountKeys,
-  deviceKeys,
-  deviceStates,
-  ownCertificates,
+  accountIdentity,
+  adoptState,
+  askOwnDevices,
+  ClientError,
+  canonicalJson,
+  contactsWait,
+  currentDevices,
+  deriveDeviceId,
+  draftFor,
+  isClientError,
+  isRefusal,
+  makeRouteDraft,
   ownKey,
   ownRecords,
-} from './account-rows.ts';
-import { adoptState } from './device-states.ts';
-import { resolveRouteAt } from './home-relay.ts';
-import { nextState, publishDevices, withCertificate } from './publish-devices.ts';
-import { stageAndRoute } from './publish-route.ts';
-import { deviceKeyBytes } from './stored-keys.ts';
-
-export interface SetUpOptions {
-  /** Signs for the account: with a key in memory, or through a wallet. */
-  readonly signer: AccountSigner;
-  /** Whether the key was just made, so that no account with it can exist. */
-  readonly isNewKey?: boolean;
-  /** 32 bytes to be stored, so that later account operations need no key. */
-  readonly keepKey?: Uint8Array | undefined;
-  /** The future home relay; a random active one of the registry by default. */
-  readonly relayId?: string | undefined;
-  /** Of an invite to the home relay. */
-  readonly inviteCode?: string | undefined;
-  /**
-   * Removes all existing devices: for an account without its old relay and devices (03 §11.3).
-   */
-  readonly recover?: boolean | undefined;
-  readonly signal: AbortSignal;
-}
-
-/** A set-up in progress: key `own`. The signed objects are stored for an unchanged retry. */
-interface SetupRecord {
-  readonly account: string;
-  readonly relayId: string;
-  readonly certificate: DeviceCertificate;
-  /** The state to be staged; absent if the device joins an existing account. */
-  readonly state?: AccountDeviceState;
-  /** Whether this relay may have been the account's home before. */
-  readonly recover: boolean;
-}
-const setups = new Collection<SetupRecord>('setup');
-
-/** Seconds a device certificate is signed for. */
-export const certificateLifetime = 31_104_000;
-/** Seconds a new device waits for the contacts of the other devices. */
-export const contactsWait = 604_800;
-/** Seconds a certificate begins before now: relays' clocks may be that late. */
-export const certificateLead = 86_400;
+  publishDevices,
+  publishRoute,
+  RelayUnreachable,
+  resolveRouteAt,
+  routes,
+  skipBuilding,
+  stageState,
+  unixSeconds,
+  withCertificate,
+} from '../taken.ts';
+import {
+  beginSetup,
+  type CreateRecord,
+  continues,
+  raisedState,
+  requireNoAccount,
+  type SetUpOptions,
+  type SetupRecord,
+  setupInProgress,
+  setups,
+} from './begin-setup.ts';
+import { findState } from './existing-account.ts';
 
 /**
  * Sets this store's device up: as the first device of a new account, or as another device of an
- * account that has a route. After a failure it can be called again and continues where it stopped.
+ * account that has a route. After a failure it can be called again and continues where it stopped; with
+ * another relay, or another `recover`, it begins anew with the same device.
  * It ends only after every answer was verified and stored (03 §11.1).
  *
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
 export async function setUp(core: Core, options: SetUpOptions): Promise<void> {
-  const { signer } = options;
-  if ((await core.store.read((tx) => ownRecords.get(tx, ownKey))) !== undefined) {
-    throw new ClientError(
-      'already_set_up',
-      'this store already holds an account: use another store',
-    );
-  }
-  const begun = await core.store.read((tx) => setupInProgress(tx, signer));
-  const record = begun ?? (await beginSetup(core, options));
-  if (record.state === undefined) await joinAccount(core, record, options);
-  else await createAccount(core, { ...record, state: record.state }, options);
-}
-
-/** Returns the set-up in progress, if any. @throws ClientError if it is of another account */
-async function setupInProgress(
-  tx: StoreReader,
-  signer: AccountSigner,
-): Promise<SetupRecord | undefined> {
-  const begun = await setups.get(tx, ownKey);
-  if (begun !== undefined && begun.account !== signer.account) {
-    throw new ClientError(
-      'already_set_up',
-      `a set-up of ${begun.account} is in progress here: continue it, or use another store`,
-    );
-  }
-  return begun;
-}
-
-async function beginSetup(core: Core, options: SetUpOptions): Promise<SetupRecord> {
-  const { signer, keepKey, isNewKey, recover = false } = options;
-  // One that does not answer, or lies, is found out before anything is stored.
-  if (isNewKey && options.relayId !== undefined) {
-    await core.discovery.find(options.relayId, options.signal);
-  }
-  const route = recover || isNewKey ? undefined : await existingRoute(core, options);
-  const keys = {
-    signingSeed: encodeBase64url(core.random(32)),
-    encryptionKey: encodeBase64url(core.random(32)),
-  };
-  const now = unixSeconds(core.clock);
-  const certificate = await signDeviceCertificate(core.network, {
-    account: signer,
-    device: deviceSigner(core.network, deviceKeyBytes(keys)),
-    notBefore: now - certificateLead,
-    expiresAt: now - certificateLead + certificateLifetime,
+  const begun = await core.store.read(async (tx) => {
+    await requireNoAccount(tx);
+    return await setupInProgress(tx, options.signer);
   });
-  const relayId = route?.relay_id ?? options.relayId ?? (await relayForNewcomer(core, options));
-  const record: SetupRecord = {
-    account: signer.account,
-    relayId,
-    certificate,
-    recover,
-    ...(route === undefined && { state: await firstState(core, signer, certificate) }),
-  };
-  return await core.store.write(async (tx) => {
-    // Another process may have begun or finished meanwhile; its keys must not be lost.
-    if ((await ownRecords.get(tx, ownKey)) !== undefined) {
-      throw new ClientError(
-        'already_set_up',
-        'this store already holds an account: use another store',
-      );
-    }
-    const other = await setupInProgress(tx, signer);
-    if (other !== undefined) return other;
-    await deviceKeys.put(tx, 'device', keys);
-    if (keepKey !== undefined) await accountKeys.put(tx, 'account', encodeBase64url(keepKey));
-    await ownCertificates.put(tx, ownKey, certificate);
-    await setups.put(tx, ownKey, record);
-    return record;
-  });
-}
-
-/** Signs the first state; in a recovery its revision is above every known one (03 §11.3). */
-async function firstState(
-  core: Core,
-  signer: AccountSigner,
-  certificate: DeviceCertificate,
-): Promise<AccountDeviceState> {
-  const known = await core.store.read((tx) => deviceStates.get(tx, signer.account));
-  return await nextState(core, signer, {
-    current: known?.state.revision,
-    certificates: [certificate],
-  });
-}
-
-async function anyRelay(core: Core, signal: AbortSignal): Promise<string> {
-  return (await core.discovery.choose(signal, (items) => shuffled(core, items))).relayId;
-}
-
-/** Chooses any relay that takes new accounts without a right, unless a code is given (03 §4.3). */
-async function relayForNewcomer(
-  core: Core,
-  { inviteCode, signal }: Pick<SetUpOptions, 'inviteCode' | 'signal'>,
-): Promise<string> {
-  const isWanted = ({ descriptor }: VerifiedRelay) =>
-    inviteCode !== undefined ||
-    !descriptor.capabilities?.some((name) => name.startsWith('posthouse.registration.'));
-  const shuffle = <T>(items: T[]) => shuffled(core, items);
-  return (await core.discovery.choose(signal, shuffle, isWanted)).relayId;
-}
-
-function shuffled<T>(core: Core, items: T[]): T[] {
-  return items
-    .map((item) => ({ item, rank: randomFraction(core.random) }))
-    .sort((a, b) => a.rank - b.rank)
-    .map(({ item }) => item);
+  const goesOn = begun !== undefined && continues(core, begun, options);
+  const record = goesOn ? begun : await beginSetup(core, begun, options);
+  if (record.state !== undefined) {
+    if (await createAccount(core, { ...record, state: record.state }, options)) return;
+    // A relay showed that the account has other devices, whatever was answered before.
+    const joining = { ...options, isNewKey: false, recover: false, mustExist: true };
+    return await joinAccount(core, await beginSetup(core, record, joining), options);
+  }
+  await joinAccount(core, record, options);
 }
 
 /**
- * Asks the chosen relay for the account's route; `undefined` if there is none. An existing key may
- * have an account elsewhere, and a wrong "none" of one relay would cost it all its devices: the
- * other relays of the registry are asked too.
+ * Stages the state, then publishes the route that makes both take effect (03 §11.1).
+ * @returns whether it did; `false` if the account has other devices that stay
  */
-async function existingRoute(core: Core, options: SetUpOptions): Promise<FinalRoute | undefined> {
-  const chosen = options.relayId ?? (await anyRelay(core, options.signal));
-  const route = await routeKnownTo(core, chosen, options);
-  if (route !== undefined) return route;
-  for (const { relay_id: relayId } of await activeRelays(core.registry, options)) {
-    if (relayId === chosen) continue;
-    try {
-      const found = await routeKnownTo(core, relayId, options);
-      if (found !== undefined) return found;
-    } catch (error) {
-      if (!isClientError(error)) throw error;
-    }
-  }
-  return undefined;
-}
-
-async function routeKnownTo(
-  core: Core,
-  relayId: string,
-  { signer, signal }: SetUpOptions,
-): Promise<FinalRoute | undefined> {
-  try {
-    return await resolveRouteAt(core, relayId, { account: signer.account, signal });
-  } catch (error) {
-    if (isRefusal(error, 'not_found', 'route_not_found')) return undefined;
-    throw error;
-  }
-}
-
-type SigningCall = Pick<SetUpOptions, 'signer' | 'signal' | 'inviteCode'>;
-
-/** Stages the state, then publishes the route that makes both take effect (03 §11.1). */
 async function createAccount(
   core: Core,
-  record: SetupRecord & { readonly state: AccountDeviceState },
-  { signer, signal, inviteCode }: SigningCall,
-): Promise<void> {
+  record: CreateRecord,
+  options: SetUpOptions,
+): Promise<boolean> {
+  const { signer, signal, inviteCode, isNewKey } = options;
+  const { recover, relayId } = record;
   const identity = accountIdentity(core.network, signer, inviteCode);
-  await using connection = core.connect(record.relayId, identity);
-  const { state, recover: mayBeHome } = record;
+  await using connection = core.connect(relayId, identity);
   try {
-    await stageAndRoute(core, connection, { state, signer, mayBeHome, signal });
+    const found = isNewKey ? undefined : await stateInForce(core, connection, { record, signal });
+    if (found?.mustStay) return false;
+    const state = found?.isHigher ? await raisedState(core, record, signer) : record.state;
+    const mayBeHome = recover || found !== undefined;
+    await stageAndRoute(core, connection, { state, signer, mayBeHome, recover, signal });
+    await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
+    return true;
   } catch (error) {
-    // The relay has nothing of the account: the next try may name another one.
-    if (isClientError(error, 'registration_refused')) {
-      await core.store.write((tx) => setups.delete(tx, ownKey));
-    }
-    throw error;
+    if (!recover && isRefusal(error, 'stale_state')) return false;
+    throw await afterFailure(core, record, error);
   }
-  await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
+}
+
+/**
+ * Makes a relay the account's home: stages the state there, then publishes the route that makes
+ * both take effect (03 §11.1). Can be repeated after any failure.
+ *
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
+ */
+async function stageAndRoute(
+  core: Core,
+  connection: RelayConnection,
+  options: {
+    readonly state: AccountDeviceState;
+    readonly signer: AccountSigner;
+    /** Whether the relay may be the account's home already, and so accept the state at once. */
+    readonly mayBeHome: boolean;
+    /** Whether the route replaces an earlier one, of which the account's devices told nothing. */
+    readonly recover: boolean;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { state, signer, recover, signal } = options;
+  const known = await core.store.read((tx) => routes.get(tx, state.account));
+  // A draft that was sent may have made the relay the home, and the state authoritative.
+  const mayBeHome = options.mayBeHome || draftFor(connection.relayId, known) !== undefined;
+  await stageState(connection, state, { mayBeHome, signal });
+  const draft = await makeRouteDraft(core, connection, { signer });
+  try {
+    await publishRoute(core, connection, { draft, signer, signal });
+  } catch (error) {
+    if (!recover || !isRefusal(error, 'stale_state')) throw error;
+    // A recovery knows no earlier route, whose revision chance may have raised above this one's.
+    await resolveRouteAt(core, connection.relayId, { account: state.account, signal });
+    const higher = await makeRouteDraft(core, connection, { signer, refused: draft });
+    await publishRoute(core, connection, { draft: higher, signer, signal });
+  }
+}
+
+/** What an account session at the chosen relay shows of the account, if it is at home there. */
+interface StateInForce {
+  /** Whether other devices of the account are to stay. */
+  readonly mustStay: boolean;
+  /** Whether it is above the one to be staged. */
+  readonly isHigher: boolean;
+}
+
+async function stateInForce(
+  core: Core,
+  connection: RelayConnection,
+  { record, signal }: { readonly record: CreateRecord; readonly signal: AbortSignal },
+): Promise<StateInForce | undefined> {
+  const { account, certificate, recover, state } = record;
+  let found: AccountDeviceState | 'elsewhere' | undefined;
+  try {
+    found = await findState(core, connection, { account, signal });
+  } catch (error) {
+    // A recovery replaces what the relay has, whatever that is.
+    if (!recover || !isClientError(error) || isClientError(error, 'relay_unreachable')) throw error;
+  }
+  if (found === undefined) return undefined;
+  if (found === 'elsewhere') return recover ? undefined : { mustStay: true, isHigher: false };
+  const isOwn = canonicalJson(found) === canonicalJson(state);
+  const deviceId = deriveDeviceId(core.network, certificate);
+  // Devices that came after this recovery took effect are no old ones.
+  const isIn = found.certificates.some((item) => deriveDeviceId(core.network, item) === deviceId);
+  return {
+    mustStay: !isOwn && (isIn || !recover),
+    isHigher: !isOwn && found.revision >= state.revision,
+  };
+}
+
+/** Stores what a failure leaves of a set-up, and returns the error to be thrown. */
+async function afterFailure(core: Core, record: CreateRecord, error: unknown): Promise<unknown> {
+  const { account, relayId } = record;
+  // The relay has nothing of the account: the next call may name another one.
+  if (isClientError(error, 'registration_refused')) {
+    await core.store.write((tx) => setups.delete(tx, ownKey));
+  }
+  const isUnusable = (['relay_unreachable', 'no_relay', 'relay_misbehaviour'] as const).some(
+    (code) => isClientError(error, code),
+  );
+  if (!isUnusable) return error;
+  const isRouteSent = await core.store.write(async (tx) => {
+    if (draftFor(relayId, await routes.get(tx, account)) !== undefined) return true;
+    if ((await ownRecords.get(tx, ownKey)) === undefined) {
+      await setups.put(tx, ownKey, { ...record, isOpen: true });
+    }
+    return false;
+  });
+  if (!isRouteSent || !(error instanceof RelayUnreachable)) return error;
+  const { message, outcomeUnknown, cause } = error;
+  return new RelayUnreachable(
+    `${message}; the set-up goes on at ${relayId} unless another relay is named`,
+    { outcomeUnknown, cause },
+  );
 }
 
 /** Adds this device to the state of an account that exists (03 §11.2). */
 async function joinAccount(
   core: Core,
   record: SetupRecord,
-  { signer, signal }: SigningCall,
+  { signer, signal }: SetUpOptions,
 ): Promise<void> {
   await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
   const state = await publishDevices(core, connection, {
@@ -287,10 +230,4 @@ async function finishSetup(
   });
   if (current.size > 1) await askOwnDevices(tx);
   await setups.delete(tx, ownKey);
-}
-
-/** Has a new device ask the account's other devices for what they know (03 §11.2, 05 §17.1). */
-export async function askOwnDevices(tx: StoreWriter): Promise<void> {
-  await enqueueTask(tx, { kind: 'request-snapshot' });
-  await enqueueTask(tx, { kind: 'request-groups' });
 }

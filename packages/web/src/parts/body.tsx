@@ -1,6 +1,7 @@
 /** What others wrote, as elements: a closed set of kinds, and nothing that is loaded by itself (04 §8). */
-import { visibleText } from '@posthouse/client';
+
 import type { BlockNode, BodyTree, InlineNode, LinkNode } from '@posthouse/client/content';
+import { visibleText } from '@posthouse/client/visible-text';
 import type { MessageBody } from '@posthouse/protocol';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';

@@ -1,5 +1,5 @@
 /** What to call accounts; names of others are made safe to show. */
-import { visibleName } from '@posthouse/client';
+import { visibleName } from '@posthouse/client/visible-text';
 import type { App, Conversation } from '../state/app.ts';
 import { text } from '../text/index.ts';
 

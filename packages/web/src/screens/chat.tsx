@@ -1,4 +1,5 @@
-import { type Message, visibleText } from '@posthouse/client';
+import type { Message } from '@posthouse/client';
+import { visibleText } from '@posthouse/client/visible-text';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';

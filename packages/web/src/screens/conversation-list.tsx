@@ -1,4 +1,4 @@
-import { visibleText } from '@posthouse/client';
+import { visibleText } from '@posthouse/client/visible-text';
 import { useState } from 'preact/hooks';
 import { Action, Field } from '../parts/controls.tsx';
 import { nameOf, titleOf } from '../parts/names.ts';
