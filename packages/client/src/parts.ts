@@ -114,7 +114,7 @@ import {
   RelayUnreachable,
 } from './errors.ts';
 import { recordEvents, recordPassing } from './events/event-log.ts';
-import { groupRow, groupRows } from './groups/group-rows.ts';
+import { groupRow, groupRows, putGroup } from './groups/group-rows.ts';
 import { rotationCandidates } from './groups/keys/key-candidates.ts';
 import { newMemberKey, putMemberKey, secretBytes } from './groups/keys/key-rows.ts';
 import { sealBoxes } from './groups/keys/secret-boxes.ts';
@@ -123,6 +123,7 @@ import {
   groupEntry,
   groupMessage,
   hasMessageId,
+  lastChange,
   putGroupEntry,
   removeUndecrypted,
 } from './groups/timeline/group-entries.ts';
@@ -152,7 +153,7 @@ import { accountStateType, historyType, isOwnDeviceType } from './own-devices/ob
 import { Collection } from './store/collection.ts';
 import { positionKey } from './store/row-keys.ts';
 import { ReadBudget } from './sync/budget.ts';
-import { callHost } from './sync/host-calls.ts';
+import { callHost, callPage } from './sync/host-calls.ts';
 import { whileKept } from './sync/outbox.ts';
 import { restoredAtOf } from './sync/reach-relay.ts';
 import { dropTasks, enqueueTask } from './sync/tasks.ts';
@@ -173,6 +174,7 @@ export const allParts = [
   backoff,
   buildConversations,
   callHost,
+  callPage,
   callWithoutSession,
   canonicalJson,
   certificateLead,
@@ -236,6 +238,7 @@ export const allParts = [
   isTemporary,
   knownProfile,
   knownState,
+  lastChange,
   lastDescriptorChange,
   leavesOpen,
   limits,
@@ -267,6 +270,7 @@ export const allParts = [
   publishProfile,
   publishRoute,
   putChannel,
+  putGroup,
   putGroupEntry,
   putMemberKey,
   randomFraction,

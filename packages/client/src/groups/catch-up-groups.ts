@@ -29,8 +29,9 @@ export async function* catchUpGroups(
   const rows = await core.store.read((tx) => groupRows(tx));
   for (const row of rowsAtHost(rows, visit.host)) {
     const { group_id: id } = row;
-    if (!shouldReadGroup(row) || !isDue(row, only, { id, hasOpenWork: needsPolling(row) }))
-      continue;
+    // The host may have lost the end of an own group: to find that out costs no call.
+    const mayRead = shouldReadGroup(row) || row.facts?.owner === core.account;
+    if (!mayRead || !isDue(row, only, { id, hasOpenWork: needsPolling(row) })) continue;
     const work = (row: GroupRow, limit: CatchUpLimit) =>
       isolateFailure<GroupAccountEvent>(
         { core, visit },

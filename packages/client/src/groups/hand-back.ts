@@ -2,18 +2,23 @@
  * Handing back the changes of a group that its host lost, as the owner (05 §5.6): an entry of its own,
  * because few apps need it.
  */
-import { type GroupMemberKey, type GroupProjection, signAsDevice } from '@posthouse/protocol';
+import {
+  type GroupClose,
+  type GroupMemberKey,
+  type GroupProjection,
+  signAsDevice,
+} from '@posthouse/protocol';
 import { Account } from '../account.ts';
 import { type Abortable, signalOf } from '../api/options.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
 import { callHost } from '../sync/host-calls.ts';
-import { loadGroup } from './group-rows.ts';
+import { restoredAtOf } from '../sync/reach-relay.ts';
+import { type GroupRow, groupRow, loadGroup, putGroup } from './group-rows.ts';
 import { clientSecret, secretBytes } from './keys/key-rows.ts';
 import { sealBoxes } from './keys/secret-boxes.ts';
 import { type ChainProof, chainProof } from './timeline/chain-proofs.ts';
-import { hasChange } from './timeline/check-restored.ts';
 import { listGroupEntries } from './timeline/group-entries.ts';
 import type { GroupChangeRow } from './timeline/group-entry.ts';
 import { readGroupBuffered } from './timeline/read-group.ts';
@@ -23,7 +28,8 @@ const batchSize = 100;
 
 /**
  * Hands back the changes of a group that its host lost when it was put back to an earlier state. Then
- * accounts that were removed are no members any more, and those that were admitted are members again.
+ * accounts that were removed are no members any more, and those that were admitted are members again. A
+ * group that was closed is closed again.
  *
  * @returns how many changes the host had lost; 0 if none
  * @throws ClientError `not_a_member`, `not_permitted` if the account is not the owner; `invalid_input`
@@ -52,60 +58,132 @@ export async function handBackGroup(
     throw new ClientError('not_permitted', 'only the owner can hand changes back: ask the owner');
   }
   const changes = await lostChanges(core, row, signal);
-  if (changes.length === 0) return 0;
-  const proofs = await core.store.read((tx) => proofsOf(tx, changes));
+  const [newest] = changes.slice(-1);
+  if (newest === undefined) return 0;
+  if (newest.type === 'group.close' && (await isClosedThere(core, row, signal))) return 0;
+  const closing = newest.type === 'group.close' ? newest : undefined;
+  const lost = closing === undefined ? changes : changes.slice(0, -1);
+  const $type = core.network.type(closing === undefined ? 'group.update' : 'group.close');
+  const prev_hash = closing === undefined ? group.head : await headBefore(core, closing);
+  const unsigned = {
+    ...{ $type, group_id: groupId, prev_hash },
+    ...(closing === undefined && { name: group.name }),
+    ...(lost.length > 0 && { restore: await restoreOf(core, group, lost) }),
+  };
+  const params = signAsDevice(core.network, unsigned, core.device);
+  const method = closing === undefined ? 'group.update' : 'group.close';
+  await callHost(core, row.relay_id, { method, params: params as never, signal });
+  // The state of a closed group is final here: what the host appends to it is not read.
+  if (closing !== undefined) await markHandedBack(core, row, signal);
+  else await readGroupBuffered(core, groupId, signal);
+  return changes.length;
+}
+
+/** Seals and collects what the host lost. @throws ClientError `invalid_input` */
+async function restoreOf(
+  core: AccountCore,
+  group: GroupProjection,
+  lost: readonly GroupChangeRow[],
+) {
+  const { group_id, client_secret_commitment } = group;
+  const proofs = await core.store.read((tx) => proofsOf(tx, lost));
   const secret = await core.store.read((tx) =>
-    clientSecret(tx, groupId, group.client_secret_commitment),
+    clientSecret(tx, group_id, client_secret_commitment),
   );
   if (secret === undefined) {
     throw new ClientError('invalid_input', 'this device lacks the secret: try another device');
   }
-  const bound = {
-    group_id: groupId,
-    client_secret_commitment: group.client_secret_commitment,
-    secret: secretBytes(secret),
-  };
+  const bound = { group_id, client_secret_commitment, secret: secretBytes(secret) };
   const certificates = new Map(
     proofs.flatMap(({ event, certificate }) =>
       certificate === undefined ? [] : [[event.signer_device_id, certificate]],
     ),
   );
-  const unsigned = {
-    $type: core.network.type('group.update'),
-    group_id: groupId,
-    prev_hash: group.head,
-    name: group.name,
-    restore: {
-      events: proofs.map(({ event }) => event),
-      certificates: [...certificates.values()],
-      client_secret_boxes: sealBoxes(core, bound, membersToSeal(group, changes)),
-    },
+  return {
+    events: proofs.map(({ event }) => event),
+    certificates: [...certificates.values()],
+    client_secret_boxes: sealBoxes(core, bound, membersToSeal(group, lost)),
   };
-  const params = signAsDevice(core.network, unsigned, core.device);
-  await callHost(core, row.relay_id, { method: 'group.update', params, signal });
-  await readGroupBuffered(core, groupId, signal);
-  return changes.length;
 }
 
-/** Returns the stored changes after the last one that the host has, oldest first. */
+/** Returns the head before a change. @throws ClientError `invalid_input` */
+async function headBefore(core: AccountCore, change: GroupChangeRow): Promise<string> {
+  const [proof] = (await core.store.read((tx) => proofsOf(tx, [change]))) as [ChainProof];
+  return (proof.event.payload as unknown as GroupClose).prev_hash;
+}
+
+/** Whether a group is closed at its host, by another device of the owner or an earlier command. */
+async function isClosedThere(
+  core: AccountCore,
+  row: GroupRow,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { group_id, relay_id } = row;
+  const call = { method: 'group.resolve', params: { group_id }, signal } as const;
+  if ((await callHost(core, relay_id, call)).status !== 'closed') return false;
+  await markHandedBack(core, row, signal);
+  return true;
+}
+
+async function markHandedBack(
+  core: AccountCore,
+  { group_id, relay_id }: GroupRow,
+  signal: AbortSignal,
+): Promise<void> {
+  const restoredAt = await restoredAtOf(core, relay_id, signal);
+  await core.store.write(async (tx) => {
+    const latest = await groupRow(tx, group_id);
+    if (latest === undefined) return;
+    const { blocked: _over, ...row } = latest;
+    await putGroup(tx, { ...row, restoredAt });
+  });
+}
+
+/**
+ * Returns the stored changes after the last one that the host has, oldest first. Of rotations that the host
+ * made, those whose epoch is the one of a change.
+ */
 async function lostChanges(
   core: AccountCore,
   address: { readonly group_id: string; readonly relay_id: string },
   signal: AbortSignal,
 ): Promise<GroupChangeRow[]> {
-  const lost: GroupChangeRow[] = [];
-  let before: number | undefined;
-  for (;;) {
+  const { hasChange } = await core.later();
+  const has = (change: GroupChangeRow) => hasChange(core, address, { ...change, signal });
+  const found: GroupChangeRow[] = [];
+  for (let before: number | undefined; ; ) {
     const range = { ...(before !== undefined && { before }), limit: batchSize, newestFirst: true };
     const entries = await core.store.read((tx) => listGroupEntries(tx, address.group_id, range));
-    for (const entry of entries) {
-      if (entry.kind !== 'change') continue;
-      if (await hasChange(core, address, { ...entry, signal })) return lost.reverse();
-      lost.push(entry);
-    }
-    if (entries.length < batchSize) return lost.reverse();
+    const changes = entries.filter((entry) => entry.kind === 'change');
+    const count = await countLost(changes, has);
+    found.push(...changes.slice(0, count));
+    if (count < changes.length || entries.length < batchSize) break;
     before = entries.at(-1)?.sequence;
   }
+  found.reverse();
+  const lost = found.filter(({ signature }, index) => signature ?? found[index + 1]?.signature);
+  const [first] = lost;
+  const isThere = first !== undefined && (await has(first));
+  return isThere ? lost.slice(1) : lost;
+}
+
+/**
+ * Counts the newest changes that the host lacks, with few questions: it has the older ones.
+ * @param changes newest first
+ */
+async function countLost(
+  changes: readonly GroupChangeRow[],
+  has: (change: GroupChangeRow) => Promise<boolean>,
+): Promise<number> {
+  const signed = changes.filter(({ signature }) => signature !== undefined);
+  let [least, most] = [0, signed.length];
+  while (least < most) {
+    const middle = (least + most) >>> 1;
+    if (await has(signed[middle] as GroupChangeRow)) most = middle;
+    else least = middle + 1;
+  }
+  const newestThere = signed[least];
+  return newestThere === undefined ? changes.length : changes.indexOf(newestThere);
 }
 
 /** @throws ClientError `invalid_input` */

@@ -351,4 +351,12 @@ export const migrations: readonly Migration[] = [
         (SELECT l.ends_at FROM group_losses l WHERE l.group_id = groups.group_id)`,
     ],
   },
+  {
+    id: 411,
+    name: 'groups: wait for the owner after a restore',
+    statements: [
+      // Until when only the owner changes the group, Unix seconds; NULL if it does not wait.
+      'ALTER TABLE groups ADD COLUMN held_until BIGINT',
+    ],
+  },
 ];

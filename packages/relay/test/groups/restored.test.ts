@@ -238,6 +238,72 @@ describe('05 §5.6, §7.2: after a host lost events of the chain,', () => {
   });
 });
 
+describe('05 §5.6: a group of a restored host waits for its owner:', () => {
+  const leave = (person: Person) =>
+    group.link('group.member.leave', { account: person.account }, { by: person });
+  const codeOfLeaving = (person: Person) =>
+    relay.codeOf('group.member.leave', leave(person), { session: person.session() });
+
+  test('for 7 days no one else changes it, but messages are accepted', async () => {
+    await group.setRole(cem, 'administrator');
+    const lost = await lose(change);
+    const { state } = await readChain(relay, group, ann);
+    const { head } = group;
+    group.head = state.head;
+    for (const person of [ben, cem]) {
+      expect(await codeOfLeaving(person)).toBe('temporarily_unavailable');
+      await group.send(person, state.epoch);
+    }
+    const removal = (by: Person) =>
+      group.link('group.member.removal', { accounts: [ben.account] }, { by });
+    const remove = (by: Person) =>
+      relay.codeOf('group.member.remove', removal(by), { session: by.session() });
+    expect(await remove(cem)).toBe('temporarily_unavailable');
+    // What holds always is answered as always.
+    expect(await remove(ben)).toBe('forbidden');
+    relay.clock.advance(7 * 86_400 - 1);
+    const left = relay.call('group.member.leave', leave(ben), { session: ben.session() });
+    await expect(left).rejects.toMatchObject({ data: { retry_after: 1 } });
+    group.head = head;
+    await group.write('group.update', handingBack(lost));
+    expect(await codeOfLeaving(cem)).toBe('ok');
+  });
+
+  test('after 7 days the others change it', async () => {
+    await (await backUp())();
+    relay.clock.advance(7 * 86_400);
+    expect(await codeOfLeaving(ben)).toBe('ok');
+  });
+
+  test('a change by the owner ends it', async () => {
+    await (await backUp())();
+    await group.update({ name: 'Another' });
+    expect(await codeOfLeaving(ben)).toBe('ok');
+  });
+
+  test('the owner who lost nothing ends it by reading on, and may still hand back', async () => {
+    const lost = await lose(change);
+    const { head } = group;
+    const { state } = await readChain(relay, group, ann);
+    group.head = state.head;
+    const before = await sync(ann);
+    // What a client asks that knows more, and what others read, does not end it.
+    for (const { sequence } of lost.events) await sync(ann, sequence - 1);
+    await sync(cem, state.sequence);
+    expect(await codeOfLeaving(ben)).toBe('temporarily_unavailable');
+    for (let count = 0; count < 2; count += 1) await sync(ann, state.sequence);
+    expect(await sync(ann)).toEqual(before);
+    group.head = head;
+    await group.write('group.update', handingBack(lost));
+  });
+
+  test('once it is over, others go on', async () => {
+    await (await backUp())();
+    await sync(ann, (await readChain(relay, group, ann)).state.sequence);
+    expect(await codeOfLeaving(ben)).toBe('ok');
+  });
+});
+
 describe('05 §5.6: handing back changes nothing', () => {
   const refused: [string, string, (lost: Lost) => object | Promise<object>][] = [
     [

@@ -38,7 +38,7 @@ async function fill(tx: Writer): Promise<void> {
       ...{ group_id: groupId, owner: 'ann', invite_policy: 'administrators', ...texts },
       ...{ status: groupId === 'closed' ? 'closed' : 'active', member_capacity: 9 },
       ...{ sequence: 4, epoch: 2, member_count: 3, ban_count: 1, access_ended: 3 },
-      ...{ box_set: 0, last_box_set: 0, losses_end_at: null, stored_bytes: 0 },
+      ...{ box_set: 0, last_box_set: 0, losses_end_at: null, held_until: null, stored_bytes: 0 },
     });
     const epoch = { epoch: 2, relaySecret: 's', boxSet: 0, keepUntil: now + hour };
     await insertEpoch(tx, groupId, epoch);

@@ -17,6 +17,7 @@ import type { StoreWriter } from '../../store/index.ts';
 import { ReadBudget } from '../../sync/budget.ts';
 import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
+import { restoredAtOf } from '../../sync/reach-relay.ts';
 import { runToEnd } from '../../sync/run-to-end.ts';
 import { checkSequenceSteps } from '../../sync/sequence-step.ts';
 import {
@@ -33,7 +34,6 @@ import {
 import { readKeys } from '../keys/read-keys.ts';
 import { advanceInTurns } from './advance-in-turns.ts';
 import { type AppliedGroupPage, applyGroupPage } from './apply-group-page.ts';
-import { lostChange } from './check-restored.ts';
 import { openUndecrypted } from './open-message.ts';
 import { rewindGroup } from './rewind-group.ts';
 
@@ -96,14 +96,19 @@ async function* readEvents(
   const { store } = core;
   let stored = await store.read((tx) => loadGroup(tx, groupId));
   let wentBack = false;
-  const blocked = await lostChange(core, stored.row, signal);
-  if (blocked !== undefined) {
+  const restoredAt = await restoredAtOf(core, stored.row.relay_id, signal);
+  const isKnown = restoredAt === (stored.row.restoredAt ?? 0);
+  const restored = isKnown ? undefined : await core.later();
+  const blocked = await restored?.lostChange(core, stored.row, { restoredAt, signal });
+  if (blocked) {
     const { row } = stored;
     const page = { row, advance: { group: undefined, outcomes: [], blocked }, signers: new Map() };
     const step = await store.write((tx) => commitPage(core, tx, page));
     if (step !== undefined) yield step.events;
     return 'stopped';
   }
+  // Nothing follows the end of a group, but what a host appends that lost it (05 §5.6).
+  if (stored.row.facts?.status === 'closed') return 'complete';
   for (;;) {
     signal.throwIfAborted();
     const page = await readGroupPage(core, stored, { signal, wentBack });
@@ -116,7 +121,7 @@ async function* readEvents(
     if (isPage) budget.spendPage(page.events.length);
     const advance = isPage ? await advanceInTurns(core.network, group, page) : undefined;
     // After a restore, the owner may have handed lost events back before the position (05 §5.6).
-    if (!(isPage && advance) || (advance.blocked && row.restoredAt && !wentBack)) {
+    if (!(isPage && advance) || (advance.blocked && restoredAt > 0 && !wentBack)) {
       wentBack = true;
       yield await store.write((tx) => goBack(tx, row));
       stored = await store.read((tx) => loadGroup(tx, groupId));
@@ -129,7 +134,8 @@ async function* readEvents(
       stored = { row: step.row, group: advance.group };
       yield step.events;
       if (step.row.blocked !== undefined) return 'stopped';
-      if (!page.has_more) return 'complete';
+      // To read on after a restore tells the host that the owner misses nothing (05 §5.6).
+      if (!page.has_more && (isKnown || page.events.length === 0)) return 'complete';
       yield* openUndecrypted(core, groupId);
     }
     if (budget.isSpent) {

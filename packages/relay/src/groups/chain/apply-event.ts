@@ -179,6 +179,7 @@ function nextGroup(
     box_set: rotation?.boxSet ?? stored.box_set,
     // The chain went on: what was lost before does not continue it any more (05 §5.6).
     losses_end_at: null,
+    held_until: null,
   };
 }
 

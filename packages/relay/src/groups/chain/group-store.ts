@@ -29,13 +29,15 @@ export interface StoredGroup {
    * did, or the chain went on since (05 §5.6).
    */
   readonly losses_end_at: number | null;
+  /** Until when others than the owner write nothing to the chain, Unix seconds; `null` if they may. */
+  readonly held_until: number | null;
   /** Bytes of all stored events and messages. */
   readonly stored_bytes: number;
 }
 
 const columns = `group_id, status, owner, name, description, member_capacity, invite_policy,
   commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
-  last_box_set, losses_end_at, stored_bytes`;
+  last_box_set, losses_end_at, held_until, stored_bytes`;
 
 /** Reads the row of a group. */
 export async function readGroup(tx: Reader, groupId: string): Promise<StoredGroup | undefined> {
@@ -60,7 +62,7 @@ export async function ownsGroups(tx: Reader, owner: string, count: number): Prom
 export async function insertGroup(tx: Writer, group: StoredGroup): Promise<void> {
   await tx.run(
     `INSERT INTO groups (${columns})
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     group.group_id,
     ...changeable(group),
     group.stored_bytes,
@@ -78,7 +80,7 @@ export async function updateGroup(tx: Writer, group: StoredGroup, added: number)
     `UPDATE groups SET status = ?, owner = ?, name = ?, description = ?, member_capacity = ?,
         invite_policy = ?, commitment = ?, chain_head = ?, sequence = ?, epoch = ?,
         member_count = ?, ban_count = ?, access_ended = ?, box_set = ?, last_box_set = ?,
-        losses_end_at = ?, stored_bytes = stored_bytes + ?
+        losses_end_at = ?, held_until = ?, stored_bytes = stored_bytes + ?
       WHERE group_id = ?`,
     ...changeable(group),
     added,
@@ -122,6 +124,7 @@ function changeable(group: StoredGroup): (string | number | null)[] {
     group.box_set,
     group.last_box_set,
     group.losses_end_at,
+    group.held_until,
   ];
 }
 

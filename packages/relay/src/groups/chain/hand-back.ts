@@ -59,6 +59,7 @@ export async function handBack(context: RelayContext, tx: Writer, hand: Hand): P
     ...position,
     access_ended: position.sequence,
     losses_end_at: null,
+    held_until: null,
     ...(changed.hasNewSecret && {
       box_set: reached.last_box_set + 1,
       last_box_set: reached.last_box_set + 1,
@@ -69,6 +70,14 @@ export async function handBack(context: RelayContext, tx: Writer, hand: Hand): P
   await beginEpoch(tx, next, now, context);
   await storeBoxes(tx, next, { changed, boxes: handedBack.boxes });
   await updateGroup(tx, next, Buffer.byteLength(event.payload));
+}
+
+/**
+ * Ends the waiting for the owner, whose device has nothing to hand back. Others of the owner's devices may
+ * know more, and still can.
+ */
+export async function endWaiting(tx: Writer, group: StoredGroup): Promise<void> {
+  if (group.held_until !== null) await updateGroup(tx, { ...group, held_until: null }, 0);
 }
 
 /**

@@ -1,6 +1,6 @@
 /**
  * The part of a chain that a host lost when it was put back to an earlier state, as the group's owner
- * hands it back: the member `restore` of a `group.update` (05 §5.6).
+ * hands it back: the member `restore` of a `group.update` or `group.close` (05 §5.6).
  */
 import {
   checkGroupEvent,
@@ -9,7 +9,6 @@ import {
   deviceSignatures,
   type GroupEvent,
   type GroupEventContent,
-  type GroupUpdate,
   groupSyncPageSignatures,
   ProtocolError,
   type VerifiedGroupEvent,
@@ -32,23 +31,23 @@ export interface HandedBack {
   readonly boxes: ReadonlyMap<string, string>;
 }
 
-/** Returns whether an update hands a lost part of the chain back. */
-export function handsBack(body: GroupUpdate): boolean {
+/** Returns whether an event hands a lost part of the chain back. */
+export function handsBack(body: object): boolean {
   return Object.hasOwn(body, 'restore');
 }
 
 /**
- * Checks what an update hands back, and verifies its certificates and signatures.
+ * Checks what an event hands back, and verifies its certificates and signatures.
  *
  * @param payer account that pays for the signatures
  * @throws ProtocolError `bad_request`, `invalid_signature`
  */
 export async function verifyHandedBack(
   { network, verifier }: RelayContext,
-  body: GroupUpdate,
+  body: object,
   payer: string,
 ): Promise<HandedBack> {
-  const { restore } = body as GroupUpdate & { readonly restore?: unknown };
+  const { restore } = body as { readonly restore?: unknown };
   if (!isJsonObject(restore)) throw wrong('is no object');
   const { events, certificates, client_secret_boxes: boxes } = restore;
   const page = { events, certificates, has_more: false };

@@ -6,6 +6,9 @@ import type { StoredGroup } from './group-store.ts';
 /** For how long a loss can be handed back, seconds. */
 const handBackTime = 30 * 86_400;
 
+/** For how long a group waits for its owner, seconds. */
+const ownerTime = 7 * 86_400;
+
 /** What one restore lost of a group: every sequence and epoch between the two ends, both excluded. */
 export interface Loss {
   /** The last sequence and epoch of the state to which the host was put back. */
@@ -17,7 +20,8 @@ export interface Loss {
 }
 
 /**
- * Notes for each active group what a restore loses of it. Call it before sequences and epochs grow.
+ * Notes for each active group what a restore loses of it, and that it waits for its owner. Call it
+ * before sequences and epochs grow.
  *
  * @param restore `now` in Unix seconds, and the step by which they grow
  */
@@ -35,9 +39,9 @@ export async function insertLosses(
     ...[step, endsAt, last, last],
   );
   await tx.run(
-    `UPDATE groups SET losses_end_at = ?
+    `UPDATE groups SET losses_end_at = ?, held_until = ?
       WHERE status = 'active' AND sequence <= ? AND epoch <= ?`,
-    ...[endsAt, last, last],
+    ...[endsAt, now + ownerTime, last, last],
   );
 }
 

@@ -9,6 +9,7 @@ import {
   type GroupChainBody,
   managementHash,
   type Network,
+  ProtocolError,
 } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import type { CallingDevice } from '../../accounts/index.ts';
@@ -18,6 +19,7 @@ import type { DeviceSession } from '../../sessions/session.ts';
 import type { Reader } from '../../storage/types.ts';
 import { admitToWrite } from './admission.ts';
 import { applyEvent, type DecidedEvent, type SignedEvent } from './apply-event.ts';
+import type { StoredGroup } from './group-store.ts';
 import { type GroupCall, writeInGroup } from './group-transactions.ts';
 import { loadGroup } from './load-group.ts';
 
@@ -69,9 +71,11 @@ export async function admitEvent(
 
 /**
  * Decides what an event changes, inside the transaction that writes it: the signer's authority, an
- * open group, the current head, then the state that its kind asks for.
+ * open group, the current head, the state that its kind asks for, then whether the group waits for its
+ * owner.
  *
- * @throws ProtocolError `not_found`, `forbidden`, `state_conflict`, `bad_request`
+ * @throws ProtocolError `not_found`, `forbidden`, `state_conflict`, `bad_request`,
+ *   `temporarily_unavailable`
  */
 export async function decideEvent(
   tx: Reader,
@@ -82,7 +86,30 @@ export async function decideEvent(
   const { account } = caller;
   const group = await loadGroup(tx, content.body.group_id, [account, ...targetsOf(content)]);
   const effects = decideChainEvent(group.view, content, account);
+  requireOwnersTurn(group.stored, { account, now });
   return { event, group, effects, caller, now };
+}
+
+/** Seconds after which a member tries again to change a group that waits for its owner. */
+const retryAfter = 600;
+
+/**
+ * Refuses others than the owner while a restored host waits for what it lost of the group: an event of
+ * anyone else would continue the wrong chain for good (05 §5.6).
+ *
+ * @throws ProtocolError `temporarily_unavailable`
+ */
+function requireOwnersTurn(
+  { held_until: heldUntil, owner }: StoredGroup,
+  { account, now }: { readonly account: string; readonly now: number },
+): void {
+  if (heldUntil === null || heldUntil <= now || account === owner) return;
+  throw new ProtocolError(
+    'temporarily_unavailable',
+    "this relay was restored from a backup: the group can be changed again once its owner's app was " +
+      'online, at the latest after 7 days',
+    { data: { retry_after: Math.min(retryAfter, heldUntil - now) } },
+  );
 }
 
 /** The accounts whose membership, role or ban decides about a body. */

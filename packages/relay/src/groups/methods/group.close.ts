@@ -1,11 +1,18 @@
 import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { signedEventOf, writeChainEvent } from '../chain/write-event.ts';
+import { applyEvent } from '../chain/apply-event.ts';
+import { handsBack } from '../chain/handed-back.ts';
+import { decideEvent, signedEventOf, writeChainEvent } from '../chain/write-event.ts';
+import { type WriteEvent, writeHandingBack } from '../chain/write-handing-back.ts';
 
-/** `group.close` (05 §13.5). */
+/** `group.close` (05 §13.5), also with what a restored host lost before (05 §5.6). */
 export const groupClose: Handler<'group.close'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.close', body);
   const event = signedEventOf(context.network, { kind: 'group.close', body });
-  return await writeChainEvent(context, call.session, event);
+  if (!handsBack(body)) return await writeChainEvent(context, call.session, event);
+  const groupCall = { session: call.session, groupId: body.group_id };
+  const write: WriteEvent = async (tx, calling) =>
+    await applyEvent(context, tx, await decideEvent(tx, calling, event));
+  return await writeHandingBack(context, groupCall, { event, write });
 };

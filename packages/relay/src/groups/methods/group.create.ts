@@ -127,5 +127,6 @@ function rowOf(group: GroupProjection, bytes: number): StoredGroup {
     last_box_set: 0,
     stored_bytes: bytes,
     losses_end_at: null,
+    held_until: null,
   };
 }

@@ -1,36 +1,38 @@
-/** A host that was put back to an earlier state: whether it still has the chain as verified (05 §5.6). */
-import { type GroupAdvance, type GroupEvent, ProtocolError } from '@posthouse/protocol';
+/** Groups whose host was put back to an earlier state: whether it still has the chain as verified (05 §5.6). */
+import type { GroupAdvance, GroupEvent } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { isRefusal } from '../../errors.ts';
-import { callPage } from '../../sync/host-calls.ts';
-import { restoredAtOf } from '../../sync/reach-relay.ts';
-import { type GroupRow, groupRow, putGroup } from '../group-rows.ts';
-import { lastChange } from './group-entries.ts';
+import { callPage, groupRow, isRefusal, lastChange, ProtocolError, putGroup } from '../../taken.ts';
+import type { GroupRow } from '../group-rows.ts';
+
+/** What the host said of its restore, and the end of the work. */
+interface Restored {
+  /** Unix seconds. */
+  readonly restoredAt: number;
+  readonly signal: AbortSignal;
+}
 
 /**
  * Finds out whether a host that was restored lost events of the chain. Nothing may be sent then: members
  * that were removed are members at the host again.
  *
  * @returns what blocks the group; `undefined` if it can be read
+ * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour: it is tried again by the next read
  */
 export async function lostChange(
   core: AccountCore,
-  { group_id, relay_id, ...row }: GroupRow,
-  signal: AbortSignal,
+  row: GroupRow,
+  { restoredAt, signal }: Restored,
 ): Promise<GroupAdvance['blocked']> {
-  const restoredAt = await restoredAtOf(core, relay_id, signal);
-  if (restoredAt === (row.restoredAt ?? 0)) return undefined;
-  const last = await core.store.read((tx) => lastChange(tx, group_id));
-  if (last && !(await hasChange(core, { group_id, relay_id }, { ...last, signal }))) {
+  const event = await core.store.read((tx) => lastChange(tx, row.group_id));
+  // For others than the owner, the end that they read is the end.
+  const isFinal = row.facts?.status === 'closed' && row.facts.owner !== core.account;
+  if (event && !isFinal && !(await hasChange(core, row, { ...event, signal }))) {
     const reason = 'the host was restored and lost it; the owner can hand it back';
-    const { sequence } = last;
-    return {
-      event: { sequence } as GroupEvent,
-      error: new ProtocolError('state_conflict', reason),
-    };
+    const error = new ProtocolError('state_conflict', reason);
+    return { event: event as unknown as GroupEvent, error };
   }
   await core.store.write(async (tx) => {
-    const latest = await groupRow(tx, group_id);
+    const latest = await groupRow(tx, row.group_id);
     if (latest) await putGroup(tx, { ...latest, restoredAt });
   });
   return undefined;
