@@ -37,6 +37,9 @@ const unused: readonly (readonly [RegExp, string])[] = [
   [/^\tparseInline\(src, env\) \{\n[\s\S]*?^\t\}\n/m, ''],
   [/^\trenderInline\(src, env = \{\}\) \{\n[\s\S]*?^\t\}\n/m, ''],
   [/^\tuse\(plugin, \.\.\.params\) \{\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\tdisable\(list, ignoreInvalid = false\) \{\n\t\tlet result = \[\];\n[\s\S]*?^\t\}\n/m, ''],
+  [/^\t+new LinkifyIt\(\)\n/m, 'undefined\n'],
+  [/`MarkdownIt\. Failed to enable unknown rule\(s\): \$\{missed\}`/, 'missed'],
   [/^\tvalidateLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
 ];
 

@@ -158,7 +158,7 @@ export async function beginSetup(
       if (other !== undefined && continues(core, other, options)) return other;
       throw new ClientError(
         'already_set_up',
-        'another program sets this store up: wait for it, or use another store',
+        'another program sets this store up: use another store',
       );
     }
     await deviceKeys.put(tx, 'device', keys);

@@ -69,8 +69,8 @@ export async function findRoute(
   if (without === 0 && failures.length === 1) throw cause;
   throw new ClientError(
     'no_relay',
-    `${without} of ${active.length} relays know no account of this key, the others gave no answer: try ` +
-      'again; if the account is new, or all its devices are lost, pass `recover`',
+    `${without} of ${active.length} relays know no account of this key, others gave no answer: try ` +
+      'again; if it is new, or all its devices are lost, pass `recover`',
     { cause },
   );
 }

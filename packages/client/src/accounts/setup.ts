@@ -215,10 +215,7 @@ async function finishSetup(
   const deviceId = deriveDeviceId(core.network, record.certificate);
   const current = currentDevices(core.network, state, unixSeconds(core.clock));
   if (!current.has(deviceId)) {
-    throw new ClientError(
-      'invalid_input',
-      'the new device is not valid now: check the clock of this machine',
-    );
+    throw new ClientError('invalid_input', 'the new device is not valid now: check the clock');
   }
   await adoptState(tx, state, core.clock.milliseconds());
   await skipBuilding(tx);

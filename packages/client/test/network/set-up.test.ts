@@ -194,7 +194,7 @@ test('03 §11.3: a device that joins after a recovery whose answer was lost stay
   expect(devices.sort()).toEqual([found.deviceId, tablet.deviceId].sort());
 });
 
-test('03 §11.3: a recovery takes effect although this clock is behind', async () => {
+test('03 §11.3: a recovery takes effect although this clock is slow', async () => {
   const { accountKey, account } = await mia();
   const clock: Clock = {
     milliseconds: () => world.clock.milliseconds() - 30_000,
