@@ -40,6 +40,8 @@ const unused: readonly (readonly [RegExp, string])[] = [
   [/^\tdisable\(list, ignoreInvalid = false\) \{\n\t\tlet result = \[\];\n[\s\S]*?^\t\}\n/m, ''],
   [/^\t+new LinkifyIt\(\)\n/m, 'undefined\n'],
   [/`MarkdownIt\. Failed to enable unknown rule\(s\): \$\{missed\}`/, 'missed'],
+  [/`Wrong 'markdown-it' preset "\$\{presetName\}", check name`/, 'presetName'],
+  [/"Wrong `markdown-it` preset, can't be empty"/, '""'],
   [/^\tvalidateLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
 ];
 

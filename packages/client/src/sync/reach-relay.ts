@@ -24,7 +24,8 @@ export async function reachRelay(
 
 /**
  * Returns when a relay says it was put back to an earlier state, Unix seconds; 0 if it never was. A
- * restore ends all sessions, so that an open connection has the present value (02 §11.2).
+ * restore ends all sessions (02 §11.2). A WebSocket ends with its session; over HTTPS the next call finds
+ * out, so what that call answered is of another value.
  */
 export async function restoredAtOf(
   core: AccountCore,

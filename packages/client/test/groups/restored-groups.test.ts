@@ -9,7 +9,7 @@ import { club, groupTexts } from './support.ts';
 let relay: RestorableRelay;
 let world: RelayWithClients;
 let [ann, bob, cem, eve] = [] as unknown as [Account, Account, Account, Account];
-const groups = { quiet: '', closed: '', changed: '', since: '' };
+const groups = { quiet: '', closed: '', changed: '', since: '', stale: '' };
 /** What each sync after the restore reported, by person. */
 const told = new Map<Account, readonly AccountEvent[]>();
 
@@ -26,13 +26,14 @@ beforeAll(async () => {
   [ann, bob, cem, eve] = (await Promise.all(
     ['a', 'b', 'c', 'e'].map(() => world.person({ prefer: 'http' })),
   )) as [Account, Account, Account, Account];
-  for (const name of ['quiet', 'closed', 'changed'] as const) {
+  for (const name of ['quiet', 'closed', 'changed', 'stale'] as const) {
     groups[name] = await club(ann, [bob, cem, eve], name);
   }
   for (const each of [ann, bob, cem, eve]) await each.sync();
   await relay.backUp('backup');
   await ann.groups.close(groups.closed);
   await ann.groups.remove(groups.changed, [bob.id]);
+  await ann.groups.remove(groups.stale, [bob.id]);
   await ann.groups.close(groups.changed);
   groups.since = await club(ann, [cem], 'since');
   for (const each of [ann, bob, cem]) await each.sync();
@@ -41,6 +42,22 @@ beforeAll(async () => {
   for (const each of [bob, cem, eve]) await syncTold(each);
 });
 afterAll(() => relay[Symbol.asyncDispose]());
+
+test('05 §5.6: a first call over a session of before the restore misses no loss', async () => {
+  const { stale } = groups;
+  // Ann has called nothing since; her session ends with this call.
+  const events = await ann.groups.sync(stale);
+  expect(events.map(({ kind }) => kind)).toEqual(['group-blocked']);
+  await expect(ann.groups.send(stale, { text: 'for Bob, too?' })).rejects.toMatchObject({
+    code: 'group_blocked',
+  });
+  expect(await handBackGroup(ann, stale)).toBe(1);
+  await ann.groups.send(stale, { text: 'among us' });
+  await bob.groups.sync(stale).catch(() => undefined);
+  expect(await groupTexts(bob, stale)).toEqual([]);
+  await cem.groups.sync(stale);
+  expect(await groupTexts(cem, stale)).toEqual(['among us']);
+});
 
 test('05 §5.6: members change a group again after the first sync of its owner, who need not do anything', async () => {
   expect(kinds(bob, groups.quiet)).toEqual([]);

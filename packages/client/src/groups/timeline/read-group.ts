@@ -92,6 +92,7 @@ async function* readEvents(
   core: AccountCore,
   groupId: string,
   { signal, budget }: GroupReading,
+  again = 0,
 ): AsyncGenerator<readonly GroupAccountEvent[], 'complete' | 'interrupted' | 'stopped'> {
   const { store } = core;
   let stored = await store.read((tx) => loadGroup(tx, groupId));
@@ -117,6 +118,11 @@ async function* readEvents(
       return 'stopped';
     }
     const { row, group = row } = stored;
+    // Over HTTPS, the session of before a restore ends with the page's call, after the check above.
+    if ((await restoredAtOf(core, row.relay_id, signal)) !== restoredAt) {
+      if (again > 1) throw new RelayMisbehaviour('group_rollback', 'restored again and again');
+      return yield* readEvents(core, groupId, { signal, budget }, again + 1);
+    }
     const isPage = page !== 'rollback';
     if (isPage) budget.spendPage(page.events.length);
     const advance = isPage ? await advanceInTurns(core.network, group, page) : undefined;
