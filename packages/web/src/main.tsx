@@ -1,6 +1,6 @@
 /** The messenger: one page, whose account lives in a worker. */
 import { render } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { scriptUrl } from './engine/script-urls.ts';
 import { invite, route, show } from './router.ts';
 import { AddPerson } from './screens/add-person.tsx';
@@ -40,6 +40,13 @@ function Ready({ app }: { readonly app: App }) {
   const now = route.value;
   useEffect(() => {
     void app.open(now.screen === 'chat' ? now : undefined);
+  }, [now]);
+  const isFirst = useRef(true);
+  useEffect(() => {
+    // Where a person reads on; nothing is taken away from who has just opened the page.
+    const heading = now.screen === 'list' ? '.pane h1' : 'main h1';
+    if (!isFirst.current) document.querySelector<HTMLElement>(heading)?.focus();
+    isFirst.current = false;
   }, [now]);
   const unread = app.unread.value;
   useEffect(() => {
@@ -86,6 +93,7 @@ function Notices({ app }: { readonly app: App }) {
           <button
             type="button"
             class="plain"
+            aria-label={text.cancel}
             onClick={() => {
               app.notice.value = '';
             }}
@@ -108,7 +116,9 @@ function Notices({ app }: { readonly app: App }) {
 
 // Escape leads back to the list, from everywhere but a field in which it has a meaning of its own.
 addEventListener('keydown', (event) => {
-  if (event.key === 'Escape' && !event.defaultPrevented && route.value.screen !== 'list') {
+  const isOwn =
+    event.defaultPrevented || event.isComposing || event.target instanceof HTMLInputElement;
+  if (event.key === 'Escape' && !isOwn && route.value.screen !== 'list') {
     show({ screen: 'list' });
   }
 });

@@ -92,6 +92,7 @@ describe.skipIf(!hasChromium)('two people and a relay', () => {
     await button(page, 'Anfragen').click();
     await ann.page.getByText('asks to write to you').waitFor();
     await keep(ann.page, 'request');
+    await ann.page.getByLabel('Name on your devices').fill('Bob <b>');
     await button(ann.page, 'Accept').click();
     await entry(ann.page, 'Bob <b>').waitFor();
   });

@@ -204,11 +204,20 @@ export const RelayConfig = Type.Object(
         'Whether the embedded database is copied in the data folder before a newer relay changes its tables.',
       default: true,
     }),
-    web: Type.Union([Type.Boolean(), Type.Object({ folder: Type.String() })], {
-      description:
-        'Whether the messenger for browsers is served under /app/, or a folder with another build of it: `{ "folder": "..." }`. true with --dev.',
-      default: false,
-    }),
+    web: Type.Union(
+      [
+        Type.Boolean(),
+        Type.Object({
+          folder: Type.Optional(Type.String()),
+          nodes: Type.Optional(Type.Array(Type.String(), { minItems: 1, maxItems: 16 })),
+        }),
+      ],
+      {
+        description:
+          'Whether the messenger for browsers is served under /app/; or `{ "folder": "...", "nodes": ["https://..."] }` with another build of it, and the nodes of the chain that pages ask (everyone can read them). true with --dev.',
+        default: false,
+      },
+    ),
     descriptorLifetime: Type.Integer({
       description: 'Seconds a signed descriptor is valid; signed again at half of it.',
       default: 604_800,

@@ -45,7 +45,7 @@ const downloadHeaders = {
 const pieceBytes = 65_536;
 
 /** Bytes of a file that cost as much as one of a call: they are copied and not parsed. */
-const bytesPerCharged = 16;
+export const bytesPerCharged = 16;
 
 interface Exchange {
   readonly request: FastifyRequest;

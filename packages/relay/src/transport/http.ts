@@ -27,7 +27,7 @@ import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { largeText } from '../dispatch/slices.ts';
 import type { WebApp } from '../web/index.ts';
-import { addBlobRoutes, type BlobParts } from './blob-routes.ts';
+import { addBlobRoutes, type BlobParts, bytesPerCharged } from './blob-routes.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts';
@@ -119,7 +119,8 @@ export function createHttp(parts: HttpParts): Http {
     const owner = ownerOf(parts, request);
     const common = { ...parts, owner, request: request.raw, response: reply.raw };
     // Of a file, no more than one piece is in memory.
-    const length = typeof payload === 'string' ? payload.length : 0;
+    const inMemory = typeof payload === 'string' || Buffer.isBuffer(payload);
+    const length = inMemory ? payload.length : 0;
     holdAnswer(common, length || Number(reply.getHeader('content-length') ?? 0), length);
     if (!request.raw.complete) dropBody(common);
   });
@@ -139,7 +140,11 @@ export function createHttp(parts: HttpParts): Http {
   }
   const charge = (request: FastifyRequest) => chargeRefused(parts, request);
   if (parts.pages) addPageRoutes(app, parts.pages, charge);
-  if (parts.web) addWebRoutes(app, parts.web, charge);
+  if (parts.web) {
+    addWebRoutes(app, parts.web, (request, bytes) =>
+      parts.dispatcher.takeKnown(ownerOf(parts, request), bytes / bytesPerCharged),
+    );
+  }
   if (parts.checkSecret) {
     const { clients, addresses, checkSecret: secret } = parts;
     const seen = { clients, secret, charge, clock: parts.context.clock };

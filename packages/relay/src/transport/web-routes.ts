@@ -1,6 +1,6 @@
 /** Serves the messenger under `/app/`: known names only, from memory (decision 0045). */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { pickEncoding, type ServedFile, type WebApp } from '../web/index.ts';
+import { type Encoding, pickEncoding, type ServedFile, type WebApp } from '../web/index.ts';
 import { unknownMethod } from './early-errors.ts';
 
 /** Where the messenger is, on the host and not after a base address: the service worker's scope. */
@@ -35,28 +35,37 @@ const forever = 'public, max-age=31536000, immutable';
 /** Kept, and asked for again with its digest at each use. */
 const revalidated = 'no-cache';
 
-/** Adds `/app/`, its files and its `config.json`. `charge` counts a request for the caller's address. */
+/** Adds `/app/`, its files and its `config.json`. `charge` takes
+ * what bytes cost from the allowance of the caller's address, and throws if it is used up. */
 export function addWebRoutes(
   app: FastifyInstance,
   web: WebApp,
-  charge: (request: FastifyRequest) => void,
+  charge: (request: FastifyRequest, bytes: number) => void,
 ): void {
   const route = (url: string, answer: (request: FastifyRequest, reply: FastifyReply) => unknown) =>
     app.route({
       method: ['GET', 'HEAD'],
       url,
       handler: async (request, reply) => {
-        charge(request);
         return answer(request, reply.headers(headers));
       },
     });
-  route(appPath.slice(0, -1), (_request, reply) => reply.redirect(appPath, 308));
+  route(appPath.slice(0, -1), (request, reply) => {
+    charge(request, 0);
+    return reply.redirect(appPath, 308);
+  });
   route(`${appPath}config.json`, async (_request, reply) =>
     reply
       .header('cache-control', revalidated)
       .type('application/json')
       .send(await web.config()),
   );
+  const send = (request: FastifyRequest, reply: FastifyReply, file: ServedFile | undefined) => {
+    if (file === undefined) throw unknownMethod();
+    const encoding = pickEncoding(file, request.headers['accept-encoding']);
+    charge(request, (file.bodies.get(encoding) as Buffer).length);
+    return sendFile(request, reply, { file, encoding });
+  };
   route(appPath, (request, reply) => send(request, reply, web.files.get('index.html')));
   route(`${appPath}:name`, (request, reply) => {
     const { name } = request.params as { readonly name: string };
@@ -64,9 +73,11 @@ export function addWebRoutes(
   });
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, file: ServedFile | undefined) {
-  if (file === undefined) throw unknownMethod();
-  const encoding = pickEncoding(file, request.headers['accept-encoding']);
+function sendFile(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { file, encoding }: { readonly file: ServedFile; readonly encoding: Encoding },
+) {
   const body = file.bodies.get(encoding) as Buffer;
   const tag = `"${file.digest}${encoding === 'identity' ? '' : `-${encoding}`}"`;
   reply.headers({

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { checkSchema, type Static, Type } from '@posthouse/protocol';
 
 /** What `files.json` says of the messenger. */
@@ -67,6 +68,17 @@ function readList(folder: string): readonly ListedFile[] {
   }
 }
 
+/** @returns nothing for what cannot be decoded, or is longer than it may be */
+function decoded(encoding: Encoding, body: Buffer, length: number): Uint8Array {
+  const options = { maxOutputLength: Math.max(1, length) };
+  try {
+    if (encoding === 'br') return brotliDecompressSync(body, options);
+    return encoding === 'gzip' ? gunzipSync(body, options) : body;
+  } catch {
+    return new Uint8Array();
+  }
+}
+
 function readFile(folder: string, { name, type, sha256, immutable }: ListedFile): ServedFile {
   const path = join(folder, name);
   const content = readFileSync(path);
@@ -75,7 +87,12 @@ function readFile(folder: string, { name, type, sha256, immutable }: ListedFile)
   const bodies = new Map<Encoding, Buffer>();
   for (const encoding of encodings) {
     const encoded = path + extensions[encoding];
-    if (existsSync(encoded)) bodies.set(encoding, readFileSync(encoded));
+    if (!existsSync(encoded)) continue;
+    const body = readFileSync(encoded);
+    if (!content.equals(decoded(encoding, body, content.length))) {
+      throw new Error(`${encoded}: not the file that was built`);
+    }
+    bodies.set(encoding, body);
   }
   return { type, digest, isImmutable: immutable, bodies };
 }

@@ -1,2 +1,2 @@
-export { pickEncoding, type ServedFile } from './files.ts';
+export { type Encoding, pickEncoding, type ServedFile } from './files.ts';
 export { openWeb, type WebApp } from './open.ts';

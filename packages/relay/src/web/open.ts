@@ -32,30 +32,54 @@ export function openWeb(
 ): WebApp | undefined {
   const { dev, web } = config;
   if (web === false) return undefined;
-  const folder = web === true ? messengerFolder() : web.folder;
+  const folder = (web === true ? undefined : web.folder) ?? messengerFolder();
   if (folder === undefined) {
     if (dev) return undefined;
     throw new Error('web: the messenger was not built: run npm run build:web, or set web to false');
   }
+  const nodes = publicNodes(config);
   let made: { readonly text: Promise<string>; readonly at: number } | undefined;
   return {
     files: readWebFiles(folder),
     config() {
       if (made === undefined || now() - made.at >= configSeconds) {
-        made = { text: configText(config, relayId), at: now() };
+        made = { text: configText(config, { relayId, nodes }), at: now() };
       }
       return made.text;
     },
   };
 }
 
-/** The registry's content is what every client of the network reads: it holds no secret. */
-async function configText(config: WebConfig, relayId: string): Promise<string> {
+/**
+ * Returns the nodes that pages are told; `undefined` if the registry is a file.
+ *
+ * @throws Error if everyone would be told a node's key, or one that only this machine can reach
+ */
+function publicNodes({ registry, web }: WebConfig): readonly string[] | undefined {
+  if (typeof registry === 'string') return undefined;
+  const given = web === true || web === false ? undefined : web.nodes;
+  const nodes = given ?? registry.nodes;
+  for (const node of nodes) {
+    const { protocol, pathname, search, username, password } = new URL(node);
+    if (protocol === 'https:' && pathname + search + username + password === '/') continue;
+    throw new Error(
+      'web: the messenger tells everyone the nodes of the chain, which may hold a key in their address or ' +
+        'be on this machine: name public ones (https, no path) in web.nodes',
+    );
+  }
+  return nodes;
+}
+
+/** A registry file is what every client of the network reads: it holds no secret. */
+async function configText(
+  config: WebConfig,
+  { relayId, nodes }: { readonly relayId: string; readonly nodes: readonly string[] | undefined },
+): Promise<string> {
   const { data, name, network, registration, registry, service } = config;
   const relays =
     typeof registry === 'string'
       ? JSON.parse(await readFile(registry || join(data, 'registry.json'), 'utf8'))
-      : registry;
+      : { ...registry, nodes };
   return JSON.stringify({
     ...{ name, relayId, context: network, word: service, registry: relays },
     needsInvite: registration === 'invite',

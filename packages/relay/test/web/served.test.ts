@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readWebFiles } from '../../src/web/files.ts';
+import { openWeb } from '../../src/web/open.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
@@ -183,8 +184,44 @@ describe('a folder that is not a built messenger is refused by name', () => {
     expect(() => readWebFiles(broken)).toThrow(message);
   });
 
+  test.each(['.br', '.gz'])('a compressed form (%s) of another content', (extension) => {
+    writeFolder(broken);
+    const other = extension === '.br' ? brotliCompressSync('other') : gzipSync('other');
+    writeFileSync(join(broken, `index.html${extension}`), other);
+    expect(() => readWebFiles(broken)).toThrow(`index.html${extension}: not the file`);
+    writeFileSync(join(broken, `index.html${extension}`), 'no compressed bytes');
+    expect(() => readWebFiles(broken)).toThrow(`index.html${extension}: not the file`);
+  });
+
   test('the relay does not start with it', async () => {
     writeFileSync(join(broken, 'files.json'), '[]');
     await expect(ServedRelay.start({ web: { folder: broken } })).rejects.toThrow(/files\.json/);
+  });
+});
+
+describe('the nodes of the chain are told to everyone', () => {
+  const common = { data: folder, dev: false, name: 'x', network: 'neo:1:0x00', service: 'svc' };
+  const opened = (nodes: string[], web: { folder: string; nodes?: string[] } = { folder }) =>
+    openWeb(
+      { ...common, registration: 'open', registry: { nodes, agree: 1 }, web },
+      { relayId: '0x00', now: () => 0 },
+    );
+
+  test.each([
+    'https://node.example/v1/KEY',
+    'https://node.example/?key=KEY',
+    'https://user:KEY@node.example/',
+    'http://127.0.0.1:10332',
+  ])('%s is not: the start names the setting for public ones', async (node) => {
+    expect(() => opened([node])).toThrow(/web\.nodes/);
+    const public_ = 'https://public.example:10331';
+    const config = await opened([node], { folder, nodes: [public_] })?.config();
+    expect(config).toContain(public_);
+    expect(config).not.toContain(new URL(node).host);
+  });
+
+  test('public ones are', async () => {
+    const config = JSON.parse((await opened(['https://node.example:10331'])?.config()) ?? '');
+    expect(config.registry).toEqual({ nodes: ['https://node.example:10331'], agree: 1 });
   });
 });

@@ -99,7 +99,7 @@ export function Screen({
         <button type="button" class="back plain" onClick={() => history.back()}>
           {text.back}
         </button>
-        <h1>{title}</h1>
+        <h1 tabIndex={-1}>{title}</h1>
       </header>
       <div class="content">{children}</div>
     </section>

@@ -21,7 +21,9 @@ export function Chat({ app, opened }: { readonly app: App; readonly opened: Open
         <button type="button" class="back plain" onClick={() => show({ screen: 'list' })}>
           {text.back}
         </button>
-        <h1 dir="auto">{title}</h1>
+        <h1 dir="auto" tabIndex={-1}>
+          {title}
+        </h1>
         {opened.id !== app.account.id && (
           <button
             type="button"
@@ -192,8 +194,11 @@ function Composer({ app, opened }: { readonly app: App; readonly opened: OpenCon
         onInput={({ currentTarget }) => opened.write(currentTarget.value)}
         onKeyDown={(event) => {
           // Enter sends, as people expect of a messenger; an input method may need it for itself.
-          if (event.key !== 'Enter' || event.shiftKey || event.isComposing) return;
+          // Some browsers say 229 of the Enter that ends a composition.
+          const isComposing = event.isComposing || event.keyCode === 229;
+          if (event.key !== 'Enter' || event.shiftKey || isComposing) return;
           event.preventDefault();
+          if (event.repeat) return;
           void post();
         }}
       />

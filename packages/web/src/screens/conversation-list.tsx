@@ -9,6 +9,10 @@ import { briefTimeOf, text } from '../text/index.ts';
 /** Requests, then conversations; the newest first. */
 export function ConversationList({ app }: { readonly app: App }) {
   const [query, setQuery] = useState('');
+  const search = (wanted: string) => {
+    setQuery(wanted);
+    if (wanted !== '') void app.listAll();
+  };
   const requests = app.requests.value;
   const wanted = query.trim().toLocaleLowerCase();
   const found = app.conversations.value.filter((each) =>
@@ -26,9 +30,15 @@ export function ConversationList({ app }: { readonly app: App }) {
       !app.conversations.value.some((each) => each.id === id),
   );
   return (
-    <nav class="pane" aria-label={text.conversations}>
+    <nav
+      class="pane"
+      aria-label={text.conversations}
+      onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+        if (scrollTop + clientHeight > scrollHeight - 200) void app.listMore();
+      }}
+    >
       <header>
-        <h1>{app.config.name}</h1>
+        <h1 tabIndex={-1}>{app.config.name}</h1>
         <button type="button" class="plain" onClick={() => show({ screen: 'settings' })}>
           {text.settings}
         </button>
@@ -42,7 +52,7 @@ export function ConversationList({ app }: { readonly app: App }) {
           </button>
         </p>
       )}
-      <Field {...{ label: text.search, value: query, onValue: setQuery, type: 'search' }} />
+      <Field {...{ label: text.search, value: query, onValue: search, type: 'search' }} />
       {requests.length > 0 && (
         <section aria-label={text.requests}>
           <h2>{text.requests}</h2>
@@ -53,12 +63,7 @@ export function ConversationList({ app }: { readonly app: App }) {
           </ul>
         </section>
       )}
-      <ul
-        class="conversations"
-        onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
-          if (scrollTop + clientHeight > scrollHeight - 200) void app.listMore();
-        }}
-      >
+      <ul class="conversations">
         {found.map((conversation) => (
           <Entry key={`${conversation.kind}/${conversation.id}`} {...{ app, conversation }} />
         ))}
@@ -96,8 +101,8 @@ function Connection({ app }: { readonly app: App }) {
 
 function Request({ app, request }: { readonly app: App; readonly request: Contact }) {
   const { account, note = '' } = request;
-  // Who asks says in the note who it is; the name is this person's own, and can be changed later.
-  const [name, setName] = useState(isName(note) ? note.trim() : '');
+  // Not the note: everyone may write a friend's name there.
+  const [name, setName] = useState('');
   const decide = (work: () => Promise<unknown>) => async () => {
     if (await app.try(work)) await app.changed();
   };
@@ -158,9 +163,6 @@ function Entry({ app, conversation }: { readonly app: App; readonly conversation
     </li>
   );
 }
-
-/** Whether a note may be a name: one short line. */
-const isName = (note: string) => note.length <= 40 && !note.includes('\n');
 
 /** The beginning of the last message. */
 function lastLine({ lastMessage }: Conversation): string {

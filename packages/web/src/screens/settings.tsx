@@ -1,4 +1,5 @@
 import { type StorageStatus, storageStatus } from '@posthouse/client/web';
+import type { AccountProfile } from '@posthouse/protocol';
 import { useEffect, useState } from 'preact/hooks';
 import { Action, Field, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
@@ -34,15 +35,21 @@ export function Settings({ app }: { readonly app: App }) {
 function Profile({ app }: { readonly app: App }) {
   const [name, setName] = useState('');
   const [isPublic, setPublic] = useState(false);
+  /** What other apps of this person published, which stays; absent until it was read. */
+  const [kept, setKept] = useState<Partial<AccountProfile> | undefined>();
   useEffect(() => {
     void app.try(async () => {
       const profile = await app.account.profiles.resolve(app.account.id);
       setName(profile?.nickname ?? '');
       setPublic(profile?.public_discovery ?? false);
+      setKept(profile ?? {});
     });
   }, []);
-  const publish = () =>
-    app.account.profiles.publish({ nickname: name.trim(), public_discovery: isPublic });
+  const publish = async () => {
+    const { $type: _t, account: _a, updated_at: _u, device_signature: _s, ...others } = kept ?? {};
+    const fields = { ...others, nickname: name.trim(), public_discovery: isPublic };
+    setKept(await app.account.profiles.publish(fields));
+  };
   return (
     <form
       onSubmit={(event) => {
@@ -64,7 +71,9 @@ function Profile({ app }: { readonly app: App }) {
           {text.discoverable}
         </label>
       </p>
-      <button type="submit">{text.save}</button>
+      <button type="submit" disabled={kept === undefined}>
+        {text.save}
+      </button>
     </form>
   );
 }

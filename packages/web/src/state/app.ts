@@ -44,10 +44,7 @@ export class App {
   #hasMore = false;
   readonly #refreshList = refresher(
     async () => {
-      const listed = await this.account.conversations.list({ limit: this.#listed });
-      this.#hasMore = listed.length === this.#listed;
-      // Groups and channels have no screen yet.
-      this.conversations.value = listed.filter(({ kind }) => kind === 'person');
+      this.conversations.value = await this.#listPersons();
     },
     (error) => this.fail(error),
   );
@@ -78,12 +75,22 @@ export class App {
   async start(): Promise<void> {
     try {
       this.#config = await readConfig();
+      if (navigator.onLine) this.#renewConfig().catch(() => undefined);
       this.#client = await openClient(this.#config);
       await this.#use(await this.#client.account());
     } catch (error) {
       if (isClientError(error, 'not_set_up')) this.phase.value = { kind: 'welcome' };
       else this.phase.value = { kind: 'failed', error };
     }
+  }
+
+  /** Takes over what the operator changed: at once if nothing works with what was kept, but once only. */
+  async #renewConfig(): Promise<void> {
+    const { isChanged } = await fetchConfig();
+    const isUsable = this.phase.value.kind === 'ready' && this.connection.value === 'connected';
+    if (!isChanged || isUsable || sessionStorage.getItem(reloadMark) !== null) return;
+    sessionStorage.setItem(reloadMark, '1');
+    location.reload();
   }
 
   /**
@@ -116,10 +123,25 @@ export class App {
     this.phase.value = { kind: 'ready' };
   }
 
+  /** Reads on until so many conversations with persons are found: groups and channels have no screen yet. */
+  async #listPersons(): Promise<readonly Conversation[]> {
+    for (let limit = this.#listed; ; limit *= 2) {
+      const listed = await this.account.conversations.list({ limit });
+      const persons = listed.filter(({ kind }) => kind === 'person');
+      this.#hasMore = listed.length === limit;
+      if (!this.#hasMore || persons.length >= this.#listed) return persons;
+    }
+  }
+
+  /** Lists all conversations, to search in them. */
+  async listAll(): Promise<void> {
+    while (this.#hasMore) await this.listMore();
+  }
+
   /** Lists more conversations, if there may be more. */
   async listMore(): Promise<void> {
     if (!this.#hasMore) return;
-    this.#listed += listStep;
+    this.#listed = Math.max(this.#listed * 2, listStep);
     await this.#refreshList();
   }
 
@@ -161,8 +183,6 @@ export class App {
   #apply(event: AccountEvent): void {
     if (event.kind === 'connection') {
       this.connection.value = event.state;
-      // For the next start; without a network there would be an error in the console.
-      if (event.state === 'connected') fetchConfig().catch(() => undefined);
       return;
     }
     void this.#refreshList();
@@ -174,6 +194,8 @@ export class App {
 }
 
 const backupMark = 'posthouse.backup';
+/** Set in a tab that was loaded again for another configuration. */
+const reloadMark = 'posthouse.reloaded';
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -64,12 +64,18 @@ export class OpenConversation {
     const text = this.draft.value.trim();
     if (text === '') return;
     const answered = this.replyTo.value;
-    await this.#app.account.messages.post(this.id, {
-      text,
-      ...(answered && { replyTo: { from: answered.from, messageId: answered.messageId } }),
-    });
+    // At once: a second Enter sends nothing, and what is typed meanwhile stays.
     this.write('');
     this.replyTo.value = undefined;
+    try {
+      await this.#app.account.messages.post(this.id, {
+        text,
+        ...(answered && { replyTo: { from: answered.from, messageId: answered.messageId } }),
+      });
+    } catch (error) {
+      if (this.draft.value === '') this.write(text);
+      throw error;
+    }
     await Promise.all([this.refresh(), this.#app.changed()]);
   }
 

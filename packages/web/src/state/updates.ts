@@ -10,6 +10,10 @@ let waiting: ServiceWorker | null = null;
 export function watchUpdates(url: string): void {
   const { serviceWorker } = navigator;
   if (serviceWorker === undefined) return;
+  // Another tab may change to the new version: the files of this one are gone then.
+  if (serviceWorker.controller !== null) {
+    serviceWorker.addEventListener('controllerchange', () => location.reload());
+  }
   const found = (registration: ServiceWorkerRegistration) => {
     // The first version serves no page yet, and needs no question.
     if (registration.waiting === null || serviceWorker.controller === null) return;
@@ -28,6 +32,5 @@ export function watchUpdates(url: string): void {
 
 /** Changes to the new version: every tab of the app is loaded again. */
 export function useUpdate(): void {
-  navigator.serviceWorker.addEventListener('controllerchange', () => location.reload());
   waiting?.postMessage('activate');
 }
