@@ -90,6 +90,8 @@ test('a part that cannot be loaded is a recoverable error, and following loads a
   // Following goes on without them, and loads them as soon as it can.
   await untilConnected();
   expect(loaded).toBe(0);
+  // What was tried when it connected has failed by now.
+  for (const work of [create, post]) await expect(work()).rejects.toMatchObject(unavailable);
   await bringBack();
   await untilConnected();
   await expect.poll(() => loaded).toBe(2);

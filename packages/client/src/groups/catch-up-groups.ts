@@ -30,7 +30,8 @@ export async function* catchUpGroups(
   for (const row of rowsAtHost(rows, visit.host)) {
     const { group_id: id } = row;
     // The host may have lost the end of an own group: to find that out costs no call.
-    const mayRead = shouldReadGroup(row) || row.facts?.owner === core.account;
+    const isOwn = row.standing === 'member' && row.facts?.owner === core.account;
+    const mayRead = shouldReadGroup(row) || isOwn;
     if (!mayRead || !isDue(row, only, { id, hasOpenWork: needsPolling(row) })) continue;
     const work = (row: GroupRow, limit: CatchUpLimit) =>
       isolateFailure<GroupAccountEvent>(
