@@ -5,11 +5,11 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync 
 import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { installPackages } from './installed.ts';
+import { publishedPackages } from './published-packages.ts';
 import { programsOf, runBot, showPage } from './readme-programs.ts';
 
 const root = dirname(import.meta.dirname);
-/** All but the messenger, which is in the relay's package. */
-const names = readdirSync(join(root, 'packages')).filter((name) => name !== 'web');
+const names = publishedPackages;
 let folder: string;
 
 beforeAll(() => {

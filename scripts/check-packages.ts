@@ -9,12 +9,13 @@
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFileSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openApi, openRpc } from '../packages/relay/src/about/api-documents.ts';
 import { installPackages } from './installed.ts';
 import { packAll } from './pack.ts';
+import { publishedPackages } from './published-packages.ts';
 
 const root = join(import.meta.dirname, '..');
 const tools = join(root, '.ci/packages');
@@ -162,7 +163,7 @@ async function checkCommands(): Promise<void> {
 
 check('npm ci', ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund'], tools);
 checkDockerFiles();
-const names = readdirSync(join(root, 'packages'));
+const names = publishedPackages;
 for (const name of names) checkForm(name);
 
 const folder = installPackages(['protocol', 'client']);

@@ -9,6 +9,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { publishedPackages } from './published-packages.ts';
 
 const root = dirname(import.meta.dirname);
 
@@ -16,9 +17,7 @@ const root = dirname(import.meta.dirname);
 export function packAll(folder: string): string[] {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
-  const built = readdirSync(join(root, 'packages')).map((name) =>
-    join(root, 'packages', name, 'dist'),
-  );
+  const built = publishedPackages.map((name) => join(root, 'packages', name, 'dist'));
   execFileSync('npm', ['pack', '--silent', '--pack-destination', folder, ...built], {
     stdio: ['ignore', 'ignore', 'inherit'],
   });
@@ -61,7 +60,7 @@ function writeBillOfMaterials(path: string): void {
 
 /** Names and versions of the libraries in the built packages, as `commander 14.0.3`. */
 function bundledLibraries(): Set<string> {
-  const notices = readdirSync(join(root, 'packages'))
+  const notices = publishedPackages
     .map((name) => join(root, 'packages', name, 'dist/THIRD-PARTY-LICENSES'))
     .filter((path) => existsSync(path))
     .map((path) => readFileSync(path, 'utf8'));

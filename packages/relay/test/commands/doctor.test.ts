@@ -2,7 +2,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { CheckedNetwork } from '../operations/checked-network.ts';
 import { killAll, posthouse } from '../support/command.ts';
-import { engine } from '../support/engine.ts';
 
 let relays: CheckedNetwork;
 beforeAll(async () => {
