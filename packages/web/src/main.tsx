@@ -2,17 +2,19 @@
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { scriptUrl } from './engine/script-urls.ts';
+import { later } from './parts/later.tsx';
 import { invite, route, show } from './router.ts';
 import { AddPerson } from './screens/add-person.tsx';
-import { Backup } from './screens/backup.tsx';
 import { Chat } from './screens/chat.tsx';
 import { ConversationList } from './screens/conversation-list.tsx';
 import { Person } from './screens/person.tsx';
-import { Settings } from './screens/settings.tsx';
 import { Welcome } from './screens/welcome.tsx';
 import { App, messageOf } from './state/app.ts';
 import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
+
+const Backup = later(async () => (await import('./screens/backup.tsx')).Backup);
+const Settings = later(async () => (await import('./screens/settings.tsx')).Settings);
 
 function Main({ app }: { readonly app: App }) {
   const phase = app.phase.value;

@@ -12,6 +12,7 @@ export const de: Texts = {
   starting: 'Wird geöffnet …',
   failed: 'Diese Seite kann nicht weitermachen',
   reload: 'Neu laden',
+  partMissing: 'Dieser Teil der App konnte nicht geladen werden.',
   back: 'Zurück',
   cancel: 'Abbrechen',
   copy: 'Kopieren',

@@ -11,6 +11,7 @@ export const en = {
   starting: 'Opening…',
   failed: 'This page cannot go on',
   reload: 'Reload',
+  partMissing: 'This part of the app could not be loaded.',
   back: 'Back',
   cancel: 'Cancel',
   copy: 'Copy',

@@ -2,16 +2,19 @@
 import { de } from './de.ts';
 import { en, type Texts } from './en.ts';
 
-/** Returns the first language of a person that the app speaks. */
-function textsOf(languages: readonly string[]): Texts {
-  for (const language of languages) {
-    if (language.startsWith('de')) return de;
-    if (language.startsWith('en')) return en;
+/**
+ * Returns the texts of the first of a person's languages that the app speaks. Parts that are loaded later
+ * have texts of their own: `inLanguage({ en, de })`.
+ */
+export function inLanguage<Of>(texts: Readonly<Record<'en' | 'de', Of>>): Of {
+  for (const language of navigator.languages) {
+    if (language.startsWith('de')) return texts.de;
+    if (language.startsWith('en')) return texts.en;
   }
-  return en;
+  return texts.en;
 }
 
-export const text = textsOf(navigator.languages);
+export const text = inLanguage<Texts>({ en, de });
 
 const time = new Intl.DateTimeFormat(text.language, { hour: '2-digit', minute: '2-digit' });
 const day = new Intl.DateTimeFormat(text.language, {

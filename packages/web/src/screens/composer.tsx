@@ -1,0 +1,65 @@
+import { nameOf } from '../parts/names.ts';
+import type { App } from '../state/app.ts';
+import type { OpenConversation } from '../state/open-conversation.ts';
+import { text } from '../text/index.ts';
+
+/** Where a message is written. */
+export function Composer({
+  app,
+  opened,
+}: {
+  readonly app: App;
+  readonly opened: OpenConversation;
+}) {
+  const contact = app.contacts.value.find(({ account }) => account === opened.id);
+  const mayWrite = opened.id === app.account.id || contact?.status === 'active';
+  const answered = opened.replyTo.value;
+  if (!mayWrite) {
+    return (
+      <p class="composer">{contact?.status === 'waiting' ? text.requestSent : text.notContact}</p>
+    );
+  }
+  const post = () => app.try(() => opened.post());
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void post();
+      }}
+    >
+      {answered && (
+        <p class="answering">
+          {text.replyingTo} {nameOf(app, answered.from)}
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              opened.replyTo.value = undefined;
+            }}
+          >
+            {text.cancel}
+          </button>
+        </p>
+      )}
+      <textarea
+        aria-label={text.write}
+        placeholder={text.write}
+        dir="auto"
+        rows={Math.min(8, opened.draft.value.split('\n').length)}
+        value={opened.draft.value}
+        onInput={({ currentTarget }) => opened.write(currentTarget.value)}
+        onKeyDown={(event) => {
+          // Enter sends, as people expect of a messenger; an input method may need it for itself.
+          // Some browsers say 229 of the Enter that ends a composition.
+          const isComposing = event.isComposing || event.keyCode === 229;
+          if (event.key !== 'Enter' || event.shiftKey || isComposing) return;
+          event.preventDefault();
+          if (event.repeat) return;
+          void post();
+        }}
+      />
+      <button type="submit">{text.send}</button>
+    </form>
+  );
+}

@@ -1,0 +1,129 @@
+import type { Message } from '@posthouse/client';
+import { visibleText } from '@posthouse/client/visible-text';
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { Body } from '../parts/body.tsx';
+import { Action } from '../parts/controls.tsx';
+import { nameOf } from '../parts/names.ts';
+import type { App } from '../state/app.ts';
+import type { OpenConversation } from '../state/open-conversation.ts';
+import { dayOf, isSameDay, text, timeOf } from '../text/index.ts';
+
+/** The messages of a conversation, the newest at the bottom. */
+export function MessageList({
+  app,
+  opened,
+}: {
+  readonly app: App;
+  readonly opened: OpenConversation;
+}) {
+  const list = useRef<HTMLOListElement>(null);
+  /** Distance from the end before the messages changed, so that what is read stays where it is. */
+  const fromEnd = useRef(0);
+  const messages = opened.messages.value;
+  useLayoutEffect(() => {
+    const { current } = list;
+    if (current !== null) current.scrollTop = current.scrollHeight - fromEnd.current;
+  }, [messages]);
+  const last = messages.at(-1);
+  useEffect(() => {
+    if (last === undefined || document.visibilityState !== 'visible') return;
+    void app.try(() => opened.markRead());
+  }, [last?.order]);
+  return (
+    <ol
+      ref={list}
+      class="messages"
+      aria-live="polite"
+      aria-label={text.messages}
+      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+        const isAtEnd = scrollTop + clientHeight > scrollHeight - 40;
+        fromEnd.current = isAtEnd ? 0 : scrollHeight - scrollTop;
+      }}
+    >
+      {opened.hasOlder.value && (
+        <li class="older">
+          <Action plain work={() => app.try(() => opened.showOlder())}>
+            {text.older}
+          </Action>
+        </li>
+      )}
+      {messages.length === 0 && opened.isRead.value && <li class="empty">{text.noMessages}</li>}
+      {messages.map((message, index) => {
+        const before = messages[index - 1];
+        const isNewDay = before === undefined || !isSameDay(before.createdAt, message.createdAt);
+        return [
+          isNewDay && (
+            <li key={`day/${message.order}`} class="day">
+              {dayOf(message.createdAt)}
+            </li>
+          ),
+          <MessageLine
+            key={`${message.from}/${message.messageId}`}
+            {...{ app, opened, message }}
+          />,
+        ];
+      })}
+    </ol>
+  );
+}
+
+function MessageLine({
+  app,
+  opened,
+  message,
+}: {
+  readonly app: App;
+  readonly opened: OpenConversation;
+  readonly message: Message;
+}) {
+  const { from, body, attachments, replyTo, createdAt, status, error } = message;
+  const isOwn = from === app.account.id;
+  const answered =
+    replyTo &&
+    opened.messages.value.find(
+      (other) => other.from === replyTo.from && other.messageId === replyTo.messageId,
+    );
+  const isFinalFailure = status === 'rejected' || status === 'failed';
+  return (
+    <li class={isOwn ? 'own' : 'theirs'}>
+      <article aria-label={`${nameOf(app, from)}, ${timeOf(createdAt)}`}>
+        {answered?.body && (
+          <blockquote class="answered" dir="auto">
+            {visibleText(answered.body.text.slice(0, 200))}
+          </blockquote>
+        )}
+        {body && <Body body={body} />}
+        {attachments?.map((_, index) => (
+          <p key={index} class="attachment">
+            {text.attachment}
+          </p>
+        ))}
+        <footer>
+          <time dateTime={new Date(createdAt * 1_000).toISOString()}>{timeOf(createdAt)}</time>
+          {isOwn && status !== undefined && <span class="status">{text.status[status]}</span>}
+          <button
+            type="button"
+            class="plain"
+            onClick={() => {
+              opened.replyTo.value = message;
+              document.querySelector<HTMLTextAreaElement>('.composer textarea')?.focus();
+            }}
+          >
+            {text.reply}
+          </button>
+          {isFinalFailure && body && (
+            <Action plain work={() => app.try(() => opened.postAgain(message))}>
+              {text.retry}
+            </Action>
+          )}
+          {status === 'waiting' && (
+            <Action plain work={() => app.try(() => opened.cancel(message))}>
+              {text.cancel}
+            </Action>
+          )}
+        </footer>
+        {isFinalFailure && <p class="fault">{text.failedText(error?.message ?? '')}</p>}
+      </article>
+    </li>
+  );
+}
