@@ -26,24 +26,53 @@ const otherRules =
   /^\t\["(?:linkify|replacements|smartquotes|strikethrough)", [\w$.]+\],\n|^\t\[\n\t\t"table",\n[^\]]+\]\n\t\],\n/gm;
 const countOfOtherRules = 7;
 
-/** What makes HTML of tokens or changes the targets of links, and sets of rules other than CommonMark's. */
-const unused: readonly (readonly [RegExp, string])[] = [
-  [/^\t+new Renderer\(\)\n/m, 'undefined\n'],
-  [/(?:^_defineProperty\(MarkdownIt, "\w+", \w+\);\n)+/m, ''],
-  [/^\tdefault: \{\n[\s\S]*?^\t\},\n\tzero: \{\n[\s\S]*?^\t\},\n/m, ''],
-  [/^\tnormalizeLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\tnormalizeLinkText\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\trender\(src, env = \{\}\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\tparseInline\(src, env\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\trenderInline\(src, env = \{\}\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\tuse\(plugin, \.\.\.params\) \{\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\tdisable\(list, ignoreInvalid = false\) \{\n\t\tlet result = \[\];\n[\s\S]*?^\t\}\n/m, ''],
-  [/^\t+new LinkifyIt\(\)\n/m, 'undefined\n'],
-  [/`MarkdownIt\. Failed to enable unknown rule\(s\): \$\{missed\}`/, 'missed'],
-  [/`Wrong 'markdown-it' preset "\$\{presetName\}", check name`/, 'presetName'],
-  [/"Wrong `markdown-it` preset, can't be empty"/, '""'],
-  [/^\tvalidateLink\(url\) \{\n[\s\S]*?^\t\}\n/m, ''],
+/** Methods that make HTML, change targets of links, or change which rules are used. */
+const unusedMethods = [
+  ...['attrJoin', '__find__', 'at', 'before', 'after', 'enableOnly'],
+  ...['validateLink', 'normalizeLink', 'normalizeLinkText', 'set', 'configure'],
+  ...['use', 'render', 'parseInline', 'renderInline'],
 ];
+
+/** Of a class of rules, and of the parser itself. */
+const unusedTwice = ['enable', 'disable'];
+
+const method = (name: string) =>
+  new RegExp(`^\\t${name}\\([^\\n]*\\) \\{\\n[\\s\\S]*?^\\t\\}\\n`, 'm');
+
+/** Other code without effect here. All rules that are left are CommonMark's, so none is switched on or off. */
+const unused: readonly (readonly [RegExp, string])[] = [
+  // A table of modules that can be read as one object.
+  [/^var utils_exports = [\s\S]*?^\}\);\n/m, 'var utils_exports = { unescapeAll };\n'],
+  [/\/\* @__PURE__ \*\/ __exportAll\((\{\n\tparseLinkDestination[\s\S]*?\})\)/, '$1'],
+  [/(parseLink\w+): \(\) => parseLink\w+(?=,?\n)/g, '$1'],
+  [/^\t+"(?:renderer|linkify)",\n\t+new \w+\(\)\n/gm, '"unused", undefined\n'],
+  [/(?:^_defineProperty\(MarkdownIt, "\w+", \w+\);\n)+/m, ''],
+  // Members of objects without setters.
+  [
+    /_defineProperty\(\s*this,\s*(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/\s*)?"(\w+)",\s*([^;]*?)\s*\);/g,
+    'this.$1 = $2;',
+  ],
+  [/^\t\tthis\.unused = undefined;\n/gm, ''],
+  [/^\tif \(state\.inlineMode\) \{\n[\s\S]*?^\t\} else /m, '\t'],
+  [/^\t\tthis\.inlineMode = false;\n/m, ''],
+  [/^\t\t\tif \(!rule\.enabled\) return;\n/m, ''],
+  [/if \(rule\.enabled\) this/, 'this'],
+  [/rule\.enabled && /, ''],
+  [/^\t\t\tenabled: true,\n/gm, ''],
+  [/^var config = \{\n[\s\S]*?^\};\n/m, ''],
+  [
+    /^\t\tconst \[presetNameOrOptions, options\] = args;\n[\s\S]*?^\t\}\n/m,
+    '\t\tthis.options = { html: true, ...args[1] };\n\t}\n',
+  ],
+  [/^var MarkdownItCallable = callable\(MarkdownIt\);\n/m, ''],
+  [/MarkdownItCallable as default/, 'MarkdownIt as default'],
+];
+
+/** Replaces what must be there: another version of `markdown-it` may have other code. */
+function replaced(text: string, [pattern, instead]: readonly [RegExp, string]): string {
+  if (text.search(pattern) < 0) throw new Error(`markdown-it: nothing matches ${pattern}`);
+  return text.replace(pattern, instead);
+}
 
 /** Takes the rules that CommonMark has not, and what is not used, out of `markdown-it`. */
 function withoutUnused(text: string): string {
@@ -53,13 +82,13 @@ function withoutUnused(text: string): string {
       `markdown-it: expected ${countOfOtherRules} entries of other rules, not ${found}`,
     );
   }
-  return unused.reduce(
-    (rest, [pattern, instead]) => {
-      if (!pattern.test(rest)) throw new Error(`markdown-it: nothing matches ${pattern}`);
-      return rest.replace(pattern, instead);
-    },
-    text.replace(otherRules, ''),
-  );
+  const replacements = [
+    ...[...unusedMethods, ...unusedTwice, ...unusedTwice].map(
+      (name) => [method(name), ''] as const,
+    ),
+    ...unused,
+  ];
+  return replacements.reduce(replaced, text.replace(otherRules, ''));
 }
 
 /** Bundles `markdown-it` without its libraries and without rules that CommonMark has not. */
