@@ -4,7 +4,7 @@ import type { DailyBytes, RelayContext, StoredBytes } from '../context.ts';
 import { dailyBytesNotSaved } from '../observability/usage-events.ts';
 import type { Reader } from '../storage/types.ts';
 import { firstCountedDay, secondsOfDay } from './days.ts';
-import { foreign, limitsOf, type Owner, ownersOf } from './owners.ts';
+import { foreign, inboxOf, limitsOf, type Owner, ownersOf } from './owners.ts';
 import { addBytes, readTotal } from './store.ts';
 
 /** Bytes of an owner that a process counts in memory alone: a crash forgets them. */
@@ -12,14 +12,17 @@ const unsavedBytes = 1_048_576;
 /** Bytes that are saved when an owner is forgotten; fewer are forgotten with it. */
 const keptBytes = 65_536;
 /**
- * Owners whose count is in memory, about 300 bytes each: a key is an ID with its kind, 60 characters at
- * most.
+ * Owners whose count is in memory, about 400 bytes each: a key is a kind with one or two IDs, 120
+ * characters at most.
  */
 const rememberedOwners = 10_000;
 /** Owners who stored at least {@link unsavedBytes} today, so 50 GB in all; as large each. */
 const rememberedLargeOwners = 50_000;
-/** The part of all other relays' bytes that each of them has in any case. */
+/** The part of the bytes of all other relays, and of a recipient's, that each relay has in any case. */
 const relayShare = 64;
+/** The part of a recipient's or relay's bytes that each sender has, until all of them used this reserve. */
+const senderShare = 1_024;
+const reserveOfSenders = (limit: number) => limit / 4;
 
 /**
  * Bytes of a day above a limit for what removes or ends something, which has to be possible and stores
@@ -36,6 +39,15 @@ interface Count {
   unsaved: number;
   /** Of an account, when it was last saved: what counts for its total without `saved`. */
   before: number;
+}
+
+/** A limit that the accounts of other relays share. */
+interface Shared {
+  readonly key: string;
+  /** Bytes. */
+  readonly limit: number;
+  /** The sender. */
+  readonly account: string;
 }
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'storage'>;
@@ -70,8 +82,10 @@ export class DailyByteCounts implements DailyBytes {
       const most = isLimited ? limit : limit + removalBytes(limit);
       if (this.#today(key) >= most) this.#refuse(`${what} too many bytes today`);
     }
+    this.#requireOfRelay(stored);
     if (!isLimited) return;
     this.#requireTotal(stored);
+    this.#requireOfRecipient(stored);
     this.#requireShare(stored);
   }
 
@@ -93,6 +107,35 @@ export class DailyByteCounts implements DailyBytes {
     const { accountStoredBytes } = this.#context.limits;
     if (count.before + count.saved + count.unsaved < accountStoredBytes) return;
     this.#refuse('the account has stored too many bytes: some are given back each day');
+  }
+
+  #requireOfRelay({ account, relay, isLimited }: StoredBytes): void {
+    if (relay === undefined) return;
+    const key = `relay ${relay}`;
+    const limit = this.#context.limits.foreignRelayDailyBytes;
+    const mostOfRemovals = limit + reserveOfSenders(limit) + removalBytes(limit);
+    const hasRoom = isLimited
+      ? this.#hasRoom({ key, limit, account })
+      : this.#today(key) < mostOfRemovals;
+    if (hasRoom) return;
+    this.#refuse('the home relay and its accounts stored too many bytes today');
+  }
+
+  /** Above the bytes of a recipient, a relay that delivered little to it today goes on. */
+  #requireOfRecipient({ account, relay, recipient }: StoredBytes): void {
+    if (relay === undefined || recipient === undefined) return;
+    const limit = this.#context.limits.accountReceivedDailyBytes;
+    if (this.#hasRoom({ key: inboxOf(recipient), limit, account })) return;
+    if (this.#today(inboxOf(recipient, relay)) < limit / relayShare) return;
+    this.#refuse('the account received too many bytes today');
+  }
+
+  /** Above a limit, accounts that sent little today have a reserve: others of their relay used it up. */
+  #hasRoom({ key, limit, account }: Shared): boolean {
+    const bytes = this.#today(key);
+    if (bytes < limit) return true;
+    if (bytes >= limit + reserveOfSenders(limit)) return false;
+    return this.#today(`account ${account}`) < limit / senderShare;
   }
 
   /** Above the bytes of all other relays, a relay that stored little today goes on. */

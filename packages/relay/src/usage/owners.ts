@@ -22,9 +22,14 @@ interface DayLimit {
   readonly what: string;
 }
 
-/** Returns the limits of a day that a call or delivery has to keep. */
+/** Returns the owner's key of what an account receives from all other relays, or from one of them. */
+export function inboxOf(recipient: string, relay?: string): string {
+  return relay === undefined ? `inbox ${recipient}` : `inbox ${recipient} ${relay}`;
+}
+
+/** Returns the limits of a day that a call or delivery has to keep, without those that relays share. */
 export function* limitsOf(limits: RelayLimits, stored: StoredBytes): Generator<DayLimit> {
-  const { account, relay, recipient, group, channel } = stored;
+  const { account, group, channel } = stored;
   const own = limits.accountDailyBytes;
   yield { key: `account ${account}`, limit: own, what: 'the account stored' };
   if (group !== undefined) {
@@ -33,14 +38,6 @@ export function* limitsOf(limits: RelayLimits, stored: StoredBytes): Generator<D
   }
   if (channel !== undefined) {
     yield { key: `channel ${channel}`, limit: limits.channelDailyBytes, what: 'the channel got' };
-  }
-  if (recipient !== undefined) {
-    const limit = limits.accountReceivedDailyBytes;
-    yield { key: `inbox ${recipient}`, limit, what: 'the account received' };
-  }
-  if (relay !== undefined) {
-    const limit = limits.foreignRelayDailyBytes;
-    yield { key: `relay ${relay}`, limit, what: 'the home relay and its accounts stored' };
   }
 }
 
@@ -54,7 +51,9 @@ export function ownersOf(stored: StoredBytes, isNew: boolean): readonly Owner[] 
   const owners: Owner[] = [{ key: `account ${account}`, account }];
   if (relay !== undefined) owners.push({ key: `relay ${relay}` }, foreign);
   if (!isNew) return owners;
-  if (recipient !== undefined) owners.push({ key: `inbox ${recipient}` });
+  if (recipient !== undefined) {
+    owners.push({ key: inboxOf(recipient) }, { key: inboxOf(recipient, relay) });
+  }
   if (group !== undefined) owners.push({ key: `group ${group}` });
   if (channel !== undefined) owners.push({ key: `channel ${channel}` });
   return owners;

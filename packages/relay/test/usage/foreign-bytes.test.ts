@@ -67,6 +67,32 @@ describe('02 §18: deliveries of another relay', () => {
   });
 });
 
+describe('07 §C8: an account that one relay filled the inbox of', () => {
+  const wired = wiredRelays(3);
+  const [loud, quiet, target] = wired.relays as [InProcessRelay, InProcessRelay, InProcessRelay];
+  const ben = target.person('ben');
+
+  test('gets messages of other relays, until the next day for the filling one', async () => {
+    const deliverFrom = async (source: InProcessRelay, by: Person) => {
+      const { sender_boxes: _, ...submitted } = by.message(ben, { authorization: ben.grant(by) });
+      const params = { ...submitted, signer_certificate: by.device().certificate };
+      const answer = await source.context.relayClient.call(
+        ...([target.relayId, 'message.deliver', params as unknown as JsonObject] as const),
+      );
+      return answer.kind === 'refused' ? answer.code : answer.kind;
+    };
+    const stranger = await loud.register('stranger');
+    const friend = await quiet.register('friend');
+    await target.restart({ accountReceivedDailyBytes: 64 });
+    expect(await deliverFrom(loud, stranger)).toBe('result');
+    expect(await deliverFrom(loud, stranger)).toBe('rate_limited');
+    expect(await deliverFrom(quiet, friend)).toBe('result');
+    expect(await deliverFrom(quiet, friend)).toBe('rate_limited');
+    target.clock.advance(86_400);
+    expect(await deliverFrom(loud, stranger)).toBe('result');
+  });
+});
+
 describe('02 §18: guests', () => {
   const relay = inProcessRelay();
   const ann = relay.person('ann');
@@ -87,6 +113,80 @@ describe('02 §18: guests', () => {
     expect(await create(guest, session)).toBe('rate_limited');
     expect(await create(ann, ann.session())).toBe('ok');
     expect(await create(ann, ann.session())).toBe('ok');
+  });
+});
+
+/** A delivery of so many bytes by an account of a relay. */
+const delivered = (relay: string, bytes: number, by: { recipient?: string; account?: string }) => ({
+  ...{ account: `account of ${relay}`, relay, group: undefined, channel: undefined },
+  ...{ bytes, isLimited: true, ...by },
+});
+
+describe('07 §C8: one recipient', () => {
+  const relay = inProcessRelay();
+  const limit = 1_024_000;
+  const counted = () =>
+    new DailyByteCounts({
+      ...relay.context,
+      limits: { ...relay.context.limits, accountReceivedDailyBytes: limit },
+    });
+  const full = 'the account received too many bytes today';
+
+  test('above its day each relay has a 64th of it, however many others there are', () => {
+    const counts = counted();
+    const to = { recipient: 'ben' };
+    void counts.add(delivered('large', limit - 1, to), true);
+    void counts.require(delivered('large', 1, to));
+    void counts.add(delivered('large', 1, to), true);
+    expect(() => counts.require(delivered('large', 1, to))).toThrow(full);
+    for (let other = 0; other < 100; other += 1) {
+      void counts.add(delivered(`of the same operator ${other}`, limit / 64, to), true);
+    }
+    void counts.require(delivered('small', 1, to));
+    void counts.add(delivered('small', limit / 64 - 1, to), true);
+    void counts.require(delivered('small', 1, to));
+    void counts.add(delivered('small', 1, to), true);
+    expect(() => counts.require(delivered('small', 1, to))).toThrow(full);
+    // What it delivered to one recipient takes nothing of another one's day.
+    void counts.require(delivered('large', 1, { recipient: 'cat' }));
+  });
+
+  test('above its day and that of its relay, a sender of little has a reserve of a quarter', () => {
+    const counts = counted();
+    const loud = { recipient: 'ben', account: 'loud' };
+    const quiet = { recipient: 'ben', account: 'quiet' };
+    void counts.add(delivered('shared', limit, loud), true);
+    void counts.add(delivered('shared', limit / 1_024 - 1, quiet), true);
+    void counts.require(delivered('shared', 1, quiet));
+    void counts.add(delivered('shared', 1, quiet), true);
+    expect(() => counts.require(delivered('shared', 1, quiet))).toThrow(full);
+    const third = { recipient: 'ben', account: 'third' };
+    void counts.add(delivered('shared', limit / 4 - limit / 1_024 - 1, loud), true);
+    void counts.require(delivered('shared', 1, third));
+    void counts.add(delivered('shared', 1, loud), true);
+    expect(() => counts.require(delivered('shared', 1, third))).toThrow(full);
+  });
+});
+
+describe('07 §C8: one relay', () => {
+  const relay = inProcessRelay();
+  const limit = 1_024_000;
+
+  test('above its day, an account of it that stored little has a reserve; removals have more', () => {
+    const limits = { ...relay.context.limits, foreignRelayDailyBytes: limit };
+    const counts = new DailyByteCounts({ ...relay.context, limits });
+    void counts.add(delivered('shared', limit, { account: 'loud' }), true);
+    const full = 'the home relay and its accounts stored too many bytes today';
+    expect(() => counts.require(delivered('shared', 1, { account: 'loud' }))).toThrow(full);
+    void counts.require(delivered('shared', 1, { account: 'quiet' }));
+    void counts.add(delivered('shared', limit / 4, { account: 'loud' }), true);
+    expect(() => counts.require(delivered('shared', 1, { account: 'quiet' }))).toThrow(full);
+    const removal = { ...delivered('shared', 1, { account: 'quiet' }), isLimited: false };
+    void counts.require(removal);
+    void counts.add(delivered('shared', 1_048_575, { account: 'other' }), true);
+    void counts.require(removal);
+    void counts.add(delivered('shared', 1, { account: 'other' }), true);
+    expect(() => counts.require(removal)).toThrow(full);
   });
 });
 
