@@ -33,6 +33,7 @@ export interface RelayContext {
   readonly registryStatus: RegistryStatus;
   readonly bus: Bus;
   readonly sessions: Sessions;
+  readonly challenges: ChallengeRoom;
   readonly registration: Registration;
   readonly blocks: Blocks;
   readonly dailyBytes: DailyBytes;
@@ -295,6 +296,30 @@ export interface Replication {
 export interface RouteLookup extends Pick<FoundRoutes, 'missed' | 'claimed' | 'nearest'> {
   readonly home: Home;
   readonly hasFound: boolean;
+}
+
+/** A challenge that was issued (02 §9.2). */
+export interface IssuedChallenge {
+  /** SHA-256 of its nonce. */
+  readonly hash: string;
+  readonly account: string;
+  /** The client's address, as limits count it. */
+  readonly address: string;
+  /** Unix seconds. */
+  readonly expiresAt: number;
+}
+
+/** Room for the challenges that wait for their proof, in the memory of this process (02 §18). */
+export interface ChallengeRoom {
+  /**
+   * Counts a challenge that is about to be issued.
+   *
+   * @returns hash of the challenge that has to end for it, if one has to
+   * @throws ProtocolError `rate_limited` if there are too many and each network has few
+   */
+  take(challenge: IssuedChallenge): string | undefined;
+  /** Counts a challenge that was used no more. */
+  forget(hash: string): void;
 }
 
 /** Limits the questions to the route directory; in the memory of one process (07 §B12). */

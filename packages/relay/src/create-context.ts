@@ -4,6 +4,7 @@ import type { Random } from '@posthouse/protocol/crypto';
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import type { Logger } from 'pino';
 import { AccountFactsCache, LimitedRouteLookups } from './accounts/index.ts';
+import { WaitingChallenges } from './auth/index.ts';
 import { BlockList } from './blocks/index.ts';
 import { systemClock } from './clock.ts';
 import type { RelayConfig } from './config/index.ts';
@@ -121,6 +122,7 @@ export async function createContext(
     relayQueries: new RelayQueryLimiter({ limits, clock }),
     bus,
     sessions,
+    challenges: new WaitingChallenges({ clock, limits }),
     registration: { mode: config.registration },
     blocks,
     dailyBytes: new DailyByteCounts({ clock, limits, storage, log }),

@@ -81,6 +81,8 @@ type Pair = readonly [keyof RelayLimits, keyof RelayLimits];
 const atMost: readonly Pair[] = [
   ['pageSize', 'maxPageSize'],
   ['stagingWindowOfUnknown', 'stagingWindow'],
+  ['challengesOfAccount', 'challengesPerAddress'],
+  ['challengesPerAddress', 'challenges'],
   ['stagedStatesPerAddress', 'stagedStates'],
   ['registrationRequestsPerAddress', 'registrationRequests'],
   ['sessionsPerMinute', 'sessionsOfDevice'],

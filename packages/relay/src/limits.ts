@@ -11,6 +11,18 @@ import { peerLimits } from './peer-limits.ts';
  */
 export const RelayLimits = Type.Object({
   challengeLifetime: period(300, 'Seconds a challenge can be used (02 §18).'),
+  challenges: limit(
+    20_000,
+    'Challenges that wait for their proof; more end the oldest of the network with the most.',
+  ),
+  challengesPerAddress: limit(
+    1_000,
+    'Challenges of one address that wait; one more ends the oldest.',
+  ),
+  challengesOfAccount: limit(
+    20,
+    'Challenges for one account that wait, from one address; one more ends the oldest.',
+  ),
   deviceSessionLifetime: period(
     86_400,
     'Seconds of a device session, never past the certificate (02 §10.2).',

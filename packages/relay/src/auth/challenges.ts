@@ -46,6 +46,7 @@ async function useChallenge(
   const challenge = await context.storage.write(`challenge:${hash}`, (tx) =>
     takeChallenge(tx, hash),
   );
+  context.challenges.forget(hash);
   const good =
     challenge !== undefined &&
     challenge.origin === origin &&

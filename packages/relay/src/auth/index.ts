@@ -7,6 +7,8 @@ import { authDeviceVerify } from './methods/auth.device.verify.ts';
 import { restored } from './restored.ts';
 import { migrations } from './store.ts';
 
+export { WaitingChallenges } from './challenge-room.ts';
+
 export const auth: StoredModule = {
   name: 'auth',
   migrations,

@@ -25,6 +25,7 @@ export const liveLimits = [
     'blockedRelays',
     'blockReason',
   ] as const),
+  ...(['challenges', 'challengesPerAddress', 'challengesOfAccount'] as const),
   ...(['stagedStates', 'stagedStatesPerAddress', 'askedDevices'] as const),
   ...(['sessionsPerMinute', 'sessionsOfDevice', 'sessionsOfAccount'] as const),
   ...(['connectionsPerAddress', 'addressHandshakesUnfinished'] as const),

@@ -47,6 +47,7 @@ const allowances = {
     dhtSendBurst: 1e9,
     dhtNewAccounts: 1e9,
   },
+  ...{ challenges: 1e9, challengesPerAddress: 1e9, challengesOfAccount: 1e9 },
   ...{ accountDailyBytes: 1e15, groupDailyBytes: 1e15, channelDailyBytes: 1e15 },
   ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
   ...{ groupStoredBytes: 1e15, channelStoredBytes: 1e15 },

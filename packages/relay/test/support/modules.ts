@@ -4,7 +4,7 @@ import { accountSigner, deriveRelayId, encodeBase64url, Network } from '@posthou
 import { nodePrimitives, nodeRandom } from '@posthouse/protocol/node';
 import { pino } from 'pino';
 import { AccountFactsCache, accounts, LimitedRouteLookups } from '../../src/accounts/index.ts';
-import { auth } from '../../src/auth/index.ts';
+import { auth, WaitingChallenges } from '../../src/auth/index.ts';
 import { BlockList, blocks } from '../../src/blocks/index.ts';
 import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
@@ -45,6 +45,7 @@ export const withoutRateLimits: RelayLimits = {
   ...{ accountStoredBytes: 1e15, accountReceivedDailyBytes: 1e15 },
   ...{ groupStoredBytes: 1e15, channelStoredBytes: 1e15 },
   ...{ foreignRelayDailyBytes: 1e15, foreignDailyBytes: 1e15 },
+  ...{ challenges: 1e9, challengesPerAddress: 1e9, challengesOfAccount: 1e9 },
   ...{ stagedStatesPerAddress: 1e9, accountsPerAddress: 1e9 },
   ...{ sessionsPerMinute: 1e9, sessionsOfDevice: 1e9, sessionsOfAccount: 1e9 },
 };
@@ -120,6 +121,7 @@ export function openModules(
     },
     blocks: blockList,
     sessions: new SessionCache({ storage, clock, bus, blocks: blockList, limits: parts.limits }),
+    challenges: new WaitingChallenges(parts),
     knownAccounts: new AccountFactsCache(parts),
     availability: { isCutOff: false, onCutOff: () => new DisposableStack() },
     disk: { isLow: () => false },
