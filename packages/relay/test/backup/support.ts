@@ -27,6 +27,17 @@ export async function allKinds(tx: Writer): Promise<void> {
     `INSERT INTO auth_sessions (token_hash, account, mode, origin, expires_at, opened_at)
       VALUES ('h', 'ann', 'account', 'o', 9, 1)`,
   );
+  await tx.run(
+    `INSERT INTO auth_challenges (nonce_hash, account, origin, expires_at)
+      VALUES ('n', 'ann', 'o', ?)`,
+    restoredAt + 9,
+  );
+  // A device of an account at home elsewhere, and when its relay is asked again.
+  await tx.run(
+    `INSERT INTO remote_devices (account, device_id, relay_id, certificate_id, certificate, status,
+        expires_at, confirmed_at, stale, generation, failures, next_check_at)
+      VALUES ('zoe', 'phone', '0xbb', 'c', '{}', 'active', 900, 1, 0, 3, 2, 800)`,
+  );
   for (const account of ['ann', 'ben']) {
     await tx.run(
       "INSERT INTO device_states (account, revision, state) VALUES (?, 1, '{}')",
@@ -56,6 +67,10 @@ export async function allKinds(tx: Writer): Promise<void> {
         commitment, chain_head, sequence, epoch, member_count, ban_count, access_ended, box_set,
         last_box_set)
       VALUES ('g', 'active', 'ann', '', '', 5, 'p', 'c', 'head', 6, 2, 1, 0, 0, 0, 0)`,
+  );
+  await tx.run(
+    `INSERT INTO group_epochs (group_id, epoch, relay_secret, box_set, keep_until, superseded)
+      VALUES ('g', 1, 's1', 0, 5, 1), ('g', 2, 's2', 0, 6, 0)`,
   );
   await tx.run(
     `INSERT INTO group_stagings (group_id, account, base_commitment, commitment, expires_at, box_set,
