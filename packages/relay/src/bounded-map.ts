@@ -1,56 +1,78 @@
+/** An entry, and whether it was used since it last was the next one to evict. */
+interface Entry<V> {
+  value: V;
+  isUsed: boolean;
+}
+
 /**
- * A map of bounded size that evicts the least recently used entries. Every cache uses it.
+ * How many entries that were used are passed over to find one to evict: so no `set` takes long, however
+ * many were used.
+ */
+const mostPassedOver = 64;
+
+export interface BoundedMapOptions<V> {
+  /** Returns the size of a value, which never changes; 1 by default. */
+  readonly sizeOf?: (value: V) => number;
+  /** Called with each value that is evicted. */
+  readonly evicted?: (value: V) => void;
+}
+
+/**
+ * A map of bounded size. Every cache uses it. It evicts the oldest entries; one that was used meanwhile
+ * counts as new once more. To note a use costs next to nothing: exact order of use would take two
+ * changes of the map for each look-up.
  *
  * @example
- * const names = new BoundedMap<string, string>(10_000, (name) => name.length);
+ * const names = new BoundedMap<string, string>(10_000, { sizeOf: (name) => name.length });
  */
 export class BoundedMap<K, V> {
-  readonly #entries = new Map<K, V>();
+  readonly #entries = new Map<K, Entry<V>>();
   readonly #capacity: number;
-  readonly #sizeOf: (value: V) => number;
+  readonly #options: BoundedMapOptions<V>;
   #total = 0;
 
-  /**
-   * @param capacity entries, at least 1; or the sum of their sizes
-   * @param sizeOf returns the size of a value, which never changes; 1 by default
-   */
-  constructor(capacity: number, sizeOf: (value: V) => number = () => 1) {
+  /** @param capacity entries, at least 1; or the sum of their sizes */
+  constructor(capacity: number, options: BoundedMapOptions<V> = {}) {
     this.#capacity = capacity;
-    this.#sizeOf = sizeOf;
+    this.#options = options;
   }
 
   get size(): number {
     return this.#entries.size;
   }
 
-  /** Returns the value and marks it as just used. */
+  /** Returns the value and notes that it was used. */
   get(key: K): V | undefined {
-    const value = this.#entries.get(key);
-    if (value === undefined) return undefined;
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
-    return value;
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    entry.isUsed = true;
+    return entry.value;
   }
 
-  /** Returns the value and leaves its place in the order. */
+  /** Returns the value; for its eviction that is no use. */
   peek(key: K): V | undefined {
-    return this.#entries.get(key);
+    return this.#entries.get(key)?.value;
   }
 
   set(key: K, value: V): void {
-    this.delete(key);
-    this.#entries.set(key, value);
-    this.#total += this.#sizeOf(value);
-    while (this.#total > this.#capacity) {
-      const [oldest] = this.#entries.keys();
-      this.delete(oldest as K);
+    const { sizeOf } = this.#options;
+    const size = sizeOf?.(value) ?? 1;
+    const known = this.#entries.get(key);
+    if (known === undefined) {
+      this.#entries.set(key, { value, isUsed: false });
+      this.#total += size;
+    } else {
+      this.#total += size - (sizeOf?.(known.value) ?? 1);
+      known.value = value;
+      known.isUsed = true;
     }
+    if (this.#total > this.#capacity) this.#evict();
   }
 
   delete(key: K): boolean {
-    const value = this.#entries.get(key);
-    if (value === undefined) return false;
-    this.#total -= this.#sizeOf(value);
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return false;
+    this.#total -= this.#options.sizeOf?.(entry.value) ?? 1;
     return this.#entries.delete(key);
   }
 
@@ -59,7 +81,24 @@ export class BoundedMap<K, V> {
     this.#total = 0;
   }
 
-  entries(): IterableIterator<[K, V]> {
-    return this.#entries.entries();
+  *entries(): IterableIterator<[K, V]> {
+    for (const [key, { value }] of this.#entries) yield [key, value];
+  }
+
+  #evict(): void {
+    let left = mostPassedOver;
+    // An entry that is put behind the others comes up again, as one that was not used.
+    for (const [key, entry] of this.#entries) {
+      if (entry.isUsed && left > 0) {
+        left -= 1;
+        entry.isUsed = false;
+        this.#entries.delete(key);
+        this.#entries.set(key, entry);
+        continue;
+      }
+      this.delete(key);
+      this.#options.evicted?.(entry.value);
+      if (this.#total <= this.#capacity) return;
+    }
   }
 }

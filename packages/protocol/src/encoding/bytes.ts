@@ -13,7 +13,10 @@ export function utf8(text: string): Uint8Array {
 }
 
 /** From this many characters on, the encoder counts bytes faster than a loop. */
-const encoderPays = 1_024;
+const encoderPays = 64;
+
+/** What the encoder writes to count; what it writes for longer texts is new memory. */
+const scratch = new Uint8Array(12_288);
 
 /**
  * Counts the UTF-8 bytes of a well-formed text.
@@ -22,7 +25,9 @@ const encoderPays = 1_024;
  * utf8Length('é'); // 2
  */
 export function utf8Length(text: string): number {
-  if (text.length >= encoderPays) return encoder.encode(text).length;
+  // A UTF-16 unit is three bytes at most.
+  if (3 * text.length > scratch.length) return encoder.encode(text).length;
+  if (text.length >= encoderPays) return encoder.encodeInto(text, scratch).written;
   let length = text.length;
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);

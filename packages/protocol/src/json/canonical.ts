@@ -87,7 +87,11 @@ function formattedMembers(object: JsonObject): PreparedMember[] {
 
 const encoder = new TextEncoder();
 
+/** Texts that need no escapes: nearly all. */
+const plainText = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
+
 function canonicalString(value: string): string {
+  if (plainText.test(value)) return `"${value}"`;
   if (!value.isWellFormed()) throw new TypeError('canonical JSON has no lone surrogates');
   return JSON.stringify(value);
 }

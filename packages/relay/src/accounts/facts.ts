@@ -31,7 +31,7 @@ export class AccountFactsCache implements KnownAccounts {
     readonly limits: Pick<RelayLimits, 'accountFactsBytes'>;
   }) {
     this.#storage = storage;
-    this.#facts = new BoundedMap(limits.accountFactsBytes, bytesOf);
+    this.#facts = new BoundedMap(limits.accountFactsBytes, { sizeOf: bytesOf });
     storage.watch({
       begins: (aggregates) => {
         for (const aggregate of aggregates) this.#begin(aggregate);

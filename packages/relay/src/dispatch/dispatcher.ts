@@ -16,6 +16,7 @@ import type { Session } from '../sessions/session.ts';
 import { unavailable } from '../storage/unavailable.ts';
 import { Allowances, type Payer } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
+import { callContexts } from './call-context.ts';
 import { CallLog } from './call-log.ts';
 import { CallTurns } from './call-turns.ts';
 import { checkChannelHosted } from './closed-channels.ts';
@@ -69,12 +70,14 @@ export class Dispatcher {
   /** Turns of payers, to decode a request and begin it. */
   readonly turns: CallTurns;
   readonly #context: RelayContext;
+  readonly #contextOf: ReturnType<typeof callContexts>;
   readonly #handlers: Handlers;
   readonly #allowances: Allowances;
   readonly #tokens: TokenLookups;
 
   constructor(context: RelayContext, handlers: Handlers, longWork: LongWork = new LongWork()) {
     this.#context = context;
+    this.#contextOf = callContexts(context);
     this.#handlers = handlers;
     this.longWork = longWork;
     this.#allowances = new Allowances(context);
@@ -193,13 +196,7 @@ export class Dispatcher {
     const stored = storedBytes({ method, definition, session, params, bytes: request.bytes });
     if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, owner, charge);
-    const context = {
-      ...this.#context,
-      verifier: metered,
-      get log() {
-        return own.log;
-      },
-    };
+    const context = this.#contextOf(metered, own);
     const { result, notices = [] } = await handler(context, {
       ...{ method, params, session, charge },
       sealKeys: (keys) => keySealer.seal(keys, owner),

@@ -12,7 +12,7 @@ export class MeteredVerifier implements Verifier {
   readonly #payer: string;
   readonly #report: (work: Work) => void;
   /** Why objects did not verify, by what they are and their text. */
-  readonly #refused = new Map<string, ProtocolError>();
+  #refused: Map<string, ProtocolError> | undefined;
 
   constructor(inner: Verifier, payer: string, report: (work: Work) => void) {
     this.#inner = inner;
@@ -31,14 +31,14 @@ export class MeteredVerifier implements Verifier {
       this.#report({ signatures: found.length });
       return found;
     };
-    const key = `${what}\n${text}`;
-    const refusal = this.#refused.get(key);
+    const refusal = this.#refused?.get(`${what}\n${text}`);
     if (refusal !== undefined) throw refusal;
     try {
       await this.#inner.verifyOnce(text, counted, what, this.#payer);
     } catch (error) {
       if (error instanceof ProtocolError && error.code === 'invalid_signature') {
-        this.#refused.set(key, error);
+        this.#refused ??= new Map();
+        this.#refused.set(`${what}\n${text}`, error);
       }
       throw error;
     }

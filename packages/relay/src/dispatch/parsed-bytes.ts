@@ -10,6 +10,8 @@ for (const [mark, bytes] of Object.entries(bytesOfMark)) bytesOfByte[mark.charCo
  */
 export function parsedBytes(text: Uint8Array): number {
   let sum = text.length;
-  for (const byte of text) sum += bytesOfByte[byte] as number;
+  for (let index = 0; index < text.length; index += 1) {
+    sum += bytesOfByte[text[index] as number] as number;
+  }
   return sum;
 }

@@ -9,7 +9,7 @@ export interface RateOptions {
   /** Calls at once. */
   readonly burst: number;
   readonly clock: Pick<Clock, 'monotonic'>;
-  /** Keys stored; the least recently used one is evicted and starts afresh. */
+  /** Keys stored; one that was not used for long is evicted and starts afresh. */
   readonly keys: number;
 }
 
@@ -103,10 +103,11 @@ export class RateLimiter {
   #bucket(key: string): Bucket {
     const { rate, burst, clock } = this.#options;
     const now = clock.monotonic();
-    const bucket = this.#buckets.get(key) ?? { tokens: burst, at: now };
+    const known = this.#buckets.get(key);
+    const bucket = known ?? { tokens: burst, at: now };
+    if (known === undefined) this.#buckets.set(key, bucket);
     bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.at) / 1_000) * rate);
     bucket.at = now;
-    this.#buckets.set(key, bucket);
     return bucket;
   }
 

@@ -19,6 +19,7 @@ import {
 import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import { relayServed } from '../observability/peer-events.ts';
+import { callContexts } from './call-context.ts';
 import { CallLog } from './call-log.ts';
 import { checkRoomForWrite } from './disk-floor.ts';
 import { encodeResult } from './encode.ts';
@@ -64,6 +65,7 @@ const reading = { atOnce: readRelayEnvelope, inSteps: readRelayEnvelopeInSteps }
 
 export class RelayDispatcher {
   readonly #context: RelayContext;
+  readonly #contextOf: ReturnType<typeof callContexts>;
   readonly #handlers: RelayHandlers;
   readonly #texts: RelayTexts;
   readonly #relays: RateLimiter;
@@ -75,6 +77,7 @@ export class RelayDispatcher {
     const { limits } = context;
     const keys = limits.rememberedCallers;
     this.#context = context;
+    this.#contextOf = callContexts(context);
     this.#handlers = handlers;
     this.#texts = texts;
     this.#relays = new RateLimiter({
@@ -177,13 +180,7 @@ export class RelayDispatcher {
     const stored = deliveredBytes(relayId, { method: name, params, bytes });
     if (stored !== undefined) dailyBytes.require(stored);
     const metered = new MeteredVerifier(verifier, `relay ${relayId}`, charge);
-    const context = {
-      ...this.#context,
-      verifier: metered,
-      get log() {
-        return own.log;
-      },
-    };
+    const context = this.#contextOf(metered, own);
     const { result, notices = [] } = await handler(context, { method: name, params, peer });
     if (notices.length > 0) bus.publish(notices);
     // A repeat was stored before, and announces nothing.

@@ -26,7 +26,10 @@ interface OwnerBytes {
 /** Counts one kind of bytes in memory, by owner and for the process, and keeps them below limits. */
 export class ByteLedger {
   readonly #options: ByteLedgerOptions;
-  readonly #owners = new Map<string, OwnerBytes>();
+  readonly #owners = {
+    account: new Map<string, OwnerBytes>(),
+    address: new Map<string, OwnerBytes>(),
+  };
   #strangers = 0;
   #total = 0;
 
@@ -41,7 +44,7 @@ export class ByteLedger {
 
   /** Returns whether an owner can hold so many bytes more. */
   hasRoom(owner: ByteOwner, bytes: number): boolean {
-    const held = this.#owners.get(keyOf(owner))?.bytes ?? 0;
+    const held = this.#owners[owner.kind].get(owner.id)?.bytes ?? 0;
     return held + bytes <= this.#most(owner);
   }
 
@@ -71,16 +74,17 @@ export class ByteLedger {
   /** @internal Counts bytes more, or fewer, for the owner of a hold. */
   #count(hold: ByteHold, bytes: number): void {
     const { owner } = hold;
-    const key = keyOf(owner);
-    const held = this.#owners.get(key) ?? { owner, holds: new Set(), bytes: 0 };
+    const owners = this.#owners[owner.kind];
+    const known = owners.get(owner.id);
+    const held = known ?? { owner, holds: new Set(), bytes: 0 };
     hold.bytes += bytes;
     held.bytes += bytes;
     this.#total += bytes;
     if (owner.kind === 'address') this.#strangers += bytes;
     if (hold.bytes > 0) held.holds.add(hold);
     else held.holds.delete(hold);
-    if (held.holds.size > 0) this.#owners.set(key, held);
-    else this.#owners.delete(key);
+    if (held.holds.size === 0) owners.delete(owner.id);
+    else if (known === undefined) owners.set(owner.id, held);
   }
 
   /** @internal Takes bytes off a hold. */
@@ -91,16 +95,18 @@ export class ByteLedger {
   /** Finds the hold to end after one grew, if a limit is exceeded. */
   #victim(grown: ByteHold): ByteHold | undefined {
     const { ofStrangers, total, evict } = this.#options;
-    const held = this.#owners.get(keyOf(grown.owner));
+    const held = this.#owners[grown.owner.kind].get(grown.owner.id);
     if (held !== undefined && held.bytes > this.#most(grown.owner)) {
       return evict === 'grown' ? grown : largestHold(held);
     }
     const strangersOnly = this.#strangers > ofStrangers;
     if (!strangersOnly && this.#total <= total) return undefined;
+    const { account, address } = this.#owners;
     let most: OwnerBytes | undefined;
-    for (const one of this.#owners.values()) {
-      if (strangersOnly && one.owner.kind !== 'address') continue;
-      if (most === undefined || one.bytes > most.bytes) most = one;
+    for (const owners of strangersOnly ? [address] : [address, account]) {
+      for (const one of owners.values()) {
+        if (most === undefined || one.bytes > most.bytes) most = one;
+      }
     }
     return most && largestHold(most);
   }
@@ -156,10 +162,6 @@ export class ByteHold implements Disposable {
   [Symbol.dispose](): void {
     this.release(this.bytes);
   }
-}
-
-function keyOf({ kind, id }: ByteOwner): string {
-  return `${kind} ${id}`;
 }
 
 function largestHold({ holds }: OwnerBytes): ByteHold | undefined {

@@ -63,15 +63,19 @@ export class DailyByteCounts implements DailyBytes {
   readonly #context: Parts;
   readonly #small: BoundedMap<string, Count>;
   readonly #large = new BoundedMap<string, Count>(rememberedLargeOwners);
-  readonly #smallOwners: number;
+  /** Who was forgotten when the last owner was remembered. */
+  #forgotten: Count | undefined;
   #day = 0;
   /** Whether the last count could not be saved. */
   #isFailing = false;
 
   constructor(context: Parts, smallOwners: number = rememberedOwners) {
     this.#context = context;
-    this.#smallOwners = smallOwners;
-    this.#small = new BoundedMap(smallOwners);
+    this.#small = new BoundedMap(smallOwners, {
+      evicted: (count) => {
+        this.#forgotten = count;
+      },
+    });
   }
 
   require(stored: StoredBytes): void {
@@ -175,11 +179,9 @@ export class DailyByteCounts implements DailyBytes {
 
   /** Returns the owner that is forgotten instead, if any. */
   #remember(count: Count): Count | undefined {
-    const { key } = count.owner;
-    const isFull = this.#small.peek(key) === undefined && this.#small.size === this.#smallOwners;
-    const [oldest] = isFull ? this.#small.entries() : [];
-    this.#small.set(key, count);
-    return oldest?.[1];
+    this.#forgotten = undefined;
+    this.#small.set(count.owner.key, count);
+    return this.#forgotten;
   }
 
   #forgetYesterday(): void {
