@@ -13,6 +13,8 @@ export interface AppConfig {
   readonly registry: object;
   /** Whether a new account needs an invite of the relay. */
   readonly needsInvite: boolean;
+  /** Bytes of a sealed attachment that the relay stores at most, 0 if it stores none. */
+  readonly attachmentBytes?: number;
 }
 
 /** Where the configuration is kept. */

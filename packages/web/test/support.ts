@@ -11,15 +11,16 @@ const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path
 export const hasChromium = executable !== undefined;
 
 /**
- * Opens Chromium, which takes the relay's certificate for a trusted one: a service worker is not
+ * Opens Chromium, which takes the certificates of relays for trusted ones: a service worker is not
  * registered where certificate errors are only ignored.
  */
-export async function openBrowser(origin: string): Promise<Browser> {
+export async function openBrowser(...origins: readonly string[]): Promise<Browser> {
+  const keys = await Promise.all(origins.map(publicKeyOf));
   return await chromium.launch({
     executablePath: executable as string,
     args: [
       ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
-      `--ignore-certificate-errors-spki-list=${await publicKeyOf(origin)}`,
+      `--ignore-certificate-errors-spki-list=${keys.join()}`,
     ],
   });
 }

@@ -17,7 +17,7 @@ const configSeconds = 10;
 type WebConfig = Pick<
   RelayConfig,
   'data' | 'dev' | 'name' | 'network' | 'registration' | 'registry' | 'service' | 'web'
->;
+> & { readonly blobs: Pick<RelayConfig['blobs'], 'folder' | 'maxBytes'> };
 
 /**
  * Reads the messenger, if the configuration has it served. With `dev`, a checkout in which it was not built
@@ -75,7 +75,7 @@ async function configText(
   config: WebConfig,
   { relayId, nodes }: { readonly relayId: string; readonly nodes: readonly string[] | undefined },
 ): Promise<string> {
-  const { data, name, network, registration, registry, service } = config;
+  const { blobs, data, name, network, registration, registry, service } = config;
   const relays =
     typeof registry === 'string'
       ? JSON.parse(await readFile(registry || join(data, 'registry.json'), 'utf8'))
@@ -83,5 +83,6 @@ async function configText(
   return JSON.stringify({
     ...{ name, relayId, context: network, word: service, registry: relays },
     needsInvite: registration === 'invite',
+    attachmentBytes: blobs.folder === '' ? 0 : blobs.maxBytes,
   });
 }

@@ -138,7 +138,7 @@ describe('the messenger under /app/', () => {
       relay.relayId,
     ]);
     expect(Object.keys(config).sort()).toEqual(
-      ['context', 'name', 'needsInvite', 'registry', 'relayId', 'word'].sort(),
+      ['attachmentBytes', 'context', 'name', 'needsInvite', 'registry', 'relayId', 'word'].sort(),
     );
   });
 });
@@ -200,7 +200,10 @@ describe('a folder that is not a built messenger is refused by name', () => {
 });
 
 describe('the nodes of the chain are told to everyone', () => {
-  const common = { data: folder, dev: false, name: 'x', network: 'neo:1:0x00', service: 'svc' };
+  const common = {
+    ...{ data: folder, dev: false, name: 'x', network: 'neo:1:0x00', service: 'svc' },
+    blobs: { folder: '', maxBytes: 4_096 },
+  };
   const opened = (nodes: string[], web: { folder: string; nodes?: string[] } = { folder }) =>
     openWeb(
       { ...common, registration: 'open', registry: { nodes, agree: 1 }, web },

@@ -6,11 +6,14 @@ import { text } from '../text/index.ts';
  * Makes a component of one that is loaded when it is first shown. What cannot be loaded is said, with a
  * way to load the page again: Firefox keeps a failed import for as long as the page lives.
  *
+ * @param isPart of a screen: nothing is shown until it is there, and the focus stays where it is
+ *
  * @example
  * const GroupScreen = later(async () => (await import('../groups/group-screen.tsx')).GroupScreen);
  */
 export function later<Props extends object>(
   load: () => Promise<ComponentType<Props>>,
+  isPart = false,
 ): ComponentType<Props> {
   let loaded: ComponentType<Props> | undefined;
   return function Later(props) {
@@ -26,10 +29,10 @@ export function later<Props extends object>(
     }, []);
     useEffect(() => {
       // The screen was changed before there was a heading to read on from.
-      if (state === 'shown') document.querySelector<HTMLElement>('main h1')?.focus();
+      if (state === 'shown' && !isPart) document.querySelector<HTMLElement>('main h1')?.focus();
     }, [state]);
     if (loaded !== undefined) return h(loaded, props);
-    if (state === 'loading') return <p role="status">{text.starting}</p>;
+    if (state === 'loading') return isPart ? null : <p role="status">{text.starting}</p>;
     return (
       <p role="alert">
         {text.partMissing}{' '}

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks';
 import { loadBackup } from '../engine/load-part.ts';
 import { Field, Screen } from '../parts/controls.tsx';
 import { type App, messageOf } from '../state/app.ts';
-import type { Backup as File } from '../state/backup.ts';
+import { type SavedFile, saveFile } from '../state/save-file.ts';
 import { text } from '../text/index.ts';
 
 const shortest = 10;
@@ -13,7 +13,7 @@ export function Backup({ app }: { readonly app: App }) {
   const [again, setAgain] = useState('');
   const [isSealing, setSealing] = useState(false);
   const [fault, setFault] = useState('');
-  const [saved, setSaved] = useState<File | undefined>();
+  const [saved, setSaved] = useState<SavedFile | undefined>();
 
   const seal = async () => {
     if ([...password].length < shortest) return setFault(text.passwordShort);
@@ -23,9 +23,9 @@ export function Backup({ app }: { readonly app: App }) {
     try {
       const key = await app.client.accountKey();
       if (key === undefined) return setFault(text.keyNotHere);
-      const { save, sealBackup } = await loadBackup();
+      const { sealBackup } = await loadBackup();
       const file = await sealBackup(app.config, key, password);
-      save(file);
+      saveFile(file);
       setSaved(file);
     } catch (error) {
       setFault(messageOf(error));

@@ -1,7 +1,10 @@
+import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
 import { text } from '../text/index.ts';
+
+const Attach = later(async () => (await import('../attachments/index.ts')).Attach, true);
 
 /** Where a message is written. */
 export function Composer({
@@ -42,6 +45,7 @@ export function Composer({
           </button>
         </p>
       )}
+      <Attach {...{ app, opened }} />
       <textarea
         aria-label={text.write}
         placeholder={text.write}
@@ -59,7 +63,12 @@ export function Composer({
           void post();
         }}
       />
-      <button type="submit">{text.send}</button>
+      <button
+        type="submit"
+        disabled={opened.files.value.some(({ reference }) => reference === undefined)}
+      >
+        {text.send}
+      </button>
     </form>
   );
 }

@@ -3,10 +3,13 @@ import { visibleText } from '@posthouse/client/visible-text';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';
+import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
 import { dayOf, isSameDay, text, timeOf } from '../text/index.ts';
+
+const Attached = later(async () => (await import('../attachments/index.ts')).Attached, true);
 
 /** The messages of a conversation, the newest at the bottom. */
 export function MessageList({
@@ -93,11 +96,7 @@ function MessageLine({
           </blockquote>
         )}
         {body && <Body body={body} />}
-        {attachments?.map((_, index) => (
-          <p key={index} class="attachment">
-            {text.attachment}
-          </p>
-        ))}
+        {attachments && <Attached {...{ app, attachments }} />}
         <footer>
           <time dateTime={new Date(createdAt * 1_000).toISOString()}>{timeOf(createdAt)}</time>
           {isOwn && status !== undefined && <span class="status">{text.status[status]}</span>}
@@ -111,7 +110,7 @@ function MessageLine({
           >
             {text.reply}
           </button>
-          {isFinalFailure && body && (
+          {isFinalFailure && (body ?? attachments) && (
             <Action plain work={() => app.try(() => opened.postAgain(message))}>
               {text.retry}
             </Action>

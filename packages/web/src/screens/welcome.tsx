@@ -1,4 +1,4 @@
-import { isRefusal } from '@posthouse/client';
+import { isRefusal } from '@posthouse/client/web';
 import type { WalletError } from '@posthouse/protocol';
 import { useState } from 'preact/hooks';
 import { loadBackup } from '../engine/load-part.ts';

@@ -1,8 +1,12 @@
 /** What the app shows: signals, fed by the client in the worker. Screens read them and call {@link App}. */
 
 import type { AccountEvent, Contact, Conversation } from '@posthouse/client';
-import { isClientError } from '@posthouse/client';
-import { browserWake, type WorkerAccount, type WorkerClient } from '@posthouse/client/web';
+import {
+  browserWake,
+  isClientError,
+  type WorkerAccount,
+  type WorkerClient,
+} from '@posthouse/client/web';
 import { computed, signal } from '@preact/signals';
 import { type AppConfig, fetchConfig, readConfig } from '../app-config.ts';
 import { openClient } from '../engine/open-client.ts';

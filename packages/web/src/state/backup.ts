@@ -2,15 +2,10 @@
 import { Network, openNep6Wallet, sealNep6Wallet, WalletError } from '@posthouse/protocol';
 import { webPrimitives } from '@posthouse/protocol/web';
 import type { AppConfig } from '../app-config.ts';
+import type { SavedFile } from './save-file.ts';
 
 function networkOf({ context, word }: AppConfig): Network {
   return new Network({ context, primitives: webPrimitives, ...(word !== undefined && { word }) });
-}
-
-/** A backup to save. */
-export interface Backup {
-  readonly name: string;
-  readonly content: Blob;
 }
 
 /** Encrypts a key with a password; takes about a second, in short turns. */
@@ -18,7 +13,7 @@ export async function sealBackup(
   config: AppConfig,
   key: Uint8Array,
   password: string,
-): Promise<Backup> {
+): Promise<SavedFile> {
   const wallet = await sealNep6Wallet(networkOf(config), key, { password, name: config.name });
   const day = new Date().toISOString().slice(0, 10);
   return {
@@ -44,15 +39,4 @@ export async function openBackup(
     throw new WalletError('format', 'not JSON', { cause });
   }
   return (await openNep6Wallet(networkOf(config), content, { password })).privateKey;
-}
-
-/** Has the browser save a file. */
-export function save({ name, content }: Backup): void {
-  const url = URL.createObjectURL(content);
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  // The download has begun; some browsers read it a moment later.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

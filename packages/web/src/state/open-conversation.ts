@@ -1,12 +1,29 @@
 import type { Conversation, Message } from '@posthouse/client';
 import type { WorkerAccount } from '@posthouse/client/web';
-import { signal } from '@preact/signals';
+import type { ContentReference } from '@posthouse/protocol';
+import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
 
 /** Messages of a page. */
 const pageSize = 50;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
+
+/** A file that goes with the next message. */
+export interface AttachedFile {
+  readonly id: number;
+  readonly file: File;
+  /** URL of a picture that is safe to show. */
+  readonly preview?: string;
+  /** What is sent; absent until the file is stored. */
+  readonly reference?: ContentReference;
+  /** Why it was not stored; empty if nothing is wrong. */
+  readonly fault: string;
+  readonly stop: AbortController;
+}
+
+/** By conversation: what is attached stays while another one is shown. */
+const attached = new Map<string, Signal<readonly AttachedFile[]>>();
 
 /** What a conversation needs of the app. */
 export interface ConversationHost {
@@ -27,6 +44,7 @@ export class OpenConversation {
   readonly isRead = signal(false);
   readonly draft = signal('');
   readonly replyTo = signal<Message | undefined>(undefined);
+  readonly files: Signal<readonly AttachedFile[]>;
   readonly #app: ConversationHost;
   #shown = pageSize;
   readonly refresh: () => Promise<void>;
@@ -36,6 +54,8 @@ export class OpenConversation {
     this.kind = kind;
     this.id = id;
     this.draft.value = localStorage.getItem(this.#draftKey) ?? '';
+    this.files = attached.get(this.#draftKey) ?? signal([]);
+    attached.set(this.#draftKey, this.files);
     this.refresh = refresher(
       () => this.#read(),
       (error) => app.fail(error),
@@ -62,28 +82,33 @@ export class OpenConversation {
   /** Stores the draft as a message, which leaves when it can. */
   async post(): Promise<void> {
     const text = this.draft.value.trim();
-    if (text === '') return;
+    const files = this.files.value;
+    const attachments = files.flatMap(({ reference }) => reference ?? []);
+    if (attachments.length < files.length || (text === '' && files.length === 0)) return;
     const answered = this.replyTo.value;
     // At once: a second Enter sends nothing, and what is typed meanwhile stays.
     this.write('');
+    this.files.value = [];
     this.replyTo.value = undefined;
     try {
       await this.#app.account.messages.post(this.id, {
-        text,
+        ...(text !== '' && { text }),
+        ...{ attachments },
         ...(answered && { replyTo: { from: answered.from, messageId: answered.messageId } }),
       });
     } catch (error) {
       if (this.draft.value === '') this.write(text);
+      if (this.files.value.length === 0) this.files.value = files;
       throw error;
     }
     await Promise.all([this.refresh(), this.#app.changed()]);
   }
 
-  /** Posts the text of a message that failed once more. */
-  async postAgain({ body, replyTo }: Message): Promise<void> {
-    if (body === undefined) return;
+  /** Posts the content of a message that failed once more. */
+  async postAgain({ body, attachments = [], replyTo }: Message): Promise<void> {
     await this.#app.account.messages.post(this.id, {
-      ...{ text: body.text, contentType: body.content_type },
+      ...(body && { text: body.text, contentType: body.content_type }),
+      ...{ attachments },
       ...(replyTo !== undefined && { replyTo }),
     });
     await Promise.all([this.refresh(), this.#app.changed()]);
