@@ -33,6 +33,7 @@ export type {
   ChannelPatch,
   ChannelPostStatus,
   SentToChannel,
+  WrittenPost,
 } from './channels/posts/write-post.ts';
 export type {
   ChannelChangeEntry,
@@ -95,7 +96,11 @@ export type {
   GroupMessageRow,
   GroupRejection,
 } from './groups/timeline/group-entry.ts';
-export type { GroupMessageStatus, SentToGroup } from './groups/timeline/post-group-message.ts';
+export type {
+  GroupMessageStatus,
+  SentToGroup,
+  WrittenGroupMessage,
+} from './groups/timeline/post-group-message.ts';
 export type { Message, MessageKey } from './messages/message.ts';
 export type { RecordOutcome, SendingStatus } from './messages/message-rows.ts';
 export type { HandOverOptions } from './own-devices/hand-over.ts';
@@ -107,3 +112,4 @@ export {
   type StoreWriter,
 } from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
+export type { WrittenMessage } from './sync/written-messages.ts';

@@ -27,10 +27,12 @@ import {
   cancelPost,
   deletePost,
   editPost,
+  listWrittenPosts,
   postToChannel,
   publish,
   type SentToChannel,
   settledPost,
+  type WrittenPost,
 } from '../channels/posts/write-post.ts';
 import { outgoingToChannel } from '../channels/send-waiting.ts';
 import { listChannelEntries, listPosts } from '../channels/timeline/channel-entries.ts';
@@ -184,7 +186,7 @@ export class Channels {
   }
 
   /**
-   * Cancels a post that was not sent yet.
+   * Cancels a post that was not sent yet; one that was rejected or failed is not listed any more.
    *
    * @throws ClientError `already_sent`; `invalid_input` for an unknown post
    * @example
@@ -386,6 +388,19 @@ export class Channels {
   async listPosts(channelId: string, options: ListOptions = {}): Promise<ChannelPostEntry[]> {
     await buildConversations(this.#core);
     return await this.#core.store.read((tx) => listPosts(tx, channelId, options));
+  }
+
+  /**
+   * Lists the posts that this device wrote and that are not in the timeline, as `groups.listWritten`.
+   * Edits and deletions are not among them.
+   *
+   * @example
+   * for (const { status, body } of await account.channels.listWritten(channelId)) {
+   *   console.log(status, body?.text);
+   * }
+   */
+  async listWritten(channelId: string): Promise<WrittenPost[]> {
+    return await this.#core.store.read((tx) => listWrittenPosts(this.#core, tx, channelId));
   }
 
   #channelOf(row: ChannelRow): Channel {

@@ -43,10 +43,12 @@ import {
 import {
   cancelInGroup,
   type GroupMessageStatus,
+  listWrittenToGroup,
   postToGroup,
   type SentToGroup,
   sendToGroup,
   settledInGroup,
+  type WrittenGroupMessage,
 } from '../groups/timeline/post-group-message.ts';
 import { groupLane, sendWaitingToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
@@ -260,7 +262,7 @@ export class Groups extends GroupAdministration {
   }
 
   /**
-   * Cancels a message that is not sealed yet.
+   * Cancels a message that is not sealed yet; one that was rejected or failed is not listed any more.
    *
    * @throws ClientError `already_sent`; `invalid_input` for an unknown message
    * @example
@@ -331,6 +333,21 @@ export class Groups extends GroupAdministration {
     await buildConversations(this.#core);
     const rows = await this.#core.store.read((tx) => listGroupMessages(tx, groupId, options));
     return rows.map((row) => toGroupEntry(row));
+  }
+
+  /**
+   * Lists the messages that this device wrote and that are not in the timeline, in the order of
+   * writing: `waiting`, `sending`, `target_accepted` and not read yet, `rejected` or `failed`. They
+   * come after those of `listMessages`. `settled` sends one that waits; one that failed is listed
+   * until `cancel`, and its content can be posted again.
+   *
+   * @example
+   * for (const { status, body } of await account.groups.listWritten(groupId)) {
+   *   console.log(status, body?.text);
+   * }
+   */
+  async listWritten(groupId: string): Promise<WrittenGroupMessage[]> {
+    return await this.#core.store.read((tx) => listWrittenToGroup(this.#core, tx, groupId));
   }
 
   /**

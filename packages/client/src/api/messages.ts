@@ -90,7 +90,8 @@ export class Messages {
   }
 
   /**
-   * Cancels a message that is still `waiting`; a cancelled message is not listed any more.
+   * Cancels a message that is still `waiting`, or that was rejected or failed; a cancelled message is
+   * not listed any more.
    *
    * @throws ClientError `already_sent`; `invalid_input` for a message that this device does not have
    * @example

@@ -15,8 +15,9 @@ import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { recordStatus } from '../sync/message-status.ts';
 import { enqueue, type Pending } from '../sync/outbox.ts';
-import { storeOutcome, type WriteOutcome } from '../sync/write-outcomes.ts';
-import { isSameDescriptor } from './channel-rows.ts';
+import { storeOutcome } from '../sync/write-outcomes.ts';
+import { forgetEnded, type WriteOutcome } from '../sync/written-messages.ts';
+import { channelRow, isSameDescriptor } from './channel-rows.ts';
 
 export type ChannelWrite =
   | { readonly write: 'create' | 'update'; readonly descriptor: ChannelDescriptor }
@@ -34,6 +35,8 @@ export type ChannelWrite =
       });
 
 interface Unsent {
+  /** Unix seconds at which it was written; absent in rows of an earlier version. */
+  readonly created_at?: number;
   /** Until its first request; absent in rows of an earlier version, which may have been sent. */
   readonly waiting?: true;
   /** When its first request was about to leave, Unix seconds. */
@@ -94,7 +97,11 @@ export async function endWrite(
   const { value } = pending;
   if (value.write === 'post') {
     const messageId = value.post.message_id;
-    await storeOutcome(tx, conversation, { ...outcome, messageId, ids: [messageId] });
+    await storeOutcome(tx, conversation, { ...outcome, messageId, ids: [messageId], pending });
+    const { span } = (await channelRow(tx, channelId)) ?? {};
+    // It was read before its answer came.
+    const isRead = outcome.sequence !== undefined && outcome.sequence <= (span?.position ?? -1);
+    if (isRead) await forgetEnded(tx, channelId, messageId);
     return;
   }
   const { status, error } = outcome;

@@ -4,7 +4,8 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { Pending } from '../sync/outbox.ts';
-import { storeOutcome, type WriteOutcome } from '../sync/write-outcomes.ts';
+import { storeOutcome } from '../sync/write-outcomes.ts';
+import type { WriteOutcome } from '../sync/written-messages.ts';
 
 /** A message without the host's answer, by group and order of writing (05 §13.28). */
 export interface GroupOutboxRow {
@@ -16,6 +17,8 @@ export interface GroupOutboxRow {
   readonly envelope?: GroupMessageEnvelope;
   /** When the host said, before it was sent, that it was restored; Unix seconds, 0 for never. */
   readonly restoredAt?: number;
+  /** Unix seconds at which it was written; absent in rows of an earlier version. */
+  readonly created_at?: number;
   /** Needed to seal the message, also again for a later epoch. */
   readonly content: JsonObject;
 }
@@ -56,6 +59,7 @@ export async function endMessage(
   await groupOutbox.delete(tx, key);
   const messageId = messageIdOf(latest);
   const conversation = { kind: 'group', id: groupId } as const;
-  await storeOutcome(tx, conversation, { ...outcome, messageId, ids: [firstIdOf(value)] });
+  const ids = [firstIdOf(value)];
+  await storeOutcome(tx, conversation, { ...outcome, messageId, ids, pending });
   return true;
 }

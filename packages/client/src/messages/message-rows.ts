@@ -84,7 +84,7 @@ function messageKey({ from, message_id }: { from: string; message_id: string }):
 }
 
 /** Whether a person sees the message: not refused, held, or an object of another kind. */
-function isShown({ outcome, content, status }: MessageRow): boolean {
+export function isShown({ outcome, content, status }: MessageRow): boolean {
   if (outcome === 'stored') return !isOwnDeviceType(content?.$type);
   if (status === 'cancelled') return false;
   return outcome === 'applied' && String(content?.$type).endsWith('.message.direct');

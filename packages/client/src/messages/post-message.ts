@@ -13,7 +13,7 @@ import {
   placeOf,
   type QueuedMessage,
 } from './message-queue.ts';
-import { isUnsent, type MessageRow, updateMessage } from './message-rows.ts';
+import { isShown, isUnsent, type MessageRow, updateMessage } from './message-rows.ts';
 import { outbox } from './outbox.ts';
 import { requireGrant } from './recipients.ts';
 import { sendQueued, storeMessage } from './send-message.ts';
@@ -69,20 +69,25 @@ export async function settledMessage(
   }
 }
 
-/** Cancels a message that is not sealed. @throws ClientError `already_sent`, `invalid_input` */
+/**
+ * Cancels a message that is not sealed, or one that failed or was rejected.
+ * @throws ClientError `already_sent`, `invalid_input`
+ */
 export async function cancelMessage(core: AccountCore, key: RowKey): Promise<MessageRow> {
   const { row, first } = await core.store.write(async (tx) => {
     const found = await requireOwn(tx, key);
     if (found.status === 'cancelled') return { row: found };
+    const cancelled: MessageRow = { ...found, status: 'cancelled' };
     const queued = await placeOf(tx, found);
     const isSealed = (await outbox.get(tx, found.message_id)) !== undefined;
-    if (queued?.value.purpose.kind !== 'direct' || isSealed) {
+    const hasFailed = found.status === 'rejected' || found.status === 'failed';
+    if (queued?.value.purpose.kind === 'direct' && !isSealed) {
+      await messageQueue.delete(tx, queued.key);
+    } else if (!hasFailed || !isShown(found)) {
       throw alreadySent();
     }
-    await messageQueue.delete(tx, queued.key);
-    const cancelled: MessageRow = { ...found, status: 'cancelled' };
     await updateMessage(tx, cancelled);
-    await recordMessageStatus(tx, cancelled, queued.value);
+    await recordMessageStatus(tx, cancelled, queued?.value ?? { purpose: { kind: 'direct' } });
     return { row: cancelled, first: found.message_id };
   });
   if (first !== undefined) core.sender.answered(first);

@@ -1,5 +1,5 @@
 import { Collection } from '../store/collection.ts';
-import type { StoreReader, StoreWriter } from '../store/index.ts';
+import type { StoreRange, StoreReader, StoreWriter } from '../store/index.ts';
 import { positionKey } from '../store/row-keys.ts';
 
 interface Order {
@@ -33,6 +33,18 @@ export class NewestRows<T> {
 
   async get(tx: StoreReader, key: string): Promise<T | undefined> {
     return await this.#rows.get(tx, key);
+  }
+
+  async list(
+    tx: StoreReader,
+    range: StoreRange,
+  ): Promise<{ readonly key: string; readonly value: T }[]> {
+    return await this.#rows.list(tx, range);
+  }
+
+  /** Removes a row; its number stays until it is as old. */
+  async delete(tx: StoreWriter, key: string): Promise<void> {
+    await this.#rows.delete(tx, key);
   }
 
   /** Adds a row, and removes the oldest ones over the capacity. */

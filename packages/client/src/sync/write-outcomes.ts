@@ -14,18 +14,9 @@ import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { recordStatus } from './message-status.ts';
 import { NewestRows } from './newest-rows.ts';
-import { whileKept } from './outbox.ts';
+import { type Pending, whileKept } from './outbox.ts';
 import type { SendWork } from './sender.ts';
-
-/** The end of a message to a group or channel. */
-export interface WriteOutcome {
-  /** The ID under which it was sent; another one after it was sealed again. */
-  readonly messageId: string;
-  readonly status: 'target_accepted' | 'rejected' | 'failed' | 'cancelled';
-  /** Position that the host gave an accepted message; its claim until it is read. */
-  readonly sequence?: number;
-  readonly error?: { readonly code: string; readonly message: string };
-}
+import { keepEnded, type WriteOutcome } from './written-messages.ts';
 
 /** How many are kept: `settled` knows the others no more. */
 const capacity = 10_000;
@@ -37,8 +28,13 @@ const outcomes = new NewestRows<WriteOutcome>('write-outcomes', capacity);
 export async function storeOutcome(
   tx: StoreWriter,
   conversation: MessageStatusEvent['conversation'],
-  { ids, ...outcome }: WriteOutcome & { readonly ids: readonly string[] },
+  {
+    ids,
+    pending,
+    ...outcome
+  }: WriteOutcome & { readonly ids: readonly string[]; readonly pending?: Pending<object> },
 ): Promise<void> {
+  await keepEnded(tx, conversation.id, { ...outcome, ...pending, firstId: ids[0] as string });
   for (const id of new Set([...ids, outcome.messageId])) {
     await outcomes.put(tx, keyOf(conversation.id, id), outcome);
   }
@@ -159,6 +155,21 @@ export function endedElsewhere(
       ? new RelayRefused(method, code, { message })
       : new ClientError(code as ClientErrorCode, message);
   return withKept(ended, false);
+}
+
+/**
+ * Ends a message that failed or was rejected as cancelled, so that it is not listed any more.
+ * @throws ClientError `already_sent` for one that was accepted
+ */
+export async function dismissOutcome(
+  tx: StoreWriter,
+  conversation: MessageStatusEvent['conversation'],
+  { status, messageId, id }: WriteOutcome & { readonly id: string },
+): Promise<WriteOutcome> {
+  if (status === 'target_accepted') throw alreadySent();
+  const outcome = { messageId, status: 'cancelled' } as const;
+  if (status !== 'cancelled') await storeOutcome(tx, conversation, { ...outcome, ids: [id] });
+  return outcome;
 }
 
 /** The error of a message that cannot be cancelled any more. */

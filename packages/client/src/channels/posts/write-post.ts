@@ -18,20 +18,28 @@ import {
 } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { checkReferences } from '../../content/check-references.ts';
+import { messageContent } from '../../conversations/message-content.ts';
 import type { AccountCore } from '../../core.ts';
+import { unixSeconds } from '../../environment.ts';
 import { checkInput } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { pendingOf, whileKept } from '../../sync/outbox.ts';
 import {
   alreadySent,
+  dismissOutcome,
   outcomeOf,
   sentSequence,
   settledOutcome,
   unknownMessage,
   untilEnded,
-  type WriteOutcome,
 } from '../../sync/write-outcomes.ts';
+import {
+  endOf,
+  type WriteOutcome,
+  type WrittenMessage,
+  writtenTo,
+} from '../../sync/written-messages.ts';
 import { type ChannelRow, requireChannel } from '../channel-rows.ts';
 import {
   type ContentWrite,
@@ -44,7 +52,7 @@ import {
   writeIdOf,
 } from '../outbox.ts';
 import { closedChannel, outgoingToChannel } from '../send-waiting.ts';
-import { projectedPost } from '../timeline/channel-entries.ts';
+import { listPosts, projectedPost } from '../timeline/channel-entries.ts';
 
 /** A post: text or body, attachments, or both. */
 export interface ChannelDraft {
@@ -106,7 +114,7 @@ export async function postToChannel(
   });
   await store(core, channelId, async () => {
     await checkReferences('post', post);
-    return () => ({ write: 'post', post, waiting: true });
+    return () => ({ write: 'post', post, waiting: true, created_at: unixSeconds(core.clock) });
   });
   return post.message_id;
 }
@@ -139,22 +147,59 @@ export async function settledPost(
   return { channelId, ...(await settledOutcome(core, outgoing, { messageId, find, signal })) };
 }
 
-/** Cancels a post that was not sent. @throws ClientError `already_sent`, `invalid_input` */
+/**
+ * Cancels a post that was not sent, or one that failed or was rejected.
+ * @throws ClientError `already_sent`, `invalid_input`
+ */
 export async function cancelPost(
   core: AccountCore,
   { channelId, messageId }: { readonly channelId: string; readonly messageId: string },
 ): Promise<ChannelPostStatus> {
   const outcome = await core.store.write(async (tx) => {
     const ended = await outcomeOf(tx, channelId, messageId);
-    if (ended?.status === 'cancelled') return ended;
+    const conversation = { kind: 'channel', id: channelId } as const;
+    if (ended !== undefined) {
+      return await dismissOutcome(tx, conversation, { ...ended, id: messageId });
+    }
     const pending = await waitingPost(tx, channelId, messageId);
-    if (ended === undefined && pending === undefined) throw unknownMessage();
-    if (pending?.value.waiting === undefined) throw alreadySent();
+    if (pending === undefined) throw unknownMessage();
+    if (pending.value.waiting === undefined) throw alreadySent();
     await endWrite(tx, channelId, { pending, status: 'cancelled' });
     return { messageId, status: 'cancelled' } as const;
   });
   core.sender.answered(messageId);
   return { channelId, ...outcome };
+}
+
+/** A post that this device wrote and that is not in the channel's stored timeline. */
+export interface WrittenPost extends WrittenMessage {
+  readonly channelId: string;
+}
+
+/** Posts among which one is looked for whose answer was lost. */
+const newestPosts = 100;
+
+/** Lists the posts that were written and are not in the timeline, in the order of writing. */
+export async function listWrittenPosts(
+  { account }: AccountCore,
+  tx: StoreReader,
+  channelId: string,
+): Promise<WrittenPost[]> {
+  const written = await writtenTo(tx, channelOutbox, channelId);
+  if (written.length === 0) return [];
+  const newest = await listPosts(tx, channelId, { limit: newestPosts, newestFirst: true });
+  const read = new Set(newest.map(({ messageId }) => messageId));
+  return written.flatMap(({ value, ...outcome }) => {
+    if (value.write !== 'post' || read.has(value.post.message_id)) return [];
+    const { post, waiting, created_at: createdAt = value.sent_at } = value;
+    return {
+      ...{ channelId, messageId: post.message_id, from: account },
+      ...(createdAt !== undefined && { createdAt }),
+      status: waiting ? 'waiting' : 'sending',
+      ...endOf(outcome),
+      ...messageContent(post),
+    } as WrittenPost;
+  });
 }
 
 async function waitingPost(

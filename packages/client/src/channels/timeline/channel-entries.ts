@@ -14,6 +14,7 @@ import { type ListOptions, listRange, rangeOf } from '../../conversations/list-o
 import { Collection } from '../../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../../store/index.ts';
 import { keyOf, positionKey } from '../../store/row-keys.ts';
+import { forgetEnded } from '../../sync/written-messages.ts';
 import {
   type ChannelChangeRow,
   type ChannelEntry,
@@ -156,6 +157,7 @@ export async function putPost(
   { channelId, post }: { readonly channelId: string; readonly post: ProjectedPost },
 ): Promise<void> {
   const row = storedPost(channelId, post);
+  if (row.from === core.account) await forgetEnded(tx, channelId, row.post.message_id);
   const before = await putRow(tx, row);
   if (before?.kind === 'post' && before.post.message_id === row.post.message_id) return;
   await showMessage(core, tx, placedPost(row, positionKey(row.sequence)));

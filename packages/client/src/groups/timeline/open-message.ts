@@ -14,6 +14,7 @@ import type { GroupAccountEvent } from '../../events.ts';
 import type { StoreWriter } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 import { pendingOf } from '../../sync/outbox.ts';
+import { forgetEnded } from '../../sync/written-messages.ts';
 import { memberOf, nicknames } from '../group-rows.ts';
 import { type EpochSecret, epochSecret, secretBytes } from '../keys/key-rows.ts';
 import { endMessage, groupOutbox, messageIdOf } from '../outbox.ts';
@@ -76,6 +77,7 @@ export async function storeMessage(
       const { group_id, sequence } = row;
       await endMessage(tx, group_id, { pending: each, status: 'target_accepted', sequence });
     }
+    await forgetEnded(tx, row.group_id, row.message_id);
   }
   const events = await openMessage(opening, message);
   if (events !== undefined) return events;

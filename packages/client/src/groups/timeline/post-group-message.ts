@@ -2,21 +2,29 @@
 import { checkGroupContent, limits, newMessageId, utf8 } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
 import { checkReferences } from '../../content/check-references.ts';
+import { type MessageContent, messageContent } from '../../conversations/message-content.ts';
 import type { AccountCore } from '../../core.ts';
+import { unixSeconds } from '../../environment.ts';
 import { ClientError, checkInput, isClientError } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
 import {
   alreadySent,
+  dismissOutcome,
   type Outgoing,
   outcomeOf,
   sentSequence,
   settledOutcome,
   unknownMessage,
   untilEnded,
-  type WriteOutcome,
 } from '../../sync/write-outcomes.ts';
+import {
+  endOf,
+  type WriteOutcome,
+  type WrittenMessage,
+  writtenTo,
+} from '../../sync/written-messages.ts';
 import { groupRow, memberOf } from '../group-rows.ts';
 import { endMessage, firstIdOf, groupOutbox, messageIdOf, type PendingMessage } from '../outbox.ts';
 import { refreshGroup, requireVerified } from './read-group.ts';
@@ -45,7 +53,8 @@ export async function postToGroup(
   }
   return await core.sender.writing.run(async () => {
     await checkReferences('group message', content as Parameters<typeof checkReferences>[1]);
-    const value = { message_id: newMessageId(core.random), content };
+    const created_at = unixSeconds(core.clock);
+    const value = { message_id: newMessageId(core.random), created_at, content };
     return await core.store.write(async (tx) => {
       await requireOpen(tx, { groupId, account: core.account });
       const key = await enqueue(tx, groupOutbox, { id: groupId, value });
@@ -143,22 +152,59 @@ export async function settledInGroup(
   return { groupId, ...(await settledOutcome(core, outgoing, { messageId, find, signal })) };
 }
 
-/** Cancels a message that is not sealed. @throws ClientError `already_sent`, `invalid_input` */
+/**
+ * Cancels a message that is not sealed, or one that failed or was rejected.
+ * @throws ClientError `already_sent`, `invalid_input`
+ */
 export async function cancelInGroup(
   core: AccountCore,
   { groupId, messageId }: { readonly groupId: string; readonly messageId: string },
 ): Promise<GroupMessageStatus> {
   const outcome = await core.store.write(async (tx) => {
     const ended = await outcomeOf(tx, groupId, messageId);
-    if (ended?.status === 'cancelled') return ended;
+    const conversation = { kind: 'group', id: groupId } as const;
+    if (ended !== undefined) {
+      return await dismissOutcome(tx, conversation, { ...ended, id: messageId });
+    }
     const pending = await pendingMessage(tx, groupId, messageId);
-    if (ended !== undefined || pending?.value.envelope !== undefined) throw alreadySent();
     if (pending === undefined) throw unknownMessage();
+    if (pending.value.envelope !== undefined) throw alreadySent();
     await endMessage(tx, groupId, { pending, status: 'cancelled' });
     return { messageId, status: 'cancelled' } as const;
   });
   core.sender.answered(messageId);
   return { groupId, ...outcome };
+}
+
+/** A message to a group that this device wrote and that is not in the stored timeline. */
+export interface WrittenGroupMessage extends WrittenMessage {
+  readonly groupId: string;
+  /** Sequence of the message that this one answers. */
+  readonly replyTo?: number;
+}
+
+/** Lists what was written to a group and is not in its timeline, in the order of writing. */
+export async function listWrittenToGroup(
+  { account }: AccountCore,
+  tx: StoreReader,
+  groupId: string,
+): Promise<WrittenGroupMessage[]> {
+  const written = await writtenTo(tx, groupOutbox, groupId);
+  return written.flatMap(({ value, firstId = firstIdOf(value), ...outcome }) => {
+    const { content, envelope, created_at: createdAt = envelope?.created_at } = value;
+    if (!String(content.$type).endsWith('.group.message.content')) return [];
+    const { reply_to_seq: replyTo, ...said } = content as MessageContent & {
+      readonly reply_to_seq?: number;
+    };
+    return {
+      ...{ groupId, messageId: firstId, from: account },
+      ...(createdAt !== undefined && { createdAt }),
+      status: envelope === undefined ? 'waiting' : 'sending',
+      ...endOf(outcome),
+      ...messageContent(said),
+      ...(replyTo !== undefined && { replyTo }),
+    } as WrittenGroupMessage;
+  });
 }
 
 /** Finds a waiting message by the ID that it has, or had when it was written. */
