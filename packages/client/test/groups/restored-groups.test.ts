@@ -4,12 +4,14 @@ import { handBackGroup } from '../../src/groups/hand-back.ts';
 import type { Account, AccountEvent } from '../../src/index.ts';
 import type { RelayWithClients } from '../support/relay-with-clients.ts';
 import { RestorableRelay } from '../support/restorable-relay.ts';
-import { club, groupTexts } from './support.ts';
+import { anotherDevice, club, groupTexts } from './support.ts';
 
 let relay: RestorableRelay;
 let world: RelayWithClients;
 let [ann, bob, cem, eve] = [] as unknown as [Account, Account, Account, Account];
-const groups = { quiet: '', closed: '', changed: '', since: '', stale: '' };
+/** Devices of one account. */
+let [danPhone, danLaptop] = [] as unknown as [Account, Account];
+const groups = { quiet: '', closed: '', changed: '', since: '', stale: '', away: '' };
 /** What each sync after the restore reported, by person. */
 const told = new Map<Account, readonly AccountEvent[]>();
 
@@ -29,8 +31,12 @@ beforeAll(async () => {
   for (const name of ['quiet', 'closed', 'changed', 'stale'] as const) {
     groups[name] = await club(ann, [bob, cem, eve], name);
   }
-  for (const each of [ann, bob, cem, eve]) await each.sync();
+  danPhone = await world.person({ prefer: 'http' });
+  danLaptop = await anotherDevice(world, danPhone, { prefer: 'http' });
+  groups.away = await club(danPhone, [bob, cem], 'away');
+  for (const each of [ann, bob, cem, eve, danPhone, danLaptop]) await each.sync();
   await relay.backUp('backup');
+  await danPhone.groups.remove(groups.away, [bob.id]);
   await ann.groups.close(groups.closed);
   await ann.groups.remove(groups.changed, [bob.id]);
   await ann.groups.remove(groups.stale, [bob.id]);
@@ -104,4 +110,24 @@ test('05 §5.6: what was lost before the end comes back with it', async () => {
     expect(members.map(({ account }) => account)).not.toContain(bob.id);
   }
   await expect(bob.groups.send(changed, { text: 'again' })).rejects.toThrow();
+});
+
+test('05 §5.6: a device of the owner that was away does not end the waiting for the one that knows', async () => {
+  const { away } = groups;
+  const leave = () => bob.groups.leave(away);
+  const refused = { message: expect.stringContaining('temporarily_unavailable') };
+  // It read all that there is, and knows of no loss.
+  await syncTold(danLaptop);
+  expect(kinds(danLaptop, away)).toEqual([]);
+  await expect(leave()).rejects.toMatchObject(refused);
+  await syncTold(danPhone);
+  expect(kinds(danPhone, away)).toContain('group-blocked');
+  await danLaptop.sync();
+  await expect(leave()).rejects.toMatchObject(refused);
+  expect(await handBackGroup(danPhone, away)).toBe(1);
+  await danLaptop.sync();
+  for (const each of [danPhone, danLaptop]) {
+    const members = await each.groups.listMembers(away);
+    expect(members.map(({ account }) => account).sort()).toEqual([cem.id, danPhone.id].sort());
+  }
 });

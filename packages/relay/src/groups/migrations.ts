@@ -359,4 +359,18 @@ export const migrations: readonly Migration[] = [
       'ALTER TABLE groups ADD COLUMN held_until BIGINT',
     ],
   },
+  {
+    id: 412,
+    name: 'groups: what devices of the owner know after a restore',
+    statements: [
+      // Devices of the owner that read on while the group waits for the owner. knows_loss: 1 for one
+      // that asked for an event that the restore lost.
+      `CREATE TABLE group_owner_reads (
+        group_id TEXT NOT NULL,
+        device_id TEXT NOT NULL,
+        knows_loss BIGINT NOT NULL,
+        PRIMARY KEY (group_id, device_id)
+      )`,
+    ],
+  },
 ];

@@ -16,7 +16,7 @@ import type { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const relay = inProcessRelay();
-const ann = relay.person('ann');
+const ann = relay.person('ann', ['phone', 'laptop']);
 const ben = relay.person('ben');
 const cem = relay.person('cem');
 const dan = relay.person('dan');
@@ -55,9 +55,13 @@ async function backUp(): Promise<() => Promise<void>> {
   };
 }
 
-async function sync(person: Person, after = -1): Promise<GroupSyncPage> {
-  const params = { group_id: group.groupId, after };
-  const answer = await relay.call('group.sync', params, { session: person.session() });
+async function sync(
+  person: Person,
+  after = -1,
+  { device, limit }: { readonly device?: string; readonly limit?: number } = {},
+): Promise<GroupSyncPage> {
+  const params = { group_id: group.groupId, after, ...(limit !== undefined && { limit }) };
+  const answer = await relay.call('group.sync', params, { session: person.session(device) });
   return answer as unknown as GroupSyncPage;
 }
 
@@ -295,6 +299,56 @@ describe('05 §5.6: a group of a restored host waits for its owner:', () => {
     expect(await sync(ann)).toEqual(before);
     group.head = head;
     await group.write('group.update', handingBack(lost));
+  });
+
+  test('a device of the owner that was away ends it after a day at the earliest', async () => {
+    await sync(ann, -1, { device: 'laptop' });
+    await lose(change);
+    const { state } = await readChain(relay, group, ann);
+    group.head = state.head;
+    const readOn = () => sync(ann, state.sequence, { device: 'laptop' });
+    await readOn();
+    relay.clock.advance(86_400 - 1);
+    await readOn();
+    expect(await codeOfLeaving(ben)).toBe('temporarily_unavailable');
+    relay.clock.advance(1);
+    expect(await codeOfLeaving(ben)).toBe('temporarily_unavailable');
+    await readOn();
+    expect(await relay.rows('group_owner_reads')).toEqual([]);
+    expect(await codeOfLeaving(ben)).toBe('ok');
+  });
+
+  test('all devices of the owner that have access end it at once', async () => {
+    await sync(ann, -1, { device: 'laptop' });
+    await (await backUp())();
+    const { sequence } = (await readChain(relay, group, ann)).state;
+    for (let count = 0; count < 2; count += 1) await sync(ann, sequence, { device: 'laptop' });
+    expect(await relay.rows('group_owner_reads')).toHaveLength(1);
+    expect(await codeOfLeaving(ben)).toBe('temporarily_unavailable');
+    await sync(ann, sequence);
+    expect(await relay.rows('group_owner_reads')).toEqual([]);
+    expect(await codeOfLeaving(ben)).toBe('ok');
+  });
+
+  test('if a device of the owner knows of a lost change, no other one ends it', async () => {
+    await sync(ann, -1, { device: 'laptop' });
+    const lost = await lose(change);
+    const [first] = lost.events as [GroupEvent];
+    const { head } = group;
+    const { state } = await readChain(relay, group, ann);
+    group.head = state.head;
+    // What others ask for says nothing about the owner.
+    await sync(cem, first.sequence - 1, { limit: 1 });
+    expect(await relay.rows('group_owner_reads')).toEqual([]);
+    await sync(ann, state.sequence, { device: 'laptop' });
+    await sync(ann, first.sequence - 1, { limit: 1 });
+    relay.clock.advance(3 * 86_400);
+    await sync(ann, state.sequence, { device: 'laptop' });
+    expect(await codeOfLeaving(ben)).toBe('temporarily_unavailable');
+    group.head = head;
+    await group.write('group.update', handingBack(lost));
+    expect(await relay.rows('group_owner_reads')).toEqual([]);
+    expect(await codeOfLeaving(cem)).toBe('ok');
   });
 
   test('once it is over, others go on', async () => {

@@ -73,14 +73,6 @@ export async function handBack(context: RelayContext, tx: Writer, hand: Hand): P
 }
 
 /**
- * Ends the waiting for the owner, whose device has nothing to hand back. Others of the owner's devices may
- * know more, and still can.
- */
-export async function endWaiting(tx: Writer, group: StoredGroup): Promise<void> {
-  if (group.held_until !== null) await updateGroup(tx, { ...group, held_until: null }, 0);
-}
-
-/**
  * Requires that the host was put back to an earlier state, not too long ago, and that the chain did not
  * go on since.
  * @throws ProtocolError `state_conflict`

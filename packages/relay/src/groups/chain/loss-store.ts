@@ -9,6 +9,9 @@ const handBackTime = 30 * 86_400;
 /** For how long a group waits for its owner, seconds. */
 const ownerTime = 7 * 86_400;
 
+/** Of that, for how long one device of the owner does not speak for the others, seconds. */
+const devicesTime = 86_400;
+
 /** What one restore lost of a group: every sequence and epoch between the two ends, both excluded. */
 export interface Loss {
   /** The last sequence and epoch of the state to which the host was put back. */
@@ -75,12 +78,56 @@ export async function noticeLoss(
   const now = clock.now();
   if (group.losses_end_at === null || group.losses_end_at <= now) return;
   const losses = await readLosses(tx, group.group_id, { now });
-  if (losses.some((loss) => after >= loss.after && after + 1 < loss.end)) {
-    restoreLosses.note('group', group.group_id);
-  }
+  if (isLost(losses, after + 1)) restoreLosses.note('group', group.group_id);
+}
+
+/** Whether a sequence is among those that restores lost. */
+export function isLost(losses: readonly Loss[], sequence: number): boolean {
+  return losses.some((loss) => sequence > loss.after && sequence < loss.end);
+}
+
+/**
+ * Whether a group has waited long enough for devices of the owner that were away: any of them may end
+ * the waiting now.
+ */
+export function hasWaitedForDevices(heldUntil: number, now: number): boolean {
+  return heldUntil - now <= ownerTime - devicesTime;
+}
+
+/** Reads which devices of the owner read on, and whether each knows of an event that was lost. */
+export async function readOwnerReads(
+  tx: Reader,
+  groupId: string,
+): Promise<ReadonlyMap<string, boolean>> {
+  const rows = await tx.all<{ device_id: string; knows_loss: number }>(
+    'SELECT device_id, knows_loss FROM group_owner_reads WHERE group_id = ?',
+    groupId,
+  );
+  return new Map(rows.map((row) => [row.device_id, row.knows_loss === 1]));
+}
+
+/** Stores that a device of the owner read on, or that it knows of an event that was lost. */
+export async function putOwnerRead(
+  tx: Writer,
+  groupId: string,
+  { deviceId, knowsLoss }: { readonly deviceId: string; readonly knowsLoss: boolean },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO group_owner_reads (group_id, device_id, knows_loss) VALUES (?, ?, ?)
+      ON CONFLICT (group_id, device_id) DO UPDATE SET knows_loss = excluded.knows_loss`,
+    groupId,
+    deviceId,
+    knowsLoss ? 1 : 0,
+  );
+}
+
+/** Forgets what the owner's devices know: the group waits no more. */
+export async function deleteOwnerReads(tx: Writer, groupId: string): Promise<void> {
+  await tx.run('DELETE FROM group_owner_reads WHERE group_id = ?', groupId);
 }
 
 /** Forgets what was lost of a group: its chain went on. */
 export async function deleteLosses(tx: Writer, groupId: string): Promise<void> {
   await tx.run('DELETE FROM group_losses WHERE group_id = ?', groupId);
+  await deleteOwnerReads(tx, groupId);
 }
