@@ -19,6 +19,8 @@ import { isSame, proofOf, type RelayEnd } from './token.ts';
 const timeouts = { proof: 5_000, verb: 40_000 } as const;
 /** Bytes of an answer: a page of a list. */
 const maxAnswer = 16_777_216;
+/** Nesting of a line: an item may hold an object of the protocol. */
+const maxDepth = 128;
 
 /** A relay that has proved to be the one of the configuration. */
 interface RunningRelay {
@@ -32,6 +34,8 @@ interface RunningRelay {
 
 /** For verbs that may take long. */
 export interface CallOptions {
+  /** Takes the items of a result that is too large for one answer. */
+  readonly emit?: ((items: readonly JsonObject[]) => Promise<void>) | undefined;
   readonly progress?: ((state: ProgressState) => void) | undefined;
   /** Waits no longer; the relay goes on. */
   readonly signal?: AbortSignal | undefined;
@@ -146,7 +150,7 @@ class Connection implements Disposable {
 
   /** @throws Error if the connection is lost, or the answer is none of a relay */
   async ask(
-    { body = '', progress = () => {}, signal: stopped, ...asked }: Asked,
+    { body = '', progress = () => {}, emit = drop, signal: stopped, ...asked }: Asked,
     timeout: number,
   ): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
@@ -169,7 +173,7 @@ class Connection implements Disposable {
       timer.refresh();
       text += chunk;
       if (text.length > maxAnswer) throw new Error('the answer of the relay is too large');
-      if (hasLines) text = takeProgress(text, progress);
+      if (hasLines) text = await takeLines(text, { progress, emit });
     }
     const value = parseJson(text) as JsonObject;
     if (hasLines) return value as unknown as Answer;
@@ -215,13 +219,19 @@ class OneSocket extends Agent {
   }
 }
 
-/** Takes the lines of progress from the beginning of an answer; returns what is left. */
-function takeProgress(text: string, progress: (state: ProgressState) => void): string {
+const drop = () => Promise.resolve();
+
+/** Takes the lines of progress and items from the beginning of an answer; returns what is left. */
+async function takeLines(
+  text: string,
+  { progress, emit }: { readonly [K in 'progress' | 'emit']: NonNullable<CallOptions[K]> },
+): Promise<string> {
   let left = text;
   for (let end = left.indexOf('\n'); end !== -1; end = left.indexOf('\n')) {
-    const line = parseJson(left.slice(0, end)) as JsonObject;
+    const line = parseJson(left.slice(0, end), maxDepth) as JsonObject;
     if (line.status !== undefined) return left;
     if (line.progress !== undefined) progress(line.progress as unknown as ProgressState);
+    if (line.item !== undefined) await emit([line.item as JsonObject]);
     left = left.slice(end + 1);
   }
   return left;

@@ -4,7 +4,6 @@ import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
 import { errorCatalogue, ProtocolError } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
-import type { ProgressState } from '@posthouse/protocol/progress';
 import { BoundedMap } from '../bounded-map.ts';
 import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
@@ -56,17 +55,14 @@ export class AdminInterface {
   /** Answers a request; never throws. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     using lines = new ProgressLines(request, response, this.#parts.context.clock);
-    const answer = await this.#resultOf(request, lines.show).then(
+    const answer = await this.#resultOf(request, lines).then(
       (value): Answer => ({ status: 200, value }),
       (error) => this.#refusal(request, error),
     );
     if (!lines.end({ status: answer.status, value: answer.value })) send(response, answer);
   }
 
-  async #resultOf(
-    request: IncomingMessage,
-    progress: (state: ProgressState) => void,
-  ): Promise<JsonObject> {
+  async #resultOf(request: IncomingMessage, lines: ProgressLines): Promise<JsonObject> {
     const { method, url = '' } = request;
     requireOwnSite(request, this.#parts.names);
     const [path = '', query = ''] = url.split('?', 2);
@@ -83,7 +79,7 @@ export class AdminInterface {
     }
     this.#underWay += 1;
     try {
-      return await this.#run(verb, request, { bodyDigest, progress });
+      return await this.#run(verb, request, { bodyDigest, lines });
     } finally {
       this.#underWay -= 1;
     }
@@ -118,16 +114,16 @@ export class AdminInterface {
     request: IncomingMessage,
     {
       bodyDigest,
-      progress,
+      lines,
     }: {
       readonly bodyDigest: string | undefined;
-      readonly progress: (state: ProgressState) => void;
+      readonly lines: ProgressLines;
     },
   ): Promise<JsonObject> {
     const params = await readParams(request, bodyDigest);
     const { log } = this.#parts.context;
     try {
-      const tools = { ...this.#tools, progress };
+      const tools = { ...this.#tools, progress: lines.show, emit: lines.emit };
       return await runVerb(verb, params, { tools, log, by: 'http' });
     } catch (error) {
       if (!(error instanceof ProtocolError))

@@ -18,6 +18,11 @@ export interface VerbTools {
   readonly config: RelayConfig;
   /** Takes how far a long verb is, as often as is convenient. */
   readonly progress?: ((state: ProgressState) => void) | undefined;
+  /**
+   * Takes items of a result that is too large for one answer, in order; resolves when there is room for
+   * more. Absent if the caller cannot take them.
+   */
+  readonly emit?: ((items: readonly JsonObject[]) => Promise<void>) | undefined;
   /** Ends a long verb between two of its steps: a repeat goes on, or begins again. */
   readonly signal?: AbortSignal | undefined;
 }

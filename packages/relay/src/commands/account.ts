@@ -4,6 +4,7 @@ import { AccountId } from '@posthouse/protocol';
 import { terminalColumns, terminalJson } from '@posthouse/protocol/terminal';
 import type { Command } from 'commander';
 import { deleteCommand } from './delete-account.ts';
+import { exportCommand } from './export-account.ts';
 import { addOwnerCommands } from './owners-view.ts';
 import { accountOf } from './reports-arguments.ts';
 import { asksStorage, subcommand } from './storage-command.ts';
@@ -56,6 +57,7 @@ export function configure(command: Command): void {
     )
     .addCommand(aboutOne('approve', 'let an account in that waits for it', 'is let in'))
     .addCommand(deleteCommand())
+    .addCommand(exportCommand())
     .addCommand(rejectCommand())
     .addCommand(
       lists('waiting', 'list the accounts that wait for approval').action((_, of) => waiting(of)),

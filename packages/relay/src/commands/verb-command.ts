@@ -37,20 +37,20 @@ const quick = 1_000;
 export async function withVerbs<Own, T>(
   of: Command,
   work: (verbs: VerbCaller, own: Own, config: RelayConfig) => Promise<T>,
-  { progress = () => {}, signal }: CallOptions = {},
+  { progress = () => {}, emit, signal }: CallOptions = {},
 ): Promise<T> {
   const { config, own } = configAndFlags<Own>(of);
   try {
     const running = await findRunningRelay(config);
     if (running !== undefined) {
       const call: VerbCaller['call'] = (noun, name, params = {}) =>
-        running.call(noun, name, params, { progress, signal });
+        running.call(noun, name, params, { progress, emit, signal });
       return await work(callerOf(call), own, config);
     }
     await using storage = await openAlongside(config, relayMigrations);
     const began = systemClock.monotonic();
     const tools = {
-      ...{ storage, clock: systemClock, random: nodeRandom, config, signal },
+      ...{ storage, clock: systemClock, random: nodeRandom, config, emit, signal },
       progress: (state: ProgressState) => {
         if (systemClock.monotonic() - began >= quick) progress(state);
       },

@@ -130,6 +130,14 @@ export interface Storage extends AsyncDisposable {
    */
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
   /**
+   * Runs `work` on one snapshot that may be open for minutes: it holds up no other call, and these have
+   * their turn between its statements. Unlike for {@link read}, `work` may await anything, for less than ten
+   * seconds between two statements, and is not run again.
+   *
+   * @throws ProtocolError `temporarily_unavailable` if the database cannot be reached
+   */
+  longRead<T>(work: (tx: Reader) => Promise<T>): Promise<T>;
+  /**
    * Runs `work` in a transaction: all or nothing, durable when the promise resolves. `work` awaits
    * nothing but `tx`: an engine may run several in one transaction, and may run one again after a
    * conflict, so `work` has no effect outside `tx` except its return value. If `work` throws, its

@@ -87,12 +87,19 @@ export class AdminRelay implements AsyncDisposable {
     return await this.send(`/admin/v1/${verb}`, { headers: right, body: JSON.stringify(params) });
   }
 
+  /** With what a command finds its admin interface. */
+  get environment(): Record<string, string> {
+    return {
+      POSTHOUSE_OPERATIONS_LISTEN: new URL(this.address).host,
+      POSTHOUSE_OPERATIONS_ADMIN_TOKEN_FILE: join(this.data.path, 'admin.token'),
+    };
+  }
+
   /** Runs the command of this relay's operator, which finds its admin interface. */
   async command(...args: string[]): Promise<{ code: unknown; output: string; errors: string }> {
     const { ended, output } = posthouse([...args, '--data', this.data.path], {
       ...this.data.environment,
-      POSTHOUSE_OPERATIONS_LISTEN: new URL(this.address).host,
-      POSTHOUSE_OPERATIONS_ADMIN_TOKEN_FILE: join(this.data.path, 'admin.token'),
+      ...this.environment,
     });
     return { code: await ended, output: output.text, errors: output.errors };
   }

@@ -2,6 +2,7 @@
 import type { Verb } from '../verb.ts';
 import { accountVerbs } from './account.ts';
 import { accountDeletionVerbs } from './account-deletion.ts';
+import { accountExportVerbs } from './account-export.ts';
 import { blockVerbs } from './block.ts';
 import { inventoryVerbs } from './inventory.ts';
 import { inviteVerbs } from './invite.ts';
@@ -12,6 +13,7 @@ export const verbs: readonly Verb[] = [
   ...inventoryVerbs,
   ...accountVerbs,
   ...accountDeletionVerbs,
+  ...accountExportVerbs,
   ...inviteVerbs,
   ...blockVerbs,
   ...peerVerbs,

@@ -52,10 +52,20 @@ function placeholders(count: number): string {
   return `(${Array(count).fill('?').join(', ')})`;
 }
 
-/** Returns the FROM clause for all rows after a key, in order. */
-function fromAfter({ name, key }: Table, after: Key | undefined): string {
-  const where =
-    after === undefined ? '' : ` WHERE (${columnList(key)}) > ${placeholders(key.length)}`;
+/** Some rows of a table. */
+export interface Filter {
+  /** A condition with `?` for its values. */
+  readonly sql: string;
+  readonly values: readonly SqlValue[];
+}
+
+/** Returns the FROM clause for all rows after a key, in order; the filter's values come last. */
+function fromAfter({ name, key }: Table, after: Key | undefined, only?: Filter): string {
+  const conditions = [
+    ...(after === undefined ? [] : [`(${columnList(key)}) > ${placeholders(key.length)}`]),
+    ...(only === undefined ? [] : [`(${only.sql})`]),
+  ];
+  const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
   return `FROM "${name}"${where} ORDER BY ${columnList(key)}`;
 }
 
@@ -85,16 +95,23 @@ export interface Batch {
   readonly last: Key | undefined;
 }
 
-/** Reads the next rows after a key, within the limits of a batch. */
-export async function readBatch(tx: Reader, table: Table, after: Key | undefined): Promise<Batch> {
+/** Reads the next rows after a key, all or those of a filter, within the limits of a batch. */
+export async function readBatch(
+  tx: Reader,
+  table: Table,
+  after: Key | undefined,
+  only?: Filter,
+): Promise<Batch> {
+  const from = fromAfter(table, after, only);
+  const values = [...(after ?? []), ...(only?.values ?? [])];
   const sizes = await tx.all<{ row_bytes: number }>(
-    `SELECT ${sizeOf(table)} AS row_bytes ${fromAfter(table, after)} LIMIT ${batchRows}`,
-    ...(after ?? []),
+    `SELECT ${sizeOf(table)} AS row_bytes ${from} LIMIT ${batchRows}`,
+    ...values,
   );
   if (sizes.length === 0) return { rows: [], last: undefined };
   const rows = await tx.all(
-    `SELECT ${columnList(table.columns)} ${fromAfter(table, after)} LIMIT ${rowsThatFit(sizes)}`,
-    ...(after ?? []),
+    `SELECT ${columnList(table.columns)} ${from} LIMIT ${rowsThatFit(sizes)}`,
+    ...values,
   );
   const last = rows.at(-1);
   return { rows, last: last && keyOf(table, last) };
@@ -114,6 +131,24 @@ function rowsThatFit(sizes: readonly { readonly row_bytes: number }[]): number {
     return bytes > batchBytes;
   });
   return over === -1 ? batchRows : 2 ** Math.floor(Math.log2(Math.max(over, 1)));
+}
+
+/** Returns the key that many rows after another one; `undefined` if there are fewer. */
+export async function keyFurther(
+  tx: Reader,
+  table: Table,
+  { after, rows }: { readonly after: Key | undefined; readonly rows: number },
+): Promise<Key | undefined> {
+  const row = await tx.get(
+    `SELECT ${columnList(table.key)} ${fromAfter(table, after)} LIMIT 1 OFFSET ${rows - 1}`,
+    ...(after ?? []),
+  );
+  return row && keyOf(table, row);
+}
+
+/** Returns the condition of a row whose key is not above another one. */
+export function upTo({ key }: Table, last: Key): Filter {
+  return { sql: `(${columnList(key)}) <= ${placeholders(key.length)}`, values: last };
 }
 
 /** Inserts rows. */

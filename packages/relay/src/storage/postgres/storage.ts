@@ -10,6 +10,7 @@ import type {
   WriteOptions,
   Writer,
 } from '../types.ts';
+import { unavailable } from '../unavailable.ts';
 import { WriteListeners } from '../write-listeners.ts';
 import { AggregateQueue } from './aggregate-queue.ts';
 import { AppendQueue, type BatchWork } from './append-queue.ts';
@@ -168,6 +169,17 @@ export class PostgresStorage implements Storage {
 
   read<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
     return this.#retries.run(() => this.#readOnce(work));
+  }
+
+  longRead<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    let hasBegun = false;
+    return this.#retries.run(() =>
+      this.#readOnce((tx) => {
+        if (hasBegun) throw unavailable('the connection to storage was lost: try again');
+        hasBegun = true;
+        return work(tx);
+      }),
+    );
   }
 
   write<T>(

@@ -22,6 +22,7 @@ import { failureKind, Outage, type SqliteObserver } from './failures.ts';
 import { databaseOf, lockFolder, privateFile, requireDatabase } from './folder.ts';
 import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
+import { longRead } from './long-read.ts';
 import { openWriter, synchronous, undoInMemory, undoOnDisk } from './open-writer.ts';
 import { Readers } from './readers.ts';
 import { isWorthReclaiming, readSpace, reclaimStep } from './reclaim.ts';
@@ -132,10 +133,12 @@ export class SqliteStorage implements Storage {
   readonly #checks = new DisposableStack();
   readonly #lockTimeout: number;
   readonly #listeners = new WriteListeners();
+  readonly #path: string;
   #closed = false;
 
   constructor(path: string, { lock, generationFile, observer, ...parts }: SqliteParts) {
     const { faults = {}, lockTimeout } = parts;
+    this.#path = path;
     this.#lock = lock;
     this.#faults = faults;
     this.#observer = observer;
@@ -196,6 +199,12 @@ export class SqliteStorage implements Storage {
       // What it saw may not be on disk yet: no answer may be made of it before.
       if (snapshot === undefined) await this.#flush?.reached();
     }
+  }
+
+  longRead<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
+    if (this.#closed) throw new Error('storage is closed');
+    const begin = { lockTimeout: this.#lockTimeout, settled: () => this.#flush?.reached() };
+    return longRead(this.#path, begin, work);
   }
 
   async #readOnce<T>(work: (tx: Reader) => Promise<T>): Promise<T> {
