@@ -80,6 +80,7 @@ const long = {
     'packages/client/test/web/tabs.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/web/test/{attachments,devices,story}.test.ts',
+    'packages/web/test/reading.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/backup/{killed,tampered}.test.ts',
     'packages/relay/test/move/{crashes,rows}.test.ts',

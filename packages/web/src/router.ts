@@ -3,7 +3,7 @@
  * browser's history, not in the address, which others see over a shoulder or in a list of pages.
  */
 import type { Conversation } from '@posthouse/client';
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 
 export type Route =
   | { readonly screen: 'list' | 'add' | 'settings' | 'backup' }
@@ -12,8 +12,15 @@ export type Route =
 
 const list: Route = { screen: 'list' };
 
+/** Where the invite is kept: a new account takes a while, and the page may be loaded again meanwhile. */
+const inviteKey = 'posthouse.invite';
+
 /** The invite that the page was opened with, until it is used. */
-export const invite = signal(takeInvite());
+export const invite = signal(takeInvite() || (sessionStorage.getItem(inviteKey) ?? ''));
+effect(() => {
+  if (invite.value === '') sessionStorage.removeItem(inviteKey);
+  else sessionStorage.setItem(inviteKey, invite.value);
+});
 
 export const route = signal<Route>((history.state as Route | null) ?? list);
 

@@ -40,14 +40,18 @@ export interface ServedFile {
   readonly bodies: ReadonlyMap<Encoding, Buffer>;
 }
 
+/** The list itself is served, too: what a page got can be compared with it. */
+const listName = 'files.json';
+
 /**
- * Reads the messenger's files.
+ * Reads the messenger's files, and the list of them.
  *
  * @throws Error that names the file which is missing, or is not the one that was built
  */
 export function readWebFiles(folder: string): ReadonlyMap<string, ServedFile> {
   const list = readList(folder);
   const files = new Map(list.map((file) => [file.name, readFile(folder, file)]));
+  files.set(listName, listFile(folder));
   let total = 0;
   for (const { bodies } of files.values()) {
     for (const { length } of bodies.values()) total += length;
@@ -57,8 +61,18 @@ export function readWebFiles(folder: string): ReadonlyMap<string, ServedFile> {
   return files;
 }
 
+const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('base64');
+
+function listFile(folder: string): ServedFile {
+  const content = readFileSync(join(folder, listName));
+  return {
+    ...{ type: 'application/json', digest: digestOf(content), isImmutable: false },
+    bodies: new Map([['identity', content]]),
+  };
+}
+
 function readList(folder: string): readonly ListedFile[] {
-  const path = join(folder, 'files.json');
+  const path = join(folder, listName);
   try {
     const list: unknown = JSON.parse(readFileSync(path, 'utf8'));
     checkSchema(FileList, list);
@@ -82,7 +96,7 @@ function decoded(encoding: Encoding, body: Buffer, length: number): Uint8Array {
 function readFile(folder: string, { name, type, sha256, immutable }: ListedFile): ServedFile {
   const path = join(folder, name);
   const content = readFileSync(path);
-  const digest = createHash('sha256').update(content).digest('base64');
+  const digest = digestOf(content);
   if (digest !== sha256) throw new Error(`${path}: not the file that was built`);
   const bodies = new Map<Encoding, Buffer>();
   for (const encoding of encodings) {

@@ -1,6 +1,6 @@
 /** The messenger as a relay serves it (decision 0045): known names only, from memory. */
 import { createHash } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { brotliCompressSync, brotliDecompressSync, gzipSync } from 'node:zlib';
@@ -105,7 +105,7 @@ describe('the messenger under /app/', () => {
   });
 
   test.each([
-    '/app/files.json',
+    '/app/files.json.br',
     '/app/main-ABCDEFGH.js.br',
     '/app/other.js',
     '/app/../relay.sqlite',
@@ -117,6 +117,14 @@ describe('the messenger under /app/', () => {
   ])('%s is no name of it', async (path) => {
     const { status, text } = await fetched(path);
     expect([status, JSON.parse(text).code]).toEqual([400, 'method_not_found']);
+  });
+
+  test('files.json is the list of what is served, as it was built', async () => {
+    const { status, headers, text } = await fetched('/app/files.json');
+    expect([status, headers['content-type'], headers['cache-control']]).toEqual([
+      ...[200, 'application/json', 'no-cache'],
+    ]);
+    expect(text).toBe(readFileSync(join(folder, 'files.json'), 'utf8'));
   });
 
   test.each(['POST', 'PUT', 'DELETE'])('%s is refused', async (verb) => {

@@ -1,13 +1,15 @@
 import type { Message } from '@posthouse/client';
 import { visibleText } from '@posthouse/client/visible-text';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';
 import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
+import { Timeline } from '../parts/timeline.tsx';
+import type { TimelineItem } from '../parts/timeline-item.ts';
 import type { App } from '../state/app.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
-import { dayOf, isSameDay, text, timeOf } from '../text/index.ts';
+import { dayOf, isoOf, isSameDay, text, timeOf } from '../text/index.ts';
 
 const Attached = later(async () => (await import('../attachments/index.ts')).Attached, true);
 
@@ -19,28 +21,16 @@ export function MessageList({
   readonly app: App;
   readonly opened: OpenConversation;
 }) {
-  const list = useRef<HTMLOListElement>(null);
-  /** Distance from the end before the messages changed, so that what is read stays where it is. */
-  const fromEnd = useRef(0);
   const messages = opened.messages.value;
-  useLayoutEffect(() => {
-    const { current } = list;
-    if (current !== null) current.scrollTop = current.scrollHeight - fromEnd.current;
-  }, [messages]);
-  const last = messages.at(-1);
-  useEffect(() => {
-    if (last === undefined || document.visibilityState !== 'visible') return;
-    void app.try(() => opened.markRead());
-  }, [last?.order]);
+  const items = useMemo(() => messages.map((message) => itemOf(app, message)), [messages]);
   return (
-    <ol
-      ref={list}
-      class="messages"
-      aria-live="polite"
-      aria-label={text.messages}
-      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
-        const isAtEnd = scrollTop + clientHeight > scrollHeight - 40;
-        fromEnd.current = isAtEnd ? 0 : scrollHeight - scrollTop;
+    <Timeline
+      label={text.messages}
+      items={items}
+      isRead={opened.isRead.value}
+      onSeen={() => void app.try(() => opened.markRead())}
+      onAtEnd={(isAtEnd) => {
+        opened.isReadingBack = !isAtEnd;
       }}
     >
       {opened.hasOlder.value && (
@@ -51,7 +41,7 @@ export function MessageList({
         </li>
       )}
       {messages.length === 0 && opened.isRead.value && <li class="empty">{text.noMessages}</li>}
-      {messages.map((message, index) => {
+      {messages.flatMap((message, index) => {
         const before = messages[index - 1];
         const isNewDay = before === undefined || !isSameDay(before.createdAt, message.createdAt);
         return [
@@ -66,8 +56,20 @@ export function MessageList({
           />,
         ];
       })}
-    </ol>
+    </Timeline>
   );
+}
+
+/** Characters of an arriving message that are announced. */
+const announcedLength = 100;
+
+function itemOf(app: App, { from, order, body }: Message): TimelineItem {
+  return {
+    order,
+    isOwn: from === app.account.id,
+    announcement: () =>
+      `${nameOf(app, from)}: ${visibleText(body?.text.slice(0, announcedLength) ?? text.attachment)}`,
+  };
 }
 
 function MessageLine({
@@ -88,7 +90,7 @@ function MessageLine({
     );
   const isFinalFailure = status === 'rejected' || status === 'failed';
   return (
-    <li class={isOwn ? 'own' : 'theirs'}>
+    <li class={isOwn ? 'own' : 'theirs'} data-order={message.order}>
       <article aria-label={`${nameOf(app, from)}, ${timeOf(createdAt)}`}>
         {answered?.body && (
           <blockquote class="answered" dir="auto">
@@ -98,7 +100,7 @@ function MessageLine({
         {body && <Body body={body} />}
         {attachments && <Attached {...{ app, attachments }} />}
         <footer>
-          <time dateTime={new Date(createdAt * 1_000).toISOString()}>{timeOf(createdAt)}</time>
+          <time dateTime={isoOf(createdAt)}>{timeOf(createdAt)}</time>
           {isOwn && status !== undefined && <span class="status">{text.status[status]}</span>}
           <button
             type="button"

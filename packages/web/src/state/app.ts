@@ -1,16 +1,13 @@
 /** What the app shows: signals, fed by the client in the worker. Screens read them and call {@link App}. */
 
 import type { AccountEvent, Contact, Conversation } from '@posthouse/client';
-import {
-  browserWake,
-  isClientError,
-  type WorkerAccount,
-  type WorkerClient,
-} from '@posthouse/client/web';
+import { isClientError, type WorkerAccount, type WorkerClient } from '@posthouse/client/web';
 import { computed, signal } from '@preact/signals';
 import { type AppConfig, fetchConfig, readConfig } from '../app-config.ts';
+import { followAccount } from '../engine/follow.ts';
 import { openClient } from '../engine/open-client.ts';
 import { refresher } from '../engine/refresh.ts';
+import { text } from '../text/index.ts';
 import { OpenConversation } from './open-conversation.ts';
 
 /** Where the app is before and after there is an account. */
@@ -46,17 +43,20 @@ export class App {
   #account: WorkerAccount | undefined;
   #listed = listStep;
   #hasMore = false;
+  /** What was last announced of something that is tried again. */
+  #fault = '';
   readonly #refreshList = refresher(
     async () => {
       this.conversations.value = await this.#listPersons();
+      if (this.notice.value === this.#fault) this.notice.value = '';
     },
-    (error) => this.fail(error),
+    (error) => this.failed(error),
   );
   readonly #refreshContacts = refresher(
     async () => {
       this.contacts.value = await this.account.contacts.list();
     },
-    (error) => this.fail(error),
+    (error) => this.failed(error),
   );
 
   /** The account. Only screens of the phase `ready` are shown when there is one. */
@@ -80,11 +80,11 @@ export class App {
     try {
       this.#config = await readConfig();
       if (navigator.onLine) this.#renewConfig().catch(() => undefined);
-      this.#client = await openClient(this.#config);
+      this.#client = await openClient(this.#config, (error) => this.#end(error));
       await this.#use(await this.#client.account());
     } catch (error) {
       if (isClientError(error, 'not_set_up')) this.phase.value = { kind: 'welcome' };
-      else this.phase.value = { kind: 'failed', error };
+      else this.#end(error);
     }
   }
 
@@ -119,9 +119,13 @@ export class App {
 
   async #use(account: WorkerAccount): Promise<void> {
     this.#account = account;
-    account.subscribe((event) => this.#apply(event), {
-      wake: browserWake(),
-      onError: (error) => this.fail(error),
+    followAccount(account, {
+      listener: (event) => this.#apply(event),
+      failed: (error) => this.failed(error),
+      begun: () => {
+        void this.changed();
+        void this.opened.value?.refresh();
+      },
     });
     await Promise.all([this.#refreshList(), this.#refreshContacts()]);
     this.phase.value = { kind: 'ready' };
@@ -174,8 +178,23 @@ export class App {
     }
   }
 
-  /** Shows an error that ends the app. */
-  fail(error: unknown): void {
+  /**
+   * Shows an error of something that is read again by itself. A store that cannot be used ends the app: only
+   * loading the page again may help.
+   *
+   * @returns whether to try again
+   */
+  failed(error: unknown): boolean {
+    if (storeErrors.some((code) => isClientError(error, code))) {
+      this.#end(error);
+      return false;
+    }
+    this.#fault = text.tryingAgain(messageOf(error));
+    this.notice.value = this.#fault;
+    return true;
+  }
+
+  #end(error: unknown): void {
     this.phase.value = { kind: 'failed', error };
   }
 
@@ -196,6 +215,9 @@ export class App {
     void this.opened.value?.refresh();
   }
 }
+
+/** What no other try helps against. */
+const storeErrors = ['store_unavailable', 'store_mismatch', 'store_damaged'] as const;
 
 const backupMark = 'posthouse.backup';
 /** Set in a tab that was loaded again for another configuration. */

@@ -6,6 +6,8 @@ import { refresher } from '../engine/refresh.ts';
 
 /** Messages of a page. */
 const pageSize = 50;
+/** Up to so many messages are shown so that what is read stays while others arrive. */
+const mostHeld = 1_000;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
 
@@ -30,7 +32,8 @@ export interface ConversationHost {
   readonly account: WorkerAccount;
   /** Reads the lists again. */
   changed(): Promise<void>;
-  fail(error: unknown): void;
+  /** Shows an error; returns whether to try again. */
+  failed(error: unknown): boolean;
 }
 
 /** The conversation that is shown: its messages from some point on, and what is being written. */
@@ -45,7 +48,12 @@ export class OpenConversation {
   readonly draft = signal('');
   readonly replyTo = signal<Message | undefined>(undefined);
   readonly files: Signal<readonly AttachedFile[]>;
+  /** Whether something else than the newest messages is read: it stays, whatever arrives. */
+  isReadingBack = false;
   readonly #app: ConversationHost;
+  #isClosed = false;
+  /** The `order` of the oldest message that stays while older ones are read; not known before the next read. */
+  #oldestHeld = Number.MAX_SAFE_INTEGER;
   #shown = pageSize;
   readonly refresh: () => Promise<void>;
 
@@ -58,7 +66,7 @@ export class OpenConversation {
     attached.set(this.#draftKey, this.files);
     this.refresh = refresher(
       () => this.#read(),
-      (error) => app.fail(error),
+      (error) => !this.#isClosed && app.failed(error),
     );
   }
 
@@ -69,6 +77,7 @@ export class OpenConversation {
   /** Shows a page more of what is older. */
   async showOlder(): Promise<void> {
     this.#shown += pageSize;
+    this.#oldestHeld = Number.MAX_SAFE_INTEGER;
     await this.refresh();
   }
 
@@ -131,15 +140,27 @@ export class OpenConversation {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.messages.value = [];
   }
 
   async #read(): Promise<void> {
-    const newest = await this.#app.account.messages.list({
-      ...{ with: this.id, newestFirst: true, limit: this.#shown + 1 },
-    });
+    let newest = await this.#list();
+    while (this.isReadingBack && newest.length > this.#shown && this.#shown < mostHeld) {
+      if ((newest[this.#shown - 1]?.order ?? 0) <= this.#oldestHeld) break;
+      this.#shown += pageSize;
+      newest = await this.#list();
+    }
     this.hasOlder.value = newest.length > this.#shown;
     this.messages.value = newest.slice(0, this.#shown).reverse();
     this.isRead.value = true;
+    if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
+    this.#oldestHeld = this.messages.value[0]?.order ?? 0;
+  }
+
+  async #list(): Promise<readonly Message[]> {
+    return await this.#app.account.messages.list({
+      ...{ with: this.id, newestFirst: true, limit: this.#shown + 1 },
+    });
   }
 }

@@ -12,6 +12,8 @@ export const de: Texts = {
   starting: 'Wird geöffnet …',
   failed: 'Diese Seite kann nicht weitermachen',
   reload: 'Neu laden',
+  tryingAgain: (reason) =>
+    `Etwas konnte nicht gelesen werden. Es wird noch einmal versucht. ${reason}`,
   partMissing: 'Dieser Teil der App konnte nicht geladen werden.',
   back: 'Zurück',
   cancel: 'Abbrechen',
@@ -74,6 +76,7 @@ export const de: Texts = {
   replyingTo: 'Antwort auf',
   older: 'Frühere Nachrichten',
   messages: 'Nachrichten',
+  newMessages: (count) => counted(count, 'neue Nachricht', 'neue Nachrichten'),
   noMessages: 'Noch keine Nachrichten',
   notContact: 'Ihr könnt einander noch nicht schreiben.',
   requestSent: 'Deine Anfrage ist abgeschickt. Du kannst schreiben, sobald sie angenommen ist.',

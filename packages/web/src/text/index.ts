@@ -31,14 +31,27 @@ function daysBetween(earlier: Date, later: Date): number {
   return Math.round((startOfDay(later).getTime() - startOfDay(earlier).getTime()) / 86_400_000);
 }
 
+/** The last second of the year 9999: later ones have no usual form. */
+const lastSecond = 253_402_300_799;
+
+/** A moment that others wrote, or the nearest that can be shown. @param seconds Unix seconds */
+function dateOf(seconds: number): Date {
+  return new Date(Math.max(0, Math.min(lastSecond, seconds || 0)) * 1_000);
+}
+
+/** A moment for programs, such as `2026-05-03T14:05:00.000Z`. @param seconds Unix seconds */
+export function isoOf(seconds: number): string {
+  return dateOf(seconds).toISOString();
+}
+
 /** A time of day, such as `14:05`. @param seconds Unix seconds */
 export function timeOf(seconds: number): string {
-  return time.format(new Date(seconds * 1_000));
+  return time.format(dateOf(seconds));
 }
 
 /** A day, such as `Today` or `3 May 2026`. @param seconds Unix seconds */
 export function dayOf(seconds: number, now = new Date()): string {
-  const date = new Date(seconds * 1_000);
+  const date = dateOf(seconds);
   const days = daysBetween(date, now);
   if (days === 0) return text.today;
   return days === 1 ? text.yesterday : day.format(date);
@@ -46,11 +59,11 @@ export function dayOf(seconds: number, now = new Date()): string {
 
 /** A time for a list: of day if it is today's, else the date. @param seconds Unix seconds */
 export function briefTimeOf(seconds: number, now = new Date()): string {
-  const date = new Date(seconds * 1_000);
+  const date = dateOf(seconds);
   return daysBetween(date, now) === 0 ? time.format(date) : short.format(date);
 }
 
 /** Whether two moments are of the same day. Both Unix seconds. */
 export function isSameDay(one: number, other: number): boolean {
-  return daysBetween(new Date(one * 1_000), new Date(other * 1_000)) === 0;
+  return daysBetween(dateOf(one), dateOf(other)) === 0;
 }

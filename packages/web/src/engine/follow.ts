@@ -1,0 +1,44 @@
+import type { AccountEvent } from '@posthouse/client';
+import { browserWake, type WorkerAccount } from '@posthouse/client/web';
+import { delayAfter } from './retry-delay.ts';
+
+/**
+ * Follows the account for as long as the page lives. If following ends with an error, it begins again after
+ * a while, and `begun` reads what was missed meanwhile.
+ *
+ * @param failed is told of each error; returns whether to begin again
+ */
+export function followAccount(
+  account: WorkerAccount,
+  {
+    listener,
+    failed,
+    begun,
+  }: {
+    readonly listener: (event: AccountEvent) => void;
+    readonly failed: (error: unknown) => boolean;
+    readonly begun: () => void;
+  },
+): void {
+  let failures = 0;
+  const follow = () => {
+    account.subscribe(
+      (event) => {
+        failures = 0;
+        listener(event);
+      },
+      {
+        wake: browserWake(),
+        onError: (error) => {
+          if (failed(error)) setTimeout(again, delayAfter(failures));
+          failures += 1;
+        },
+      },
+    );
+  };
+  const again = () => {
+    follow();
+    begun();
+  };
+  follow();
+}
