@@ -123,9 +123,9 @@ describe.each(names)('@posthouse/%s as published', (name) => {
     const { exports, bin = {} } = manifestOf(name);
     const targets = Object.values(exports).map((target) => target.default);
     const used = importedBy(name, [...targets, ...Object.values(bin)]);
-    // The messenger's files are for pages, which `files.json` lists.
+    // The files of the messenger and the admin page are for pages, which `files.json` lists.
     const published = filesOf(name).filter(
-      (file) => /\.(js|d\.ts)$/.test(file) && !file.startsWith('messenger/'),
+      (file) => /\.(js|d\.ts)$/.test(file) && !/^(?:messenger|admin-page)\//.test(file),
     );
     expect([...new Set(published.map(moduleName))].filter((module) => !used.has(module))).toEqual(
       [],

@@ -15,7 +15,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { buildMessenger } from '../packages/web/build.ts';
+import { buildAdminPage, buildMessenger } from '../packages/web/build.ts';
 import { bundleCommands, bundleFolder, findWorkers } from './bundle.ts';
 import { writePages } from './published-pages.ts';
 import { bundleParser } from './small-markdown.ts';
@@ -175,10 +175,11 @@ async function bundle({ folder, manifest }: Package): Promise<void> {
   });
 }
 
-/** The relay's package has the messenger, built, to serve it. */
-async function putMessenger({ folder, manifest }: Package): Promise<void> {
+/** The relay's package has the messenger and the operator's page, built, to serve them. */
+async function putPages({ folder, manifest }: Package): Promise<void> {
   if (manifest.name !== '@posthouse/relay') return;
   await buildMessenger(join(folder, 'dist/messenger'));
+  await buildAdminPage(join(folder, 'dist/admin-page'));
 }
 
 const built: Package[] = [];
@@ -190,7 +191,7 @@ for (const one of packagesInOrder()) {
   copyRest(one);
   await putParser(one);
   await bundle(one);
-  await putMessenger(one);
+  await putPages(one);
   writeJson(join(dist, 'package.json'), publishedManifest(one.manifest));
   built.push(one);
   console.log(`built ${one.manifest.name}`);

@@ -1,7 +1,8 @@
 /**
- * Builds the messenger into `dist/`: a folder that any web server can serve. Names have a digest of
- * the content, so that they can be kept for ever; `files.json` lists each with its digest and size.
- * The same sources give the same bytes. Fails if a part is larger than its budget.
+ * Builds the messenger into `dist/`: a folder that any web server can serve; and the operator's page,
+ * which a relay serves, into `dist-admin/`. Names have a digest of the content, so that they can be
+ * kept for ever; `files.json` lists each with its digest and size. The same sources give the same
+ * bytes. Fails if a part is larger than its budget.
  *
  * @example
  * node packages/web/build.ts
@@ -18,6 +19,8 @@ const folder = import.meta.dirname;
 
 /** Bytes after gzip of what a first visit loads, and of what is loaded when it is needed. */
 const budgets = { scripts: 175_000, styles: 8_000, later: 45_000 } as const;
+/** Bytes after gzip of the operator's page. */
+const adminBudget = 25_000;
 
 /** A file of the app, as `files.json` lists it. */
 export interface WebFile {
@@ -85,7 +88,6 @@ const digest = (content: Uint8Array) => createHash('sha256').update(content).dig
  * @throws Error if one is larger than its budget
  */
 export async function buildMessenger(dist: string): Promise<Record<keyof typeof budgets, number>> {
-  const read = (name: string) => readFileSync(join(dist, name));
   rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
   cpSync(join(folder, 'public'), dist, { recursive: true });
@@ -112,23 +114,61 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
   const html = readFileSync(join(folder, 'src/index.html'), 'utf8');
   writeFileSync(join(dist, 'index.html'), html.replace('SCRIPT', script).replace('STYLE', style));
   const names = readdirSync(dist).sort();
-  const version = digest(Buffer.from(names.map((name) => digest(read(name))).join()));
+  const version = versionOf(dist, names);
   // The page is `./`; its own name would be a second copy of it.
   const cached = ['./', ...names.filter((name) => name !== 'index.html')];
   await built({
     entryPoints: { sw: 'src/service-worker.ts' },
     define: { FILES: JSON.stringify(cached), VERSION: JSON.stringify(version) },
   });
-  const files = readdirSync(dist)
-    .sort()
-    .map((name) => compressed(dist, name));
-  writeFileSync(join(dist, 'files.json'), `${JSON.stringify({ version, files }, undefined, 2)}\n`);
-  writeFileSync(join(dist, 'THIRD-PARTY-LICENSES'), noticesOf(librariesOf(metafiles)));
+  const files = writeList(dist, { version, metafiles });
   const first = new Set([
     ...withImports(worker.metafile as Metafile, workerFile),
     ...withImports(page as Metafile, script),
   ]);
   return checkedSizes(files, first);
+}
+
+/**
+ * Builds the operator's page into a folder, which is emptied before.
+ *
+ * @returns its bytes after gzip
+ * @throws Error if it is larger than its budget
+ */
+export async function buildAdminPage(dist: string): Promise<number> {
+  rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist, { recursive: true });
+  cpSync(join(folder, 'public/icon.svg'), join(dist, 'icon.svg'));
+  const [script, style] = ['src/admin/main.tsx', 'src/admin/admin.css'];
+  const { metafile } = await build({
+    ...{ ...common, ...hashed, outdir: dist, entryPoints: [script, style] },
+  });
+  const html = readFileSync(join(folder, 'src/admin/index.html'), 'utf8')
+    .replace('SCRIPT', outputOf(metafile, script))
+    .replace('STYLE', outputOf(metafile, style));
+  writeFileSync(join(dist, 'index.html'), html);
+  const version = versionOf(dist, readdirSync(dist).sort());
+  const files = writeList(dist, { version, metafiles: [metafile] });
+  const size = files.reduce((total, { gzip }) => total + gzip, 0);
+  if (size <= adminBudget) return size;
+  throw new Error(`admin page: ${size} bytes after gzip, more than ${adminBudget}`);
+}
+
+function versionOf(dist: string, names: readonly string[]): string {
+  return digest(Buffer.from(names.map((name) => digest(readFileSync(join(dist, name)))).join()));
+}
+
+/** Writes each file of a folder compressed, too, lists them, and adds the licences of libraries. */
+function writeList(
+  dist: string,
+  { version, metafiles }: { readonly version: string; readonly metafiles: readonly Metafile[] },
+): WebFile[] {
+  const files = readdirSync(dist)
+    .sort()
+    .map((name) => compressed(dist, name));
+  writeFileSync(join(dist, 'files.json'), `${JSON.stringify({ version, files }, undefined, 2)}\n`);
+  writeFileSync(join(dist, 'THIRD-PARTY-LICENSES'), noticesOf(librariesOf(metafiles)));
+  return files;
 }
 
 /** Folders of the libraries whose code is in the built files. */
@@ -181,4 +221,6 @@ if (import.meta.main) {
     const budget = budgets[part as keyof typeof budgets];
     process.stderr.write(`messenger, ${part}: ${size} of ${budget} bytes after gzip\n`);
   }
+  const size = await buildAdminPage(join(folder, 'dist-admin'));
+  process.stderr.write(`admin page: ${size} of ${adminBudget} bytes after gzip\n`);
 }

@@ -46,6 +46,8 @@ export interface RelayOptions {
   readonly clock?: Clock;
   readonly random?: Random;
   readonly log?: Logger;
+  /** Folder of the admin page; without it the one that was built. */
+  readonly adminPage?: string;
   /** Storage faults for tests. */
   readonly faults?: StorageFaults;
 }

@@ -189,7 +189,8 @@ async function startParts(
   const modules = hostedModules(config, descriptor, restoredAt);
   const tls = config.tls.mode === 'off' ? undefined : await tlsFiles(config);
   const peerPort = await joinFederation(config, created, { descriptor, modules, addresses, parts });
-  const operations = await listenForOperators(config, { context, tls, parts });
+  const { adminPage } = options;
+  const operations = await listenForOperators(config, { context, tls, parts, adminPage });
   const blobs = await openBlobs(config, context);
   await created.disk.start();
   const reload = await serveClients(config, {
@@ -240,15 +241,17 @@ async function listenForOperators(
     context,
     tls: files,
     parts,
+    adminPage,
   }: {
     readonly context: RelayContext;
     readonly tls: TlsFiles | undefined;
     readonly parts: AsyncDisposableStack;
+    readonly adminPage: string | undefined;
   },
 ): Promise<Operations | undefined> {
   const { listen } = config.operations;
   if (listen === '') return undefined;
-  const admin = await openAdminInterface(config, context);
+  const admin = await openAdminInterface(config, context, adminPage);
   const tls = config.operations.tls ? files : undefined;
   const schema = Math.max(...relayMigrations.map(({ id }) => id));
   const build = { version: manifest.version, schema };

@@ -1,4 +1,4 @@
-/** `POST /admin/v1/<noun>/<verb>`: the operator's verbs over HTTP, for the command and the page. */
+/** What is below `/admin/`: the operator's verbs at `POST /admin/v1/<noun>/<verb>`, and the page. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { type PeerCertificate, TLSSocket } from 'node:tls';
@@ -8,6 +8,8 @@ import { BoundedMap } from '../bounded-map.ts';
 import type { RelayConfig } from '../config/index.ts';
 import type { RelayContext } from '../context.ts';
 import { adminTokenRefused, verbFailed } from '../observability/admin-events.ts';
+import type { ServedFile } from '../web/index.ts';
+import { isPageRequest, sendPage } from './page.ts';
 import { ProgressLines } from './progress-lines.ts';
 import { type OwnNames, readParams, requireOwnSite } from './requests.ts';
 import { SignedRequests } from './signed-requests.ts';
@@ -26,9 +28,11 @@ interface AdminParts {
   readonly config: RelayConfig;
   readonly token: string;
   readonly names: OwnNames;
+  /** Files of the page; none if it was not built. */
+  readonly page: ReadonlyMap<string, ServedFile>;
 }
 
-/** Answers the requests below `/admin/`. */
+/** Answers the requests of `/admin`, and those below it. */
 export class AdminInterface {
   readonly #parts: AdminParts;
   #tools: VerbTools;
@@ -54,12 +58,22 @@ export class AdminInterface {
 
   /** Answers a request; never throws. */
   async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (isPageRequest(request)) return this.#answerPage(request, response);
     using lines = new ProgressLines(request, response, this.#parts.context.clock);
     const answer = await this.#resultOf(request, lines).then(
       (value): Answer => ({ status: 200, value }),
       (error) => this.#refusal(request, error),
     );
     if (!lines.end({ status: answer.status, value: answer.value })) send(response, answer);
+  }
+
+  #answerPage(request: IncomingMessage, response: ServerResponse): void {
+    try {
+      requireOwnSite(request, this.#parts.names);
+      sendPage(request, response, this.#parts.page);
+    } catch (error) {
+      send(response, this.#refusal(request, error));
+    }
   }
 
   async #resultOf(request: IncomingMessage, lines: ProgressLines): Promise<JsonObject> {

@@ -3,15 +3,19 @@ import type { RelayConfig } from '../config/index.ts';
 import { withName } from '../config/with-name.ts';
 import type { RelayContext } from '../context.ts';
 import { loadToken } from '../keys/admin-token.ts';
+import { builtFolder, readWebFiles } from '../web/index.ts';
 import { AdminInterface } from './http.ts';
 
 /**
  * Makes the admin interface of a relay; `undefined` if it is not configured.
- * @throws Error if the token cannot be used
+ *
+ * @param pageFolder of the admin page
+ * @throws Error if the token cannot be used, or the page is not the one that was built
  */
 export async function openAdminInterface(
   config: RelayConfig,
   context: RelayContext,
+  pageFolder = builtFolder('adminPage'),
 ): Promise<AdminInterface | undefined> {
   const { adminTokenFile, listen, tls } = config.operations;
   if (adminTokenFile === '' || listen === '') return undefined;
@@ -20,5 +24,6 @@ export async function openAdminInterface(
   const named = tls ? config.public.https.map((address) => new URL(address).hostname) : [];
   const hosts = ['localhost', '127.0.0.1', '[::1]', host.includes(':') ? `[${host}]` : host];
   const names = { scheme: tls ? 'https' : 'http', hosts: new Set([...hosts, ...named]) } as const;
-  return new AdminInterface({ context, config, token, names });
+  const page = pageFolder === undefined ? new Map() : readWebFiles(pageFolder);
+  return new AdminInterface({ context, config, token, names, page });
 }

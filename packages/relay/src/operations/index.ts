@@ -45,7 +45,7 @@ export interface Build {
   readonly schema: number;
 }
 
-/** Answers requests below `/admin/`. */
+/** Answers requests of `/admin`, and those below it. */
 export interface AdminPages {
   /** Takes over changed addresses of trusted proxies. */
   trust(proxies: readonly string[]): void;
@@ -76,7 +76,7 @@ const maxConnections = 64;
  * - `/metrics`: Prometheus's text format.
  *
  * These have no authentication and no rate limits: for the operator's own network only. What is below
- * `/admin/` has a token.
+ * `/admin/v1/` has a token; the page at `/admin/` has nothing that is secret.
  */
 export class Operations implements AsyncDisposable {
   readonly #context: RelayContext;
@@ -221,7 +221,7 @@ export class Operations implements AsyncDisposable {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method, url = '' } = request;
-    if (this.#admin !== undefined && url.startsWith('/admin/')) {
+    if (this.#admin !== undefined && /^\/admin(?:[/?]|$)/.test(url)) {
       return await this.#admin.answer(request, response);
     }
     if (method !== 'GET' && method !== 'HEAD') {

@@ -1,6 +1,12 @@
 /** Serves the messenger under `/app/`: known names only, from memory (decision 0045). */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type Encoding, pickEncoding, type ServedFile, type WebApp } from '../web/index.ts';
+import {
+  type Encoding,
+  fileHeaders,
+  pickEncoding,
+  type ServedFile,
+  type WebApp,
+} from '../web/index.ts';
 import { unknownMethod } from './early-errors.ts';
 
 /** Where the messenger is, on the host and not after a base address: the service worker's scope. */
@@ -31,10 +37,6 @@ const headers = {
   'x-content-type-options': 'nosniff',
 };
 
-const forever = 'public, max-age=31536000, immutable';
-/** Kept, and asked for again with its digest at each use. */
-const revalidated = 'no-cache';
-
 /** Adds `/app/`, its files and its `config.json`. `charge` takes
  * what bytes cost from the allowance of the caller's address, and throws if it is used up. */
 export function addWebRoutes(
@@ -56,7 +58,7 @@ export function addWebRoutes(
   });
   route(`${appPath}config.json`, async (_request, reply) =>
     reply
-      .header('cache-control', revalidated)
+      .header('cache-control', 'no-cache')
       .type('application/json')
       .send(await web.config()),
   );
@@ -79,14 +81,9 @@ function sendFile(
   { file, encoding }: { readonly file: ServedFile; readonly encoding: Encoding },
 ) {
   const body = file.bodies.get(encoding) as Buffer;
-  const tag = `"${file.digest}${encoding === 'identity' ? '' : `-${encoding}`}"`;
-  reply.headers({
-    'cache-control': file.isImmutable ? forever : revalidated,
-    etag: tag,
-    vary: 'accept-encoding',
-    ...(encoding !== 'identity' && { 'content-encoding': encoding }),
-  });
-  if (request.headers['if-none-match'] === tag) return reply.code(304).send();
+  const headers = fileHeaders(file, encoding);
+  reply.headers(headers);
+  if (request.headers['if-none-match'] === headers.etag) return reply.code(304).send();
   reply.type(file.type).header('content-length', body.length);
   return reply.send(request.method === 'HEAD' ? null : body);
 }

@@ -128,3 +128,22 @@ export function pickEncoding({ bodies }: ServedFile, accepted = ''): Encoding {
   );
   return encodings.find((encoding) => taken.has(encoding) && bodies.has(encoding)) ?? 'identity';
 }
+
+const forever = 'public, max-age=31536000, immutable';
+/** Kept, and asked for again with its digest at each use. */
+const revalidated = 'no-cache';
+
+/** Headers of a file that is answered in an encoding. */
+export function fileHeaders(
+  { digest, isImmutable }: ServedFile,
+  encoding: Encoding,
+): Readonly<Record<'cache-control' | 'etag' | 'vary', string>> & {
+  readonly 'content-encoding'?: string;
+} {
+  return {
+    'cache-control': isImmutable ? forever : revalidated,
+    etag: `"${digest}${encoding === 'identity' ? '' : `-${encoding}`}"`,
+    vary: 'accept-encoding',
+    ...(encoding !== 'identity' && { 'content-encoding': encoding }),
+  };
+}

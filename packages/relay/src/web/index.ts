@@ -1,2 +1,9 @@
-export { type Encoding, pickEncoding, type ServedFile } from './files.ts';
+export {
+  type Encoding,
+  fileHeaders,
+  pickEncoding,
+  readWebFiles,
+  type ServedFile,
+} from './files.ts';
+export { builtFolder } from './folder.ts';
 export { openWeb, type WebApp } from './open.ts';

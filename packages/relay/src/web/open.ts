@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { RelayConfig } from '../config/index.ts';
 import { readWebFiles, type ServedFile } from './files.ts';
-import { messengerFolder } from './folder.ts';
+import { builtFolder } from './folder.ts';
 
 /** The messenger, as the transport serves it. */
 export interface WebApp {
@@ -32,7 +32,7 @@ export function openWeb(
 ): WebApp | undefined {
   const { dev, web } = config;
   if (web === false) return undefined;
-  const folder = (web === true ? undefined : web.folder) ?? messengerFolder();
+  const folder = (web === true ? undefined : web.folder) ?? builtFolder('messenger');
   if (folder === undefined) {
     if (dev) return undefined;
     throw new Error('web: the messenger was not built: run npm run build:web, or set web to false');
