@@ -1,9 +1,9 @@
-/** The messenger's files: few bytes, the same from the same sources, in each language all texts. */
+/** The files of the messenger and of the operator's page: few bytes, the same from the same sources. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { buildMessenger } from '../build.ts';
+import { buildAdminPage, buildMessenger } from '../build.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -20,6 +20,26 @@ test('two builds are the same, byte by byte, and within their budgets', async ()
   for (const name of names) {
     const [first, second] = [one, other].map((path) => readFileSync(join(path as string, name)));
     expect(first?.equals(second as Buffer), name).toBe(true);
+  }
+});
+
+test('the operator’s page is at most 25,000 bytes after gzip, the same each time, and evaluates nothing', async () => {
+  const [one, other] = ['admin-one', 'admin-other'].map((name) => join(folder, name)) as [
+    string,
+    string,
+  ];
+  expect(await buildAdminPage(one)).toBeLessThanOrEqual(25_000);
+  await buildAdminPage(other);
+  const names = readdirSync(one);
+  expect(readdirSync(other)).toEqual(names);
+  expect(names).toContain('index.html');
+  for (const name of names) {
+    const content = readFileSync(join(one, name));
+    expect(content.equals(readFileSync(join(other, name))), name).toBe(true);
+    if (!name.endsWith('.js') && !name.endsWith('.html')) continue;
+    expect(content.toString(), name).not.toMatch(
+      /\beval\(|new Function\(|style=|https?:\/\/(?!www\.w3)/,
+    );
   }
 });
 

@@ -42,7 +42,8 @@ export class AdminRelay implements AsyncDisposable {
     this.lines = parts.lines;
   }
 
-  static async start(config: PartialConfig = {}): Promise<AdminRelay> {
+  /** @param adminPage folder of the page; without it the one that was built, if it was */
+  static async start(config: PartialConfig = {}, adminPage?: string): Promise<AdminRelay> {
     const data = await RelayData.withSchema();
     const adminTokenFile = join(data.path, 'admin.token');
     writeFileSync(adminTokenFile, `${token}\n`, { mode: 0o600 });
@@ -55,6 +56,7 @@ export class AdminRelay implements AsyncDisposable {
       ...config,
     };
     const relay = await Relay.start(values, {
+      ...(adminPage !== undefined && { adminPage }),
       clock,
       log: pino({ level: 'warn', base: null }, { write: (line) => lines.push(JSON.parse(line)) }),
     });
