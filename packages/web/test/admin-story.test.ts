@@ -211,7 +211,7 @@ describe.skipIf(!hasChromium)('an operator', () => {
     await page.getByLabel('Which').fill('198.51.100.0/24');
     await button('Block …').click();
     await page.getByRole('dialog').getByRole('button', { name: 'Block' }).click();
-    await status('address 198.51.100.0/24 is blocked');
+    await status('Address 198.51.100.0/24 is blocked');
     expect(await world.command('block', 'list')).toContain('198.51.100.0/24');
     await row('198.51.100.0/24').getByText('2 Jan 2099').waitFor();
     await keep('blocks');

@@ -1,9 +1,9 @@
 /** The operator's page of a relay: what the verbs of the admin interface show and change (decision 0041). */
 import { render } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
-import { sentenceOf } from './notice.ts';
+import { notice, question, sentenceOf } from './notice.ts';
 import { Field, Notice, Question } from './parts.tsx';
-import { view, views } from './route.ts';
+import { toBlock, view, views } from './route.ts';
 import { ending, isSignedIn, signIn, signOut } from './session.ts';
 import { Accounts } from './views/accounts.tsx';
 import { Blocks } from './views/blocks.tsx';
@@ -31,6 +31,12 @@ function Page() {
   useEffect(() => {
     document.title = isIn ? `${views[name]} – Relay administration` : 'Relay administration';
   }, [isIn, name]);
+  useEffect(() => {
+    // Nothing of a session is there in the next.
+    question.value?.answer(false);
+    notice.value = undefined;
+    toBlock.value = undefined;
+  }, [isIn]);
   if (!isIn) return <SignIn />;
   const View = shown[name];
   return (
@@ -59,6 +65,7 @@ function Page() {
         <Notice />
         <View key={name} />
       </main>
+      <footer class="soft">Times are in this browser’s time zone.</footer>
       <Question />
     </>
   );

@@ -78,11 +78,14 @@ interface Column<Item> {
 export function Table<Item>({
   caption,
   items,
+  keyOf,
   columns,
   none,
 }: {
   readonly caption: string;
   readonly items: readonly Item[];
+  /** What tells one row from the others. */
+  readonly keyOf: (item: Item) => string;
   readonly columns: readonly Column<Item>[];
   /** What is said if there are no rows. */
   readonly none: string;
@@ -101,16 +104,16 @@ export function Table<Item>({
         </tr>
       </thead>
       <tbody>
-        {items.map((item, index) => (
-          <tr key={index}>
+        {items.map((item) => (
+          <tr key={keyOf(item)}>
             {columns.map(({ title, cell, isNumber }, at) =>
               at === 0 ? (
                 <th key={title} scope="row" data-title={title}>
-                  {cell(item)}
+                  <div>{cell(item)}</div>
                 </th>
               ) : (
                 <td key={title} data-title={title} class={isNumber ? 'number' : ''}>
-                  {cell(item)}
+                  <div>{cell(item)}</div>
                 </td>
               ),
             )}
@@ -168,7 +171,10 @@ export function Field({
   );
 }
 
-/** A button that is busy until its work has ended. `about` says of which row it is. */
+/**
+ * A button that is busy until its work has ended. `about` says of which row it is. The second click of
+ * a double click does nothing: another row may be there by then.
+ */
 export function Button({
   work,
   children,
@@ -181,7 +187,8 @@ export function Button({
   readonly kind?: 'plain' | 'main' | 'danger';
 }) {
   const [isBusy, setBusy] = useState(false);
-  const act = async () => {
+  const act = async ({ detail }: MouseEvent) => {
+    if (isBusy || detail > 1) return;
     setBusy(true);
     try {
       await work();
@@ -193,9 +200,10 @@ export function Button({
     <button
       type="button"
       class={kind}
-      disabled={isBusy}
+      // One that is disabled would lose the focus.
+      aria-disabled={isBusy}
       aria-label={about === undefined ? undefined : `${children}: ${about}`}
-      onClick={() => void act()}
+      onClick={(event) => void act(event)}
     >
       {children}
     </button>
@@ -216,12 +224,16 @@ export function Heading({
   return level === 1 ? <h1 {...attributes}>{children}</h1> : <h2 {...attributes}>{children}</h2>;
 }
 
-/** What came of the last action, read aloud when it appears. */
+/** What came of the last action, read aloud when it appears. It has the focus if a row with it is gone. */
 export function Notice() {
   const said = notice.value;
   const text = said === undefined ? '' : visibleText(said.text);
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (said !== undefined && document.activeElement === document.body) ref.current?.focus();
+  }, [said]);
   return (
-    <div class="notices">
+    <div class="notices" tabIndex={-1} ref={ref}>
       <p role="status">{said?.isFault === false && text}</p>
       <p role="alert">{said?.isFault === true && text}</p>
     </div>

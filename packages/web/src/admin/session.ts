@@ -9,7 +9,7 @@ const idleTime = 15 * 60_000;
 const idleCheck = 10_000;
 
 /** An answer that is an error, in a sentence. */
-export class Refusal extends Error {
+class Refusal extends Error {
   override readonly name = 'Refusal';
   readonly code: string;
 

@@ -87,8 +87,9 @@ function WaitingAccounts() {
       <h2>Waiting for approval</h2>
       <Listed list={list}>
         <Table
-          caption="Accounts that wait"
+          caption="Accounts that wait, in the order in which they asked"
           items={list.items}
+          keyOf={(one) => one.account}
           none="No account waits."
           columns={[
             { title: 'Account', cell: ({ account }) => <Id text={account} /> },
@@ -144,8 +145,9 @@ function AllowedAccounts() {
       <h2>Let in, and not here yet</h2>
       <Listed list={list}>
         <Table
-          caption="Accounts that are let in"
+          caption="Accounts that are let in, the newest last"
           items={list.items}
+          keyOf={(one) => one.account}
           none="No account is let in that is not here."
           columns={[
             { title: 'Account', cell: (one) => <Id text={one.account} /> },
@@ -191,6 +193,7 @@ function AccountsHere({ open }: { readonly open: (account: string) => void }) {
         <Table
           caption="Accounts that are, or were, at home here, in the order of their IDs"
           items={list.items}
+          keyOf={(one) => one.account}
           none="No account is here."
           columns={[
             { title: 'Account', cell: ({ account }) => <Id text={account} /> },
@@ -256,6 +259,7 @@ function OneAccount({ id, close }: { readonly id: string; readonly close: () => 
           <Table
             caption="Devices"
             items={found.devices}
+            keyOf={(one) => one.device_id}
             none="It has no device."
             columns={[
               { title: 'Device', cell: ({ device_id }) => <Id text={device_id} /> },

@@ -24,11 +24,12 @@ export function Blocks() {
   const remove = ({ kind, ...block }: Block) =>
     attempt(async () => {
       const id = block[kind] ?? '';
-      const lines = [`${kind} ${id}`];
-      if (!(await confirm({ title: 'End this block?', lines, yes: 'End the block' }))) return;
+      const name = `${kinds[kind][0]} ${id}`;
+      if (!(await confirm({ title: 'End this block?', lines: [name], yes: 'End the block' })))
+        return;
       await call('block/remove', { [kind]: id });
       await list.reload();
-      return `${kind} ${id} is not blocked any more.`;
+      return `${name} is not blocked any more.`;
     });
   return (
     <>
@@ -37,13 +38,14 @@ export function Blocks() {
         <Table
           caption="What is blocked"
           items={list.items}
+          keyOf={(one) => `${one.kind} ${one[one.kind]}`}
           none="Nothing is blocked."
           columns={[
             {
               title: 'Blocked',
               cell: ({ kind, ...block }) => (
                 <>
-                  {kinds[kind]?.[0] ?? kind} <Id text={block[kind] ?? ''} />
+                  {kinds[kind][0]} <Id text={block[kind] ?? ''} />
                 </>
               ),
             },
@@ -89,7 +91,7 @@ function NewBlock({ added }: { readonly added: () => Promise<void> }) {
   const add = () =>
     attempt(async () => {
       const ends = until === '' ? undefined : Math.floor(new Date(until).getTime() / 1_000);
-      const named = `${kind} ${id.trim()}`;
+      const named = `${kinds[kind][0]} ${id.trim()}`;
       const time = ends === undefined ? 'until you end it' : `until ${timeOf(ends)}`;
       const asked = {
         title: 'Block this?',

@@ -34,6 +34,7 @@ function ChannelList({ open }: { readonly open: (channel: string) => void }) {
         <Table
           caption="Channels of this relay, closed ones too, in the order of their IDs"
           items={list.items}
+          keyOf={(one) => one.channel_id}
           none="There is no channel here."
           columns={[
             {

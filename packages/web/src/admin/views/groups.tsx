@@ -33,6 +33,7 @@ function GroupList({ open }: { readonly open: (group: string) => void }) {
         <Table
           caption="Groups of this relay, closed ones too, in the order of their IDs"
           items={list.items}
+          keyOf={(one) => one.group_id}
           none="There is no group here."
           columns={[
             {

@@ -46,6 +46,7 @@ export function Invites() {
         <Table
           caption="Invites, the newest last"
           items={list.items}
+          keyOf={(one) => one.id}
           none="There is no invite."
           columns={[
             { title: 'Invite', cell: ({ id }) => <Id text={id} /> },

@@ -65,6 +65,7 @@ export function Relays() {
         <Table
           caption="Other relays, in the order of their IDs"
           items={list.items}
+          keyOf={(one) => one.relay_id}
           none="No other relay is known."
           columns={[
             {

@@ -73,6 +73,7 @@ function ReportList({ open }: { readonly open: (post: PostKey) => void }) {
         <Table
           caption="Reports, the newest first"
           items={list.items}
+          keyOf={(one) => `${nameOf(one)} ${one.account}`}
           none="There is no report."
           columns={[
             { title: 'Reported', cell: ({ reported_at }) => <When at={reported_at} /> },
@@ -120,6 +121,7 @@ function WithheldList() {
         <Table
           caption="Posts that you withhold, the newest first"
           items={list.items}
+          keyOf={nameOf}
           none="No post is withheld."
           columns={[
             {
@@ -208,6 +210,7 @@ function ReportsOf({ of }: { readonly of: PostKey }) {
         <Table
           caption="Reports about this post, the newest first"
           items={list.items}
+          keyOf={(one) => one.account}
           none="No report is left."
           columns={[
             { title: 'Reported', cell: ({ reported_at }) => <When at={reported_at} /> },

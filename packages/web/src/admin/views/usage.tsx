@@ -27,7 +27,8 @@ interface Stats extends Numbers<'taken_at' | 'accounts' | 'groups' | 'channels'>
   readonly top: Readonly<Record<'accounts' | 'groups' | 'channels', readonly Largest[]>>;
 }
 
-const bytes = (value: number) => `${count(value)} (${size(value)})`;
+const bytes = (value: number) =>
+  value < 1_000 ? count(value) : `${count(value)} (${size(value)})`;
 
 export function Usage() {
   const [at, setAt] = useState(0);
@@ -146,6 +147,7 @@ function Totals() {
           key={kind}
           caption={`The largest ${kind}`}
           items={largest}
+          keyOf={(one) => one.id}
           none={`No ${kind} have stored anything.`}
           columns={[
             { title: 'ID', cell: ({ id }) => <Id text={id} /> },
