@@ -80,6 +80,11 @@ export interface NewAccountOptions {
   /** 32 bytes in memory, or a signer such as a wallet; a new key by default. */
   readonly accountKey?: Uint8Array | AccountSigner;
   /**
+   * Whether `accountKey` was made just now and no account has it. Then a relay that knows none is
+   * enough, although others give no answer; for any other key `setUp` asks more of them.
+   */
+  readonly isNewKey?: boolean | undefined;
+  /**
    * Whether the account key is stored. A new key always is, because no other copy exists. A key
    * that was passed in is stored only if this is `true`.
    */
@@ -172,11 +177,30 @@ export class Client implements AsyncDisposable {
    * console.log(account.id);
    */
   async setUp(options: NewAccountOptions = {}): Promise<Account> {
-    const { relayId, inviteCode, recover, signal = new AbortController().signal } = options;
+    const { relayId, inviteCode, recover, isNewKey: isMadeNow } = options;
+    const { signal = new AbortController().signal } = options;
     const key = await this.#accountKey(options);
     const { setUp } = await this.#core.later();
-    await setUp(this.#core, { ...key, relayId, inviteCode, recover, signal });
+    await setUp(this.#core, { ...key, isMadeNow, relayId, inviteCode, recover, signal });
     return await this.account();
+  }
+
+  /**
+   * Discards a set-up, restore or join that was begun and has not ended, with its keys, so that the
+   * store can be set up with another account. Without one, nothing happens.
+   *
+   * @param options.evenIfSent also one that may have taken effect. The account stays, with a device
+   *   that is lost; if the key was made here, save `accountKey()` first, or the account is lost too
+   * @throws ClientError `already_set_up` if the store holds an account; `already_sent` if the set-up
+   *   may have taken effect
+   * @example
+   * await client.discardSetUp().catch((error: unknown) => {
+   *   if (!isClientError(error, 'already_set_up')) throw error;
+   * });
+   */
+  async discardSetUp(options: { readonly evenIfSent?: boolean } = {}): Promise<void> {
+    const { discardSetUp } = await this.#core.later();
+    await discardSetUp(this.#core, options);
   }
 
   /**

@@ -1,4 +1,6 @@
 /** What an app needs seldom, loaded when it is called: a page starts without it. */
+
+export { discardSetUp } from './accounts/begin-setup.ts';
 export { beginMove, cancelMove, runMove } from './accounts/move-home.ts';
 export { previewMove } from './accounts/preview-move.ts';
 export { setUp } from './accounts/setup.ts';

@@ -7,6 +7,7 @@ import {
   accountKeys,
   ClientError,
   Collection,
+  canonicalJson,
   certificateLead,
   certificateLifetime,
   deviceKeyBytes,
@@ -19,6 +20,7 @@ import {
   ownKey,
   ownRecords,
   randomFraction,
+  routes,
   signDeviceCertificate,
   unixSeconds,
 } from '../taken.ts';
@@ -29,6 +31,8 @@ export interface SetUpOptions {
   readonly signer: AccountSigner;
   /** Whether this call drew the key, so that no account with it can exist. */
   readonly isNewKey: boolean;
+  /** Whether the app says that it has just made the key: the relays that answer decide. */
+  readonly isMadeNow?: boolean | undefined;
   /** 32 bytes to be stored, so that later account operations need no key. */
   readonly keepKey?: Uint8Array | undefined;
   /** The future home relay; a random active one of the registry by default. */
@@ -54,6 +58,8 @@ export interface SetupRecord {
   readonly recover: boolean;
   /** Set after the relay failed before it was sent a route: the next call may choose another one. */
   readonly isOpen?: true;
+  /** Set before a request leaves that takes effect at a relay that is the home already. */
+  readonly isSent?: true;
 }
 export type CreateRecord = SetupRecord & { readonly state: AccountDeviceState };
 
@@ -66,6 +72,58 @@ const drawnKeys = new Collection<true>('drawn-keys');
 export async function requireNoAccount(tx: StoreReader): Promise<void> {
   if ((await ownRecords.get(tx, ownKey)) === undefined) return;
   throw new ClientError('already_set_up', 'this store already holds an account: use another store');
+}
+
+/**
+ * Returns a set-up that goes on, as it is stored.
+ * @throws ClientError `already_set_up`, `cancelled` if another program ended or discarded it
+ */
+export async function requireBegun(
+  tx: StoreReader,
+  { certificate }: SetupRecord,
+): Promise<SetupRecord> {
+  await requireNoAccount(tx);
+  const begun = await setups.get(tx, ownKey);
+  if (begun !== undefined && canonicalJson(begun.certificate) === canonicalJson(certificate)) {
+    return begun;
+  }
+  throw new ClientError('cancelled', 'the set-up was discarded meanwhile: begin again');
+}
+
+/** Stores that a request leaves that may take effect at once. @throws ClientError as {@link requireBegun} */
+export async function markSent(core: Core, record: SetupRecord): Promise<void> {
+  await core.store.write(async (tx) => {
+    await setups.put(tx, ownKey, { ...(await requireBegun(tx, record)), isSent: true });
+  });
+}
+
+/**
+ * Discards a set-up or a requested device, with its keys. An account that exists stays.
+ *
+ * @param options.evenIfSent also one that may have taken effect
+ * @throws ClientError `already_set_up`, `already_sent`
+ */
+export async function discardSetUp(
+  core: Core,
+  { evenIfSent = false }: { readonly evenIfSent?: boolean | undefined },
+): Promise<void> {
+  await core.store.write(async (tx) => {
+    await requireNoAccount(tx);
+    const begun = await setups.get(tx, ownKey);
+    // A store without an account has drafts of its own set-up only.
+    const hasDraft = (await routes.list(tx)).some(({ value }) => value.draft !== undefined);
+    if ((hasDraft || begun?.isSent) && !evenIfSent) {
+      throw new ClientError(
+        'already_sent',
+        'the set-up may have taken effect: call `setUp` again to finish it, or save the account ' +
+          'key and pass `evenIfSent`',
+      );
+    }
+    if (begun !== undefined) await drawnKeys.delete(tx, begun.account);
+    await accountKeys.delete(tx, 'account');
+    for (const { name } of [setups, ownCertificates]) await tx.delete(name, ownKey);
+    await deviceKeys.delete(tx, 'device');
+  });
 }
 
 /** Returns the set-up in progress, if any. @throws ClientError if it is of another account */
@@ -113,7 +171,7 @@ export async function beginSetup(
   // A relay that does not answer, or lies, is found out before anything is stored.
   if (options.relayId !== undefined) await core.discovery.find(options.relayId, signal);
   const { isOwnKey, kept } = await core.store.read(async (tx) => ({
-    isOwnKey: (await drawnKeys.get(tx, account)) === true,
+    isOwnKey: options.isMadeNow === true || (await drawnKeys.get(tx, account)) === true,
     kept: begun && (await deviceKeys.get(tx, 'device')),
   }));
   const question = { account, first: options.relayId, isOwnKey, signal };
@@ -202,8 +260,7 @@ export async function raisedState(
   const { certificate } = record;
   const state = await firstState(core, signer, { certificate, begun: record });
   await core.store.write(async (tx) => {
-    await requireNoAccount(tx);
-    await setups.put(tx, ownKey, { ...record, state });
+    await setups.put(tx, ownKey, { ...(await requireBegun(tx, record)), state });
   });
   return state;
 }

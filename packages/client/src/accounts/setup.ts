@@ -32,7 +32,9 @@ import {
   beginSetup,
   type CreateRecord,
   continues,
+  markSent,
   raisedState,
+  requireBegun,
   requireNoAccount,
   type SetUpOptions,
   type SetupRecord,
@@ -83,7 +85,9 @@ async function createAccount(
     if (found?.mustStay) return false;
     const state = found?.isHigher ? await raisedState(core, record, signer) : record.state;
     const mayBeHome = recover || found !== undefined;
-    await stageAndRoute(core, connection, { state, signer, mayBeHome, recover, signal });
+    if (mayBeHome) await markSent(core, record);
+    const options = { state, signer, mayBeHome, recover, signal };
+    await stageAndRoute(core, connection, { ...options, record });
     await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
     return true;
   } catch (error) {
@@ -108,15 +112,17 @@ async function stageAndRoute(
     readonly mayBeHome: boolean;
     /** Whether the route replaces an earlier one, of which the account's devices told nothing. */
     readonly recover: boolean;
+    readonly record: SetupRecord;
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const { state, signer, recover, signal } = options;
+  const { state, signer, record, recover, signal } = options;
+  const inTransaction = async (tx: StoreWriter) => void (await requireBegun(tx, record));
   const known = await core.store.read((tx) => routes.get(tx, state.account));
   // A draft that was sent may have made the relay the home, and the state authoritative.
   const mayBeHome = options.mayBeHome || draftFor(connection.relayId, known) !== undefined;
   await stageState(connection, state, { mayBeHome, signal });
-  const draft = await makeRouteDraft(core, connection, { signer });
+  const draft = await makeRouteDraft(core, connection, { signer, inTransaction });
   try {
     await publishRoute(core, connection, { draft, signer, signal });
   } catch (error) {
@@ -154,7 +160,9 @@ async function stateInForce(
   const isOwn = canonicalJson(found) === canonicalJson(state);
   const deviceId = deriveDeviceId(core.network, certificate);
   // Devices that came after this recovery took effect are no old ones.
-  const isIn = found.certificates.some((item) => deriveDeviceId(core.network, item) === deviceId);
+  const isIn =
+    record.isSent === true &&
+    found.certificates.some((item) => deriveDeviceId(core.network, item) === deviceId);
   return {
     mustStay: !isOwn && (isIn || !recover),
     isHigher: !isOwn && found.revision >= state.revision,
@@ -174,17 +182,22 @@ async function afterFailure(core: Core, record: CreateRecord, error: unknown): P
   if (!isUnusable) return error;
   const isRouteSent = await core.store.write(async (tx) => {
     if (draftFor(relayId, await routes.get(tx, account)) !== undefined) return true;
-    if ((await ownRecords.get(tx, ownKey)) === undefined) {
-      await setups.put(tx, ownKey, { ...record, isOpen: true });
-    }
+    const begun = await setups.get(tx, ownKey);
+    if (begun !== undefined) await setups.put(tx, ownKey, { ...begun, isOpen: true });
     return false;
   });
-  if (!isRouteSent || !(error instanceof RelayUnreachable)) return error;
-  const { message, outcomeUnknown, cause } = error;
-  return new RelayUnreachable(
-    `${message}; the set-up goes on at ${relayId} unless another relay is named`,
-    { outcomeUnknown, cause },
+  if (!isRouteSent) return error;
+  return withAdvice(
+    error,
+    `the set-up goes on at ${relayId}; if that is gone, name another relay and pass \`recover\``,
   );
+}
+
+/** Adds what a person can do to the error of a relay that is away. */
+function withAdvice(error: unknown, advice: string): unknown {
+  if (!(error instanceof RelayUnreachable)) return error;
+  const { message, outcomeUnknown, cause } = error;
+  return new RelayUnreachable(`${message}; ${advice}`, { outcomeUnknown, cause });
 }
 
 /** Adds this device to the state of an account that exists (03 §11.2). */
@@ -193,11 +206,19 @@ async function joinAccount(
   record: SetupRecord,
   { signer, signal }: SetUpOptions,
 ): Promise<void> {
-  await using connection = core.connect(record.relayId, accountIdentity(core.network, signer));
+  const { relayId } = record;
+  await using connection = core.connect(relayId, accountIdentity(core.network, signer));
+  await markSent(core, record);
   const state = await publishDevices(core, connection, {
     signer,
     signal,
     change: (current) => withCertificate(core, current, record.certificate),
+  }).catch((error: unknown) => {
+    throw withAdvice(
+      error,
+      `the account is at home at ${relayId}: try again; if that is gone for good, name another relay ` +
+        'and pass `recover`, which removes the devices of before',
+    );
   });
   await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
 }
@@ -217,6 +238,9 @@ async function finishSetup(
   if (!current.has(deviceId)) {
     throw new ClientError('invalid_input', 'the new device is not valid now: check the clock');
   }
+  // Another program may have ended the same set-up.
+  if ((await ownRecords.get(tx, ownKey))?.deviceId === deviceId) return;
+  await requireBegun(tx, record);
   await adoptState(tx, state, core.clock.milliseconds());
   await skipBuilding(tx);
   await ownRecords.put(tx, ownKey, {

@@ -222,3 +222,52 @@ test('03 §11.1: a new account leaves a relay that died after it was found', asy
   expect(await setUp({ relayId: world.relayId('c') })).toMatch(/^neo:/);
   expect(transport.made.some((it) => it === 'c account.route.publish')).toBe(true);
 });
+
+/** Loses the answers to a method while the test says so. */
+function losing(method: string) {
+  const inner = world.transport();
+  const state = { isLost: true };
+  const transport: Transport = {
+    request: async (request) => {
+      const answer = await inner.request(request);
+      if (state.isLost && request.url.endsWith(method)) {
+        throw new RelayUnreachable('lost by the test', { outcomeUnknown: true });
+      }
+      return answer;
+    },
+  };
+  return { state, transport };
+}
+
+test('03 §11.3: a recovery after a join whose answer was lost removes the other devices', async () => {
+  const { accountKey, account, isIn } = await mia();
+  const { state, transport } = losing('device/state/publish');
+  const client = await world.client({ transport, ...impatient, prefer: 'http' });
+  const relayId = world.relayId('a');
+  await expect(client.setUp({ accountKey, relayId })).rejects.toMatchObject({
+    code: 'relay_unreachable',
+    message: expect.stringMatching(/at home at 0x.*try again.*recover/) as string,
+  });
+  expect(await account.devices.list()).toHaveLength(2);
+  state.isLost = false;
+  const found = await client.setUp({ accountKey, relayId, recover: true });
+  expect(found.id).toBe(account.id);
+  expect(await found.devices.list()).toMatchObject([{ deviceId: found.deviceId }]);
+  expect(await isIn().catch(() => false)).toBe(false);
+});
+
+test('03 §11.1: a key that the app has just made needs one relay that answers, if the app says so', async () => {
+  const { setUp } = await newcomer((relay) => (relay === 'b' ? 'honest' : 'lost'));
+  const accountKey = nodeRandom(32);
+  const relayId = world.relayId('b');
+  expect(await setUp({ accountKey, relayId })).toEqual(unknown);
+  expect(await setUp({ accountKey, relayId, isNewKey: true })).toMatch(/^neo:/);
+});
+
+test('03 §11.2: a key that is said to be new, and has an account, ends no device of it', async () => {
+  const { accountKey, account } = await mia();
+  const { setUp } = await newcomer((relay) => (relay === 'c' ? 'lost' : 'honest'));
+  const relayId = world.relayId('b');
+  expect(await setUp({ accountKey, relayId, isNewKey: true })).toBe(account.id);
+  expect(await account.devices.list()).toHaveLength(2);
+});

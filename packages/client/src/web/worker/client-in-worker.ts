@@ -47,6 +47,7 @@ export interface WorkerClient extends AsyncDisposable {
     options?: Omit<NewAccountOptions, 'accountKey'> & { readonly accountKey?: Uint8Array },
   ): Promise<WorkerAccount>;
   readonly accountKey: InWorker<Client>['accountKey'];
+  readonly discardSetUp: InWorker<Client>['discardSetUp'];
   readonly requestDevice: InWorker<Client>['requestDevice'];
   /** As `Client.completeDevice`. */
   completeDevice(...args: Parameters<Client['completeDevice']>): Promise<WorkerAccount>;
@@ -96,6 +97,7 @@ export async function clientInWorker(
     setUp: accountBy('setUp'),
     completeDevice: accountBy('completeDevice'),
     accountKey: method('accountKey') as WorkerClient['accountKey'],
+    discardSetUp: method('discardSetUp') as WorkerClient['discardSetUp'],
     requestDevice: method('requestDevice') as WorkerClient['requestDevice'],
     close,
     [Symbol.asyncDispose]: close,

@@ -19,7 +19,7 @@ import type {
 
 /** Methods that a page calls by one name; those of the account's parts have two. */
 const methods = {
-  client: ['account', 'accountKey', 'setUp', 'requestDevice', 'completeDevice'],
+  client: ['account', 'accountKey', 'setUp', 'discardSetUp', 'requestDevice', 'completeDevice'],
   account: ['sync', 'status', 'wake'],
 } as const;
 
