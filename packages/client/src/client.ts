@@ -1,6 +1,5 @@
 import {
   type AccountSigner,
-  accountSigner,
   currentDevices,
   deriveDeviceId,
   deviceSigner,
@@ -34,7 +33,12 @@ import {
   contactsWait,
 } from './accounts/new-device.ts';
 import { verifyAndStoreRoute } from './accounts/routes.ts';
-import { deviceKeyBytes, requireAccountKey, storedAccountKey } from './accounts/stored-keys.ts';
+import {
+  deviceKeyBytes,
+  requireAccountKey,
+  signerOf,
+  storedAccountKey,
+} from './accounts/stored-keys.ts';
 import { defaultRetry, type RetryPolicy } from './connect/backoff.ts';
 import { Discovery } from './connect/discovery.ts';
 import { openRegistry, type RegistrySource } from './connect/registry.ts';
@@ -335,7 +339,7 @@ export class Client implements AsyncDisposable {
     const known = given ?? (await storedAccountKey(store));
     const key = known ?? newAccountKey(network, random);
     const keepKey = given === undefined || keep ? key : undefined;
-    return { signer: accountSigner(network, key), keepKey, isNewKey: known === undefined };
+    return { signer: signerOf(network, key), keepKey, isNewKey: known === undefined };
   }
 
   async #accountCore(record: OwnRecord): Promise<AccountCore> {

@@ -66,5 +66,5 @@ export interface AccountCore extends Core {
   /** Device connection to the current home relay. */
   home(): Promise<RelayConnection>;
   /** The stored account key, unless one is given. @throws ClientError `account_key_required` */
-  accountKey(given: AccountSigner | undefined): Promise<AccountSigner>;
+  accountKey(given: AccountSigner | Uint8Array | undefined): Promise<AccountSigner>;
 }

@@ -21,14 +21,15 @@ export function deviceKeyBytes(record: DeviceKeys): {
 
 /**
  * Returns the account key to sign with: the key passed in, else the stored one.
- * @throws ClientError `account_key_required`; `verification_failed` for a key of another account
+ * @throws ClientError `account_key_required`, `invalid_input`; `verification_failed` for a key of another account
  */
 export async function requireAccountKey(
   network: Network,
   store: Store,
-  wanted: { readonly account: string; readonly given: AccountSigner | undefined },
+  wanted: { readonly account: string; readonly given: AccountSigner | Uint8Array | undefined },
 ): Promise<AccountSigner> {
-  const signer = wanted.given ?? (await storedSigner(network, store));
+  const key = wanted.given ?? (await storedAccountKey(store));
+  const signer = key instanceof Uint8Array ? signerOf(network, key) : key;
   if (signer === undefined) {
     throw new ClientError(
       'account_key_required',
@@ -44,9 +45,13 @@ export async function requireAccountKey(
   return signer;
 }
 
-async function storedSigner(network: Network, store: Store): Promise<AccountSigner | undefined> {
-  const kept = await storedAccountKey(store);
-  return kept === undefined ? undefined : accountSigner(network, kept);
+/** Makes a signer of an account key. @throws ClientError `invalid_input` */
+export function signerOf(network: Network, key: Uint8Array): AccountSigner {
+  try {
+    return accountSigner(network, key);
+  } catch (cause) {
+    throw new ClientError('invalid_input', 'account key: give the 32 bytes of a key', { cause });
+  }
 }
 
 /** Returns the stored account key, 32 bytes, or `undefined`. */

@@ -7,7 +7,8 @@ export interface Abortable {
 
 /** Options of operations that the account key signs; without a key the stored one is used. */
 export interface WithAccountKey extends Abortable {
-  readonly accountKey?: AccountSigner | undefined;
+  /** 32 bytes, which are only used for this call, or a signer such as a wallet. */
+  readonly accountKey?: AccountSigner | Uint8Array | undefined;
 }
 
 const never = new AbortController().signal;

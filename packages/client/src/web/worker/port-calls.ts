@@ -70,15 +70,21 @@ export class PortCalls {
   async call(path: readonly string[], args: readonly unknown[]): Promise<unknown> {
     const index = args.findIndex((arg) => signalOf(arg) !== undefined);
     const signal = signalOf(args[index]);
-    const withoutSignal = args.map((arg, at) => {
-      if (at !== index) return arg;
+    const keys: ArrayBuffer[] = [];
+    const posted = args.map((arg, at) => {
+      const key = accountKeyOf(arg);
+      if (at !== index && key === undefined) return arg;
       const { signal: _stays, ...rest } = arg as { readonly signal?: unknown };
-      return rest;
+      if (key === undefined) return rest;
+      // The copy is moved to the worker, which clears it; the caller's own is the caller's to clear.
+      const accountKey = new Uint8Array(key);
+      keys.push(accountKey.buffer);
+      return { ...rest, accountKey };
     });
     const id = newId();
     const abortable = signal === undefined ? {} : { abortable: index };
-    const request = { kind: 'call', id, path, args: withoutSignal, ...abortable } as const;
-    return await this.#whileNotAborted(id, signal, () => this.#ask(request));
+    const request = { kind: 'call', id, path, args: posted, ...abortable } as const;
+    return await this.#whileNotAborted(id, signal, () => this.#ask(request, keys));
   }
 
   /** Yields what the worker yields, each value when it is asked for, until the signal aborts. */
@@ -127,12 +133,12 @@ export class PortCalls {
     }
   }
 
-  #ask(request: Request): Promise<unknown> {
+  #ask(request: Request, transfer: ArrayBuffer[] = []): Promise<unknown> {
     if (this.#over !== undefined) return Promise.reject(this.#over);
     const answer = Promise.withResolvers<unknown>();
     this.#pending.set(request.id, answer);
     try {
-      this.#port.postMessage(request);
+      this.#port.postMessage(request, transfer);
     } catch (cause) {
       this.#pending.delete(request.id);
       const reason = 'functions and objects with methods cannot be passed to a worker';
@@ -157,9 +163,19 @@ function newId(): number {
 }
 
 function signalOf(arg: unknown): AbortSignal | undefined {
-  if (typeof arg !== 'object' || arg === null || Array.isArray(arg)) return undefined;
-  const { signal } = arg as { readonly signal?: unknown };
+  const { signal } = membersOf(arg);
   return signal instanceof AbortSignal ? signal : undefined;
+}
+
+/** The account key among a call's options, as bytes. */
+export function accountKeyOf(arg: unknown): Uint8Array | undefined {
+  const { accountKey } = membersOf(arg);
+  return accountKey instanceof Uint8Array ? accountKey : undefined;
+}
+
+function membersOf(arg: unknown): Readonly<Record<string, unknown>> {
+  const hasMembers = typeof arg === 'object' && arg !== null && !Array.isArray(arg);
+  return hasMembers ? (arg as Readonly<Record<string, unknown>>) : {};
 }
 
 /** An error of the worker, as an object that can be thrown; compare its code. */

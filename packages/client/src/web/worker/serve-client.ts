@@ -16,6 +16,7 @@ import type {
   WorkerClientOptions,
   WorkerPort,
 } from './messages.ts';
+import { accountKeyOf } from './port-calls.ts';
 
 /** Methods that a page calls by one name; those of the account's parts have two. */
 const methods = {
@@ -117,6 +118,8 @@ class ServedClient {
       return { id, value: this.#posted(await this.#method(path)(...values)) };
     } finally {
       this.#aborts.delete(id);
+      // The page handed it over for this call only.
+      for (const value of args) accountKeyOf(value)?.fill(0);
     }
   }
 
