@@ -140,7 +140,8 @@ function findNode(
       if (at !== undefined) return [...at, index];
     }
   } else if (isJsonObject(value)) {
-    for (const name of Object.keys(value)) {
+    // Without a list of the names: what was parsed inherits none.
+    for (const name in value) {
       const at = findNode(value[name], test);
       if (at !== undefined) return [...at, name];
     }
@@ -197,8 +198,9 @@ export function checkDepth(value: JsonValue, maxDepth: number): void {
 
 function isDeeper(value: JsonValue | undefined, maxDepth: number): boolean {
   if (maxDepth < 0) return true;
-  if (typeof value !== 'object' || value === null) return false;
-  for (const member of Object.values(value)) if (isDeeper(member, maxDepth - 1)) return true;
+  if (Array.isArray(value)) return value.some((item) => isDeeper(item, maxDepth - 1));
+  if (!isJsonObject(value)) return false;
+  for (const name in value) if (isDeeper(value[name], maxDepth - 1)) return true;
   return false;
 }
 

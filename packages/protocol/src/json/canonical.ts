@@ -48,8 +48,7 @@ export function canonicalBytes(value: JsonValue): Uint8Array {
  * canonicalWith({ b: 1, c: 2 }, { omit: ['c'], add: { a: 0 } }); // '{"a":0,"b":1}'
  */
 export function canonicalWith(object: JsonObject, changes: CanonicalChanges): string {
-  const { omit = [], add = {}, texts } = changes;
-  return canonicalMembers(object, { omit, add, texts });
+  return canonicalMembers(object, changes);
 }
 
 interface CanonicalChanges {
@@ -69,20 +68,71 @@ interface CanonicalChanges {
  */
 export function canonicalTwice(
   object: JsonObject,
-  { omit = [], add = {} }: Omit<CanonicalChanges, 'texts'>,
+  { omit = none, add = nothing }: Omit<CanonicalChanges, 'texts'>,
 ): { readonly complete: string; readonly changed: string } {
-  const members = preparedMembers.get(object) ?? formattedMembers(object);
-  return {
-    complete: preparedTexts.get(object) ?? canonicalPrepared(members, [], {}),
-    changed: canonicalPrepared(members, omit, add),
-  };
+  const prepared = preparedMembers.get(object);
+  if (prepared !== undefined) {
+    return {
+      complete: preparedTexts.get(object) ?? canonicalPrepared(prepared, none, nothing),
+      changed: canonicalPrepared(prepared, omit, add),
+    };
+  }
+  const complete = new Members(nothing);
+  const changed = new Members(add);
+  for (const name of sorted(Object.keys(object))) {
+    const value = canonicalJson(object[name] as JsonValue);
+    complete.append(name, value);
+    if (!omit.includes(name)) changed.append(name, value);
+  }
+  return { complete: complete.end(), changed: changed.end() };
 }
 
-/** Formats the members of an object, in canonical order. */
-function formattedMembers(object: JsonObject): PreparedMember[] {
-  const names = Object.keys(object);
-  if (!isSorted(names)) names.sort();
-  return names.map((name) => [name, canonicalJson(object[name] as JsonValue)]);
+/** No changes; the one that most calls have. */
+const none: readonly string[] = [];
+const nothing: JsonObject = {};
+
+/** The text of an object, of which members are appended in canonical order. */
+class Members {
+  readonly #add: JsonObject;
+  /** Names of the members to add, in canonical order, and how many of them were. */
+  readonly #names: readonly string[];
+  #added = 0;
+  #text = '{';
+
+  constructor(add: JsonObject) {
+    this.#add = add;
+    this.#names = add === nothing ? none : sorted(Object.keys(add));
+  }
+
+  /**
+   * Appends a member, after those to add that come before it.
+   * @throws TypeError if it is one of them
+   */
+  append(name: string, value: string): void {
+    while (this.#added < this.#names.length && (this.#names[this.#added] as string) < name) {
+      this.#appendNext();
+    }
+    if (this.#names[this.#added] === name) {
+      throw new TypeError('canonical JSON has each member once');
+    }
+    this.#append(name, value);
+  }
+
+  end(): string {
+    while (this.#added < this.#names.length) this.#appendNext();
+    return `${this.#text}}`;
+  }
+
+  #appendNext(): void {
+    const name = this.#names[this.#added] as string;
+    this.#added += 1;
+    this.#append(name, canonicalJson(this.#add[name] as JsonValue));
+  }
+
+  #append(name: string, value: string): void {
+    if (this.#text.length > 1) this.#text += ',';
+    this.#text += `${canonicalString(name)}:${value}`;
+  }
 }
 
 const encoder = new TextEncoder();
@@ -111,34 +161,33 @@ function canonicalArray(items: readonly JsonValue[]): string {
 
 function canonicalMembers(
   object: JsonObject,
-  { omit = [], add = {}, texts }: CanonicalChanges = {},
+  { omit = none, add = nothing, texts }: CanonicalChanges = {},
 ): string {
   const prepared = preparedMembers.get(object);
   if (prepared !== undefined) return canonicalPrepared(prepared, omit, add);
-  let names = Object.keys(object);
-  if (omit.length > 0) names = names.filter((name) => !omit.includes(name));
-  const added = Object.keys(add);
-  for (const name of added) {
-    if (names.includes(name)) throw new TypeError('canonical JSON has each member once');
-    names.push(name);
+  const members = new Members(add);
+  for (const name of sorted(Object.keys(object))) {
+    if (omit.includes(name)) continue;
+    members.append(name, texts?.get(name) ?? canonicalJson(object[name] as JsonValue));
   }
-  // What was sent as Canonical JSON is in order already.
-  if (!isSorted(names)) names.sort();
-  let text = '{';
-  for (const name of names) {
-    const value = added.length > 0 && Object.hasOwn(add, name) ? add[name] : object[name];
-    if (text.length > 1) text += ',';
-    text += `${canonicalString(name)}:${texts?.get(name) ?? canonicalJson(value as JsonValue)}`;
-  }
-  return `${text}}`;
+  return members.end();
 }
 
-/** Whether names are in the order of their UTF-16 code units, as `sort` puts them. */
-function isSorted(names: readonly string[]): boolean {
+/** Up to so many names are sorted where they are: `sort` takes memory of its own. */
+const fewNames = 32;
+
+/** Sorts names in place by their UTF-16 code units. What was sent as Canonical JSON is in order already. */
+function sorted(names: string[]): string[] {
+  if (names.length > fewNames) return names.sort();
   for (let index = 1; index < names.length; index += 1) {
-    if ((names[index - 1] as string) > (names[index] as string)) return false;
+    const name = names[index] as string;
+    let place = index;
+    for (; place > 0 && (names[place - 1] as string) > name; place -= 1) {
+      names[place] = names[place - 1] as string;
+    }
+    names[place] = name;
   }
-  return true;
+  return names;
 }
 
 /** As {@link canonicalMembers}, of an object whose members were formatted before. */
@@ -147,23 +196,7 @@ function canonicalPrepared(
   omit: readonly string[],
   add: JsonObject,
 ): string {
-  const added = Object.keys(add).sort();
-  let next = 0;
-  let text = '';
-  const append = (name: string, value: string) => {
-    text += `${text === '' ? '' : ','}${canonicalString(name)}:${value}`;
-  };
-  const appendAdded = () => {
-    const name = added[next] as string;
-    next += 1;
-    append(name, canonicalJson(add[name] as JsonValue));
-  };
-  for (const [name, value] of prepared) {
-    if (omit.includes(name)) continue;
-    while (next < added.length && (added[next] as string) < name) appendAdded();
-    if (added[next] === name) throw new TypeError('canonical JSON has each member once');
-    append(name, value);
-  }
-  while (next < added.length) appendAdded();
-  return `{${text}}`;
+  const members = new Members(add);
+  for (const [name, value] of prepared) if (!omit.includes(name)) members.append(name, value);
+  return members.end();
 }

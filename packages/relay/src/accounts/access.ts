@@ -85,14 +85,14 @@ async function verifyGrantSignatures(
   { network, verifier }: RelayContext,
   { authorization: grant, text, devices }: SignedAuthorization<ContactGrant>,
 ): Promise<Access> {
-  const signers = [...devices].filter(([deviceId]) => Object.hasOwn(grant.signatures, deviceId));
-  const verified = signers.map(async (signer) => {
-    const checks = () => [...grantSignaturesBy(network, grant, new Map([signer])).values()];
+  const verified: Promise<readonly string[]>[] = [];
+  for (const signer of devices) {
     const [deviceId] = signer;
-    return (await isValid(verifier.verifyOnce(`${deviceId}\n${text}`, checks, 'grant')))
-      ? [deviceId]
-      : [];
-  });
+    if (!Object.hasOwn(grant.signatures, deviceId)) continue;
+    const checks = () => [...grantSignaturesBy(network, grant, new Map([signer])).values()];
+    const verification = verifier.verifyOnce(`${deviceId}\n${text}`, checks, 'grant');
+    verified.push(isValid(verification).then((isSigner) => (isSigner ? [deviceId] : [])));
+  }
   return { kind: 'signed', devices: (await Promise.all(verified)).flat() };
 }
 

@@ -38,9 +38,9 @@ export function checkParams(
   if (Object.hasOwn(params, '$context')) throw badRequest('$context', 'is never transmitted');
   if (factsOf(params)?.hasNull !== false) checkNulls(definition, params);
   if (definition.depth !== undefined) checkDepth(params, definition.depth);
-  for (const [name, most] of Object.entries(definition.memberDepth ?? {})) {
+  for (const name in definition.memberDepth) {
     const member = params[name];
-    if (member !== undefined) checkDepth(member, most);
+    if (member !== undefined) checkDepth(member, definition.memberDepth[name] as number);
   }
   checkSchema(definition.params, params);
 }

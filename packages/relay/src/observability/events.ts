@@ -118,7 +118,7 @@ export function callAnswered(
   about?: { readonly facts: object },
 ): void {
   const { method, transport, code } = call;
-  metrics.count('calls', { method, transport, code });
+  metrics.count('calls', { code, method, transport });
   metrics.observe('call_seconds', { method, transport }, call.milliseconds / 1_000);
   if (log.isLevelEnabled('debug')) log.debug({ ...call, ...about?.facts }, 'call answered');
 }

@@ -223,10 +223,10 @@ function histogramLines(
   ];
 }
 
-/** Returns the labels in alphabetical order; most have one, which needs no sorting. */
+/** Returns the labels in alphabetical order, in which those of each call are named already. */
 function labelText(labels: Labels): string {
   const names = Object.keys(labels);
-  if (names.length > 1) names.sort();
+  if (names.some((name, index) => index > 0 && name < (names[index - 1] as string))) names.sort();
   let text = '';
   for (const name of names) text += `${text === '' ? '' : ','}${name}="${labels[name]}"`;
   return text;

@@ -53,6 +53,7 @@ export class WebSocketConnection {
   /** Requests that started and wait for a turn: those read meanwhile begin after them. */
   #awaitingTurn = 0;
   #bound: BoundSession | undefined;
+  readonly #binding: ConnectionBinding = this.#makeBinding();
   readonly #liveness: Liveness;
   readonly #unboundDeadline: UnboundDeadline;
   /** Whether no more requests are accepted. */
@@ -172,7 +173,6 @@ export class WebSocketConnection {
   ): Promise<void> {
     using _hold = hold;
     const { dispatcher, origin, address } = this.#parts;
-    const connection = this;
     const hasTurn = received.hasTurn && this.#awaitingTurn === 0;
     let isBegun = hasTurn;
     if (!hasTurn) this.#awaitingTurn += 1;
@@ -180,22 +180,7 @@ export class WebSocketConnection {
       if (!isBegun) this.#awaitingTurn -= 1;
       isBegun = true;
     };
-    let wasBound = false;
-    const credentials: ConnectionBinding = {
-      get bound() {
-        return connection.#bound;
-      },
-      bind(session) {
-        wasBound = true;
-        connection.#bind(session);
-      },
-      end(session) {
-        if (connection.#bound?.session.id === session.id) connection.#bound.revoke();
-      },
-      async setSubscriptions(request, confirm) {
-        await connection.#bound?.setSubscriptions(request, confirm);
-      },
-    };
+    const credentials = new RequestBinding(this.#binding);
     const answer = await dispatcher.answer({
       ...{ ...received, hasTurn, method, origin, address, credentials },
       params: () => {
@@ -209,7 +194,7 @@ export class WebSocketConnection {
     this.#send(this.#encode(id, answer));
     if (!answer.ok) this.#slowDown();
     // The success response goes first, then notifications start (02 §12.5).
-    if (wasBound) this.#bound?.enable();
+    if (credentials.hasBound) this.#bound?.enable();
     if (this.#isStopping) this.#closeWhenIdle();
   }
 
@@ -224,6 +209,22 @@ export class WebSocketConnection {
   #slowDown(): void {
     if (this.#parts.dispatcher.isOverdrawn(this.#incoming.owner))
       this.#incoming.pause(refusalPause / 1_000);
+  }
+
+  #makeBinding(): ConnectionBinding {
+    const connection = this;
+    return {
+      get bound() {
+        return connection.#bound;
+      },
+      bind: (session) => this.#bind(session),
+      end: (session) => {
+        if (this.#bound?.session.id === session.id) this.#bound.revoke();
+      },
+      setSubscriptions: async (request, confirm) => {
+        await this.#bound?.setSubscriptions(request, confirm);
+      },
+    };
   }
 
   #bind(session: Session): void {
@@ -305,5 +306,35 @@ export class WebSocketConnection {
     this.#bound?.release();
     connectionEnded(this.#parts.context, this.#endReason as EndReason);
     this.#parts.ended();
+  }
+}
+
+/** The connection's binding as one request uses it. */
+class RequestBinding implements ConnectionBinding {
+  /** Whether the request has bound the connection. */
+  hasBound = false;
+  readonly #connection: ConnectionBinding;
+
+  constructor(connection: ConnectionBinding) {
+    this.#connection = connection;
+  }
+
+  get bound(): ConnectionBinding['bound'] {
+    return this.#connection.bound;
+  }
+
+  bind(session: Session): void {
+    this.hasBound = true;
+    this.#connection.bind(session);
+  }
+
+  end(session: Session): void {
+    this.#connection.end(session);
+  }
+
+  async setSubscriptions(
+    ...[request, confirm]: Parameters<ConnectionBinding['setSubscriptions']>
+  ): Promise<void> {
+    await this.#connection.setSubscriptions(request, confirm);
   }
 }
