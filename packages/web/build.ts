@@ -56,7 +56,7 @@ const hashed = {
 } as const;
 
 const workerEntry = 'src/engine/account-worker.ts';
-const backupEntry = 'src/state/backup.ts';
+const cryptographyEntry = 'src/account/cryptography.ts';
 const pageEntry = 'src/main.tsx';
 const styleEntry = 'src/style.css';
 
@@ -100,13 +100,13 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
   const worker = await built({ ...hashed, entryPoints: [workerEntry] });
   const workerFile = outputOf(worker.metafile as Metafile, workerEntry);
   // Apart: what it needs would be shared with the page, and loaded at the start.
-  const backup = await built({ ...hashed, entryPoints: [backupEntry] });
-  const backupFile = outputOf(backup.metafile as Metafile, backupEntry);
+  const apart = await built({ ...hashed, entryPoints: [cryptographyEntry] });
+  const cryptographyFile = outputOf(apart.metafile as Metafile, cryptographyEntry);
   const { metafile: page } = await built({
-    ...{ ...hashed, entryPoints: [pageEntry, styleEntry], external: [`./${backupFile}`] },
+    ...{ ...hashed, entryPoints: [pageEntry, styleEntry], external: [`./${cryptographyFile}`] },
     define: {
       WORKER_FILE: JSON.stringify(workerFile),
-      BACKUP_FILE: JSON.stringify(`./${backupFile}`),
+      CRYPTOGRAPHY_FILE: JSON.stringify(`./${cryptographyFile}`),
     },
   });
   const script = outputOf(page as Metafile, pageEntry);

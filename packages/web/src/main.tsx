@@ -77,7 +77,7 @@ function Shown({ app }: { readonly app: App }) {
     case 'add':
       return <AddPerson app={app} />;
     case 'settings':
-      return <Settings app={app} />;
+      return <Settings key={now.page} {...{ app, page: now.page }} />;
     case 'backup':
       return <Backup app={app} />;
     case 'list':

@@ -6,21 +6,28 @@ import type { Conversation } from '@posthouse/client';
 import { effect, signal } from '@preact/signals';
 
 export type Route =
-  | { readonly screen: 'list' | 'add' | 'settings' | 'backup' }
+  | { readonly screen: 'list' | 'add' | 'backup' }
+  | { readonly screen: 'settings'; readonly page?: string }
   | { readonly screen: 'person'; readonly id: string }
   | { readonly screen: 'chat'; readonly kind: Conversation['kind']; readonly id: string };
 
 const list: Route = { screen: 'list' };
 
-/** Where the invite is kept: a new account takes a while, and the page may be loaded again meanwhile. */
-const inviteKey = 'posthouse.invite';
+/** A text that stays when the page is loaded again, until it is empty. */
+function keptSignal(storage: Storage, key: string, given: string) {
+  const kept = signal(given || (storage.getItem(key) ?? ''));
+  effect(() => {
+    if (kept.value === '') storage.removeItem(key);
+    else storage.setItem(key, kept.value);
+  });
+  return kept;
+}
 
-/** The invite that the page was opened with, until it is used. */
-export const invite = signal(takeInvite() || (sessionStorage.getItem(inviteKey) ?? ''));
-effect(() => {
-  if (invite.value === '') sessionStorage.removeItem(inviteKey);
-  else sessionStorage.setItem(inviteKey, invite.value);
-});
+/** The invite that the page was opened with, until it is used: a new account takes a while. */
+export const invite = keptSignal(sessionStorage, 'posthouse.invite', takeLink('invite'));
+
+/** Public key of the account that this device asks to join, if it does. */
+export const joinKey = keptSignal(localStorage, 'posthouse.joining', takeLink('device'));
 
 export const route = signal<Route>((history.state as Route | null) ?? list);
 
@@ -28,7 +35,8 @@ addEventListener('popstate', ({ state }) => {
   route.value = (state as Route | null) ?? list;
 });
 addEventListener('hashchange', () => {
-  const found = takeInvite();
+  joinKey.value = takeLink('device') || joinKey.value;
+  const found = takeLink('invite');
   if (found === '') return;
   invite.value = found;
   show({ screen: 'add' });
@@ -41,10 +49,12 @@ export function show(next: Route): void {
   route.value = next;
 }
 
-/** Takes the invite of a link out of the address, where it would stay in the history. */
-function takeInvite(): string {
-  const [, text = ''] = /^#invite=(.+)$/.exec(location.hash) ?? [];
-  if (text !== '') history.replaceState(null, '', location.pathname);
+/** Takes what a link carries out of the address, where it would stay in the history. */
+function takeLink(name: 'device' | 'invite'): string {
+  const prefix = `#${name}=`;
+  if (!location.hash.startsWith(prefix)) return '';
+  const text = location.hash.slice(prefix.length);
+  history.replaceState(null, '', location.pathname);
   try {
     return decodeURIComponent(text);
   } catch {
@@ -55,4 +65,9 @@ function takeInvite(): string {
 /** The link that opens an invite with this page. */
 export function inviteLink(text: string): string {
   return `${location.origin}${location.pathname}#invite=${encodeURIComponent(text)}`;
+}
+
+/** The link with which a new device asks to join an account. */
+export function joinLink(accountPublicKey: string): string {
+  return `${location.origin}${location.pathname}#device=${accountPublicKey}`;
 }

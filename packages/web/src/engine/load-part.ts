@@ -1,7 +1,7 @@
 /** Parts of the app that are built apart, so that what they need is not loaded at the start. */
-declare const BACKUP_FILE: string;
+declare const CRYPTOGRAPHY_FILE: string;
 
-/** Loads what seals and opens backups. Rejects offline, if it was never loaded. */
-export async function loadBackup(): Promise<typeof import('../state/backup.ts')> {
-  return await import(BACKUP_FILE);
+/** Loads what seals and opens keys and requests. Rejects offline, if it was never loaded. */
+export async function loadCryptography(): Promise<typeof import('../account/cryptography.ts')> {
+  return await import(CRYPTOGRAPHY_FILE);
 }

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks';
-import { loadBackup } from '../engine/load-part.ts';
+import { loadCryptography } from '../engine/load-part.ts';
 import { Field, Screen } from '../parts/controls.tsx';
 import { type App, messageOf } from '../state/app.ts';
 import { type SavedFile, saveFile } from '../state/save-file.ts';
@@ -23,7 +23,7 @@ export function Backup({ app }: { readonly app: App }) {
     try {
       const key = await app.client.accountKey();
       if (key === undefined) return setFault(text.keyNotHere);
-      const { sealBackup } = await loadBackup();
+      const { sealBackup } = await loadCryptography();
       const file = await sealBackup(app.config, key, password);
       saveFile(file);
       setSaved(file);

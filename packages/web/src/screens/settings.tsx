@@ -1,13 +1,21 @@
 import { type StorageStatus, storageStatus } from '@posthouse/client/web';
 import type { AccountProfile } from '@posthouse/protocol';
 import { useEffect, useState } from 'preact/hooks';
+import { Devices } from '../account/devices.tsx';
+import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
+/** The pages below the settings, by the name in the route. */
+const pages = { devices: Devices } as const;
+const titles = { devices: deviceText.devices } as const;
+
 /** The account, its backup, and what the browser and the relay do with it. */
-export function Settings({ app }: { readonly app: App }) {
+export function Settings({ app, page }: { readonly app: App; readonly page?: string | undefined }) {
+  const Page = pages[page as keyof typeof pages];
+  if (Page !== undefined) return <Page app={app} />;
   return (
     <Screen title={text.settings}>
       <Profile app={app} />
@@ -22,6 +30,18 @@ export function Settings({ app }: { readonly app: App }) {
       <button type="button" onClick={() => show({ screen: 'backup' })}>
         {text.backup}
       </button>
+      <nav class="pages" aria-label={text.settings}>
+        {Object.entries(titles).map(([name, title]) => (
+          <button
+            key={name}
+            type="button"
+            class="plain"
+            onClick={() => show({ screen: 'settings', page: name })}
+          >
+            {title}
+          </button>
+        ))}
+      </nav>
       <Storage />
       <p>
         <a href="/" target="_blank" rel="noopener">

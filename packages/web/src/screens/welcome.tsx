@@ -1,18 +1,23 @@
 import { isRefusal } from '@posthouse/client/web';
 import type { WalletError } from '@posthouse/protocol';
 import { useState } from 'preact/hooks';
-import { loadBackup } from '../engine/load-part.ts';
+import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
+import { later } from '../parts/later.tsx';
+import { joinKey } from '../router.ts';
 import { type App, messageOf } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
-/** The first screen: a new account, or that of a backup. */
+const Join = later(async () => (await import('../account/join.tsx')).Join, true);
+
+/** The first screen: a new account, or one that is on another device or in a backup. */
 export function Welcome({ app }: { readonly app: App }) {
   const [code, setCode] = useState('');
   const [password, setPassword] = useState('');
   const [file, setFile] = useState<File | undefined>();
   const [doing, setDoing] = useState('');
   const [fault, setFault] = useState('');
+  const [isJoining, setJoining] = useState(joinKey.value !== '');
   const { name, needsInvite } = app.config;
 
   const run = async (what: string, work: () => Promise<void>) => {
@@ -30,12 +35,20 @@ export function Welcome({ app }: { readonly app: App }) {
   const restore = () =>
     run(text.restoring, async () => {
       if (file === undefined) return;
-      const { openBackup } = await loadBackup();
+      const { openBackup } = await loadCryptography();
       const key = await openBackup(app.config, file, password);
       await app.setUp(code.trim(), key);
       app.backedUp();
     });
 
+  if (isJoining || joinKey.value !== '') {
+    return (
+      <main class="welcome">
+        <h1>{text.welcome(name)}</h1>
+        <Join app={app} onEnd={() => setJoining(false)} />
+      </main>
+    );
+  }
   return (
     <main class="welcome">
       <h1>{text.welcome(name)}</h1>
@@ -60,6 +73,11 @@ export function Welcome({ app }: { readonly app: App }) {
           {text.newAccount}
         </button>
       </form>
+      <p>
+        <button type="button" class="plain" onClick={() => setJoining(true)}>
+          {text.join}
+        </button>
+      </p>
       <details>
         <summary>{text.restore}</summary>
         <form

@@ -81,7 +81,7 @@ export class App {
       this.#config = await readConfig();
       if (navigator.onLine) this.#renewConfig().catch(() => undefined);
       this.#client = await openClient(this.#config, (error) => this.#end(error));
-      await this.#use(await this.#client.account());
+      await this.use(await this.#client.account());
     } catch (error) {
       if (isClientError(error, 'not_set_up')) this.phase.value = { kind: 'welcome' };
       else this.#end(error);
@@ -108,7 +108,7 @@ export class App {
       ...(accountKey !== undefined && { accountKey, keepKey: true }),
       ...(inviteCode !== '' && { inviteCode }),
     });
-    await this.#use(account);
+    await this.use(account);
   }
 
   /** Notes that a wallet with the key was saved. */
@@ -117,7 +117,8 @@ export class App {
     this.hasBackup.value = true;
   }
 
-  async #use(account: WorkerAccount): Promise<void> {
+  /** Shows an account that is set up on this device. */
+  async use(account: WorkerAccount): Promise<void> {
     this.#account = account;
     followAccount(account, {
       listener: (event) => this.#apply(event),

@@ -4,7 +4,8 @@ import { webPrimitives } from '@posthouse/protocol/web';
 import type { AppConfig } from '../app-config.ts';
 import type { SavedFile } from './save-file.ts';
 
-function networkOf({ context, word }: AppConfig): Network {
+/** The network of the configuration, with what a browser computes. */
+export function networkOf({ context, word }: AppConfig): Network {
   return new Network({ context, primitives: webPrimitives, ...(word !== undefined && { word }) });
 }
 

@@ -30,6 +30,7 @@ export const de: Texts = {
     'Dein Konto ist ein Schlüssel, den nur du hast. Das Relay stellt deine Nachrichten zu und kann sie nicht lesen.',
   newAccount: 'Neues Konto',
   restore: 'Ich habe eine Sicherung',
+  join: 'Ich habe das Konto auf einem anderen Gerät',
   inviteCode: 'Einladungscode dieses Relays',
   inviteCodeHelp: 'Du bekommst ihn von der Betreiberin oder dem Betreiber.',
   creating: 'Dein Konto wird angelegt …',

@@ -28,6 +28,7 @@ export const en = {
     'Your account is a key that only you have. The relay delivers your messages and cannot read them.',
   newAccount: 'New account',
   restore: 'I have a backup',
+  join: 'I have this account on another device',
   inviteCode: 'Invite code of this relay',
   inviteCodeHelp: 'The operator gives you one.',
   creating: 'Making your account…',

@@ -54,7 +54,12 @@ export function dayOf(seconds: number, now = new Date()): string {
   const date = dateOf(seconds);
   const days = daysBetween(date, now);
   if (days === 0) return text.today;
-  return days === 1 ? text.yesterday : day.format(date);
+  return days === 1 ? text.yesterday : dateTextOf(seconds);
+}
+
+/** A date, such as `3 May 2026`. @param seconds Unix seconds */
+export function dateTextOf(seconds: number): string {
+  return day.format(dateOf(seconds));
 }
 
 /** A time for a list: of day if it is today's, else the date. @param seconds Unix seconds */
