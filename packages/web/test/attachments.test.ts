@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Relay } from '@posthouse/relay';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildMessenger } from '../build.ts';
+import { builtMessenger } from './office.ts';
 import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
@@ -21,7 +21,7 @@ let browser: Browser;
 async function startRelay(name: string, blobs: object): Promise<string> {
   const relay = await Relay.start({
     ...{ dev: true, data: join(folder, name), listen: '127.0.0.1:0', log: 'silent', name },
-    ...{ web: { folder: join(folder, 'built') }, blobs },
+    ...{ web: { folder: await builtMessenger() }, blobs },
   });
   relays.push(relay);
   return new URL('/app/', relay.https[0]).href;
@@ -31,7 +31,6 @@ let url: string;
 let urlWithout: string;
 beforeAll(async () => {
   if (!hasChromium) return;
-  await buildMessenger(join(folder, 'built'));
   url = await startRelay('The post office', {
     ...{ folder: join(folder, 'blobs'), maxBytes, accountBytes: 65_536 },
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Relay } from '@posthouse/relay';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { buildMessenger } from '../build.ts';
+import { builtMessenger } from './office.ts';
 import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
@@ -14,10 +14,9 @@ let browser: Browser;
 let url: string;
 beforeAll(async () => {
   if (!hasChromium) return;
-  await buildMessenger(join(folder, 'built'));
   relay = await Relay.start({
     ...{ dev: true, data: join(folder, 'relay'), listen: '127.0.0.1:0', log: 'silent' },
-    ...{ name: 'The post office', web: { folder: join(folder, 'built') } },
+    ...{ name: 'The post office', web: { folder: await builtMessenger() } },
   });
   const [endpoint = ''] = relay.https;
   url = new URL('/app/', endpoint).href;
