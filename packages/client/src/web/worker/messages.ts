@@ -61,7 +61,8 @@ export interface AccountFacts {
 
 /** A worker, or a port of a channel to one. */
 export interface WorkerPort {
-  postMessage(message: unknown, transfer?: ArrayBuffer[]): void;
+  postMessage(message: unknown): void;
+  postMessage(message: unknown, transfer: ArrayBuffer[]): void;
   addEventListener(
     type: 'message',
     listener: (event: { readonly data: unknown }) => void,
