@@ -89,6 +89,7 @@ const long = {
   ],
   sqlite: [
     'packages/conformance/test/{reversed-answers,seeded-faults}.test.ts',
+    'packages/relay/test/admin/killed-deletion.test.ts',
     'packages/relay/test/channels/fan-out.test.ts',
     'packages/relay/test/{crash,network}/crash.test.ts',
   ],
