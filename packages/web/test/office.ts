@@ -39,8 +39,14 @@ export interface Office extends AsyncDisposable {
   readonly origin: string;
   /** Folder of the relay's data, with its certificates in `tls`. */
   readonly data: string;
+  /** `config.json`, for other hosts. */
+  config(): Promise<string>;
   /** An account whose client is in this process. */
   newPerson(): Promise<Account>;
+  /** Stops the relay; nothing answers at its address. */
+  stop(): Promise<void>;
+  /** Starts it again, at the same address and with what it had. */
+  start(): Promise<void>;
 }
 
 export async function openOffice(): Promise<Office> {
@@ -48,18 +54,22 @@ export async function openOffice(): Promise<Office> {
   const data = mkdtempSync(join(tmpdir(), 'office-'));
   parts.defer(() => rmSync(data, { recursive: true }));
   mkdirSync(join(data, 'relay'));
-  const relay = parts.use(
-    await Relay.start({
-      ...{ dev: true, data: join(data, 'relay'), listen: '127.0.0.1:0', log: 'silent' },
-      ...{
-        network: network.context,
-        name: 'The post office',
-        web: { folder: await builtMessenger() },
-        limits: rates,
-      },
-    }),
-  );
-  const [endpoint = ''] = relay.https;
+  let relay: Relay | undefined;
+  const start = async (listen: string) => {
+    relay = await Relay.start({
+      ...{ dev: true, data: join(data, 'relay'), listen, log: 'silent', limits: rates },
+      ...{ network: network.context, name: 'The post office' },
+      ...{ web: { folder: await builtMessenger() } },
+    });
+    return relay.https;
+  };
+  const stop = async () => {
+    const running = relay;
+    relay = undefined;
+    await running?.[Symbol.asyncDispose]();
+  };
+  parts.defer(stop);
+  const [endpoint = ''] = await start('127.0.0.1:0');
   const read = (name: string) => readFileSync(join(data, 'relay', name), 'utf8');
   const registry = JSON.parse(read('registry.json'));
   const transport = new NodeTransport({ ca: read('tls/ca.pem') });
@@ -68,12 +78,23 @@ export async function openOffice(): Promise<Office> {
     url: new URL('/app/', endpoint).href,
     origin: new URL(endpoint).origin,
     data: join(data, 'relay'),
+    async config() {
+      const { relays } = registry as { readonly relays: readonly { readonly relay_id: string }[] };
+      return JSON.stringify({
+        ...{ name: 'The post office', relayId: relays[0]?.relay_id, context: network.context },
+        ...{ registry, needsInvite: false },
+      });
+    },
     async newPerson() {
       const client = await Client.open({
         ...{ network, registry: staticRegistry(network, registry), transport },
         store: new MemoryStore(),
       });
       return await client.setUp();
+    },
+    stop,
+    async start() {
+      await start(new URL(endpoint).host);
     },
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   };
