@@ -175,24 +175,33 @@ describe('03 §17: what the devices of an account tell each other', () => {
     expect(await texts(phone)).toEqual(['right away']);
   });
 
-  test('a message that comes before the contacts are known waits for them', async () => {
-    const [phone, bob] = await world.friends();
-    await settle(phone, bob);
-    const laptop = await addDevice(phone);
-    await phone.sync();
-    await bob.sync();
-    await bob.messages.send(phone.id, { text: 'early' });
-    const stranger = await world.person();
-    expect(await laptop.sync()).toEqual([]);
-    expect(await texts(laptop)).toEqual([]);
-    await phone.sync();
-    expect(await laptop.sync()).toMatchObject([
-      { kind: 'contact-changed', account: bob.id },
-      { kind: 'message', message: { outcome: 'applied' } },
-    ]);
-    expect(await texts(laptop)).toEqual(['early']);
-    expect(await standing(laptop, stranger)).toBe('none');
-  });
+  test.each(['by an approval', 'by its key'])(
+    'on a device that joined %s, a message that comes before the contacts are known waits for them',
+    async (how) => {
+      const accountKey = nodeRandom(32);
+      const phone = await world.person({ accountKey, keepKey: true });
+      const bob = await world.person();
+      await befriend(phone, bob);
+      await settle(phone, bob);
+      const laptop =
+        how === 'by its key' ? await world.person({ accountKey }) : await addDevice(phone);
+      await phone.sync();
+      await bob.sync();
+      // Bob asks for the devices again.
+      world.clock.advance(61);
+      await bob.messages.send(phone.id, { text: 'early' });
+      const stranger = await world.person();
+      expect(await laptop.sync()).toEqual([]);
+      expect(await texts(laptop)).toEqual([]);
+      await phone.sync();
+      expect(await laptop.sync()).toMatchObject([
+        { kind: 'contact-changed', account: bob.id },
+        { kind: 'message', message: { outcome: 'applied' } },
+      ]);
+      expect(await texts(laptop)).toEqual(['early']);
+      expect(await standing(laptop, stranger)).toBe('none');
+    },
+  );
 
   test('a contact removed on one device is gone on the other', async () => {
     const [phone, bob] = await world.friends();

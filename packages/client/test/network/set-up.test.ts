@@ -157,6 +157,27 @@ test('03 §11.3: a recovery that failed is no reason to replace devices in the n
   expect(await account.devices.list()).toHaveLength(2);
 });
 
+test.each(['auth.challenge', 'account.route.publish'])(
+  '03 §11.3: a recovery that was begun, and lost its request (%s), is no reason either',
+  async (lost) => {
+    const { accountKey, account } = await mia();
+    let away = true;
+    const { client, setUp } = await newcomer((relay, method) =>
+      relay === 'b' && away && method === lost ? 'lost' : 'honest',
+    );
+    const relayId = world.relayId('b');
+    expect(await setUp({ accountKey, recover: true, relayId })).toMatchObject({
+      code: 'relay_unreachable',
+    });
+    away = false;
+    expect(await setUp({ accountKey, relayId })).toBe(account.id);
+    expect(await account.devices.list()).toHaveLength(2);
+    expect(await (await client.account()).status()).toMatchObject({
+      homeRelay: world.relayId('a'),
+    });
+  },
+);
+
 test('03 §11.3: a recovery at a relay that is not registered stores nothing', async () => {
   const { accountKey, account } = await mia();
   const { client, setUp } = await newcomer();
@@ -221,6 +242,18 @@ test('03 §11.1: a new account leaves a relay that died after it was found', asy
   dead.delete('c');
   expect(await setUp({ relayId: world.relayId('c') })).toMatch(/^neo:/);
   expect(transport.made.some((it) => it === 'c account.route.publish')).toBe(true);
+});
+
+test('03 §11.1: after a relay failed, the next call may choose another one by itself', async () => {
+  const { setUp } = await newcomer((relay, method) =>
+    relay === 'b' && method.startsWith('auth') ? 'lost' : 'honest',
+  );
+  const away = { code: 'relay_unreachable' };
+  expect(await setUp({ relayId: world.relayId('b') })).toMatchObject(away);
+  let found: unknown = away;
+  // By chance it may be the same one again.
+  for (let call = 0; call < 40 && typeof found !== 'string'; call += 1) found = await setUp({});
+  expect(found).toMatch(/^neo:/);
 });
 
 /** Loses the answers to a method while the test says so. */

@@ -100,6 +100,23 @@ describe('07 §B12: lookups of routes', () => {
     expect(asked).toHaveLength(3);
   });
 
+  test('03 §5.4: an account whose route elsewhere was not sent for long is no new one for its key', async () => {
+    const session = () => ({ session: ann.accountSession() });
+    const own = () => relay.codeOf('device.state.resolve', { account: ann.account }, session());
+    expect(await own()).toBe('target_not_local');
+    relay.clock.advance(30);
+    known = [await elsewhere(ann)];
+    expect(await own()).toBe('route_stale');
+    known = [];
+    relay.clock.advance(relay.context.limits.dhtValueLife + 1);
+    // Not given to others any more, and not forgotten.
+    expect(await resolve()).toBe('not_found');
+    expect(await own()).toBe('route_stale');
+    const { expires_at: end } = await elsewhere(ann);
+    relay.clock.advance(end - relay.clock.now());
+    expect(await own()).toBe('target_not_local');
+  });
+
   test('a refresh asks past every cache, also about an account at home here', async () => {
     await resolve();
     await homeOf(ann, true);

@@ -12,6 +12,7 @@ import type { JsonObject } from '@posthouse/protocol/json';
 import type { RelayContext } from '../../context.ts';
 import type { Handler, HandlerResult } from '../../dispatch/handler.ts';
 import type { DeviceSession, Session } from '../../sessions/session.ts';
+import type { Reader } from '../../storage/types.ts';
 import type { Access } from '../access.ts';
 import { forwardQuery } from '../ask-home.ts';
 import { confirmDevice, requireCallingDevice } from '../devices.ts';
@@ -26,7 +27,7 @@ import {
   stateResult,
   verifyQueryAccess,
 } from '../state-queries.ts';
-import { readState } from '../store.ts';
+import { readRoute, readState } from '../store.ts';
 
 /** `device.state.resolve` (03 section 5). */
 export const deviceStateResolve: Handler<'device.state.resolve'> = async (context, call) => {
@@ -47,19 +48,39 @@ export const deviceStateResolve: Handler<'device.state.resolve'> = async (contex
   return await resolvePublic(context, account, session as DeviceSession);
 };
 
-/** Reads the own state (form A): at the home relay only, without further conditions (5.4). */
+/**
+ * Reads the own state (form A): at the home relay only, without further conditions (5.4). If this relay
+ * knows of another home by a route that it has not been sent for long, the account exists all the
+ * same: a device that took it for new would end the others.
+ */
 async function resolveOwn(context: RelayContext, session: Session): Promise<HandlerResult> {
   const { account } = session;
   const { clock, identity, storage } = context;
   const now = clock.now();
-  requireHome(await locate(context, account, { now }));
+  await locate(context, account, { now });
   const state = await storage.read(async (tx) => {
-    requireHome(await homeOf(tx, account, identity.relayId, now));
+    const home = await homeOf(tx, account, identity.relayId, now);
+    if (home.kind === 'unknown') await requireNeverElsewhere(context, tx, { account, now });
+    requireHome(home);
     // A removed device must not read later states.
     if (session.mode === 'device') await requireCallingDevice(tx, session, now);
     return await readState(tx, account);
   });
   return stateResult(state);
+}
+
+/** @throws ProtocolError `route_stale` if the account's route, valid by its period, names another relay */
+async function requireNeverElsewhere(
+  { identity }: RelayContext,
+  tx: Reader,
+  { account, now }: { readonly account: string; readonly now: number },
+): Promise<void> {
+  const route = await readRoute(tx, account);
+  if (route === undefined || route.relayId === identity.relayId || now >= route.expiresAt) return;
+  throw new ProtocolError(
+    'route_stale',
+    'the account was at home at another relay when this one last heard of it',
+  );
 }
 
 /** Reads the state of an account with public discovery (form B). */
