@@ -84,7 +84,6 @@ test('0041: files come compressed, are kept by their names, and are asked for ag
 });
 
 test.each([
-  '/admin/files.json',
   '/admin/THIRD-PARTY-LICENSES',
   '/admin/main-ABCDEFGH.js.br',
   '/admin/other.js',
