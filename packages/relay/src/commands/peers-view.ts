@@ -11,6 +11,8 @@ export interface Peer {
   readonly connected_processes: number;
   readonly addresses: readonly string[];
   readonly mail_waiting: number;
+  /** Whether there are more than those. */
+  readonly mail_more: boolean;
   readonly mail_oldest: number | null;
   readonly last_error: string | null;
   readonly next_try: number | null;
@@ -19,6 +21,8 @@ export interface Peer {
 /** Mail whose recipients are at home on no known relay. */
 export interface UnlocatedMail {
   readonly messages: number;
+  /** Whether there are more than those. */
+  readonly more: boolean;
   readonly oldest: number;
 }
 
@@ -39,7 +43,7 @@ export function peerTable(
       oneLine(name) || '-',
       stateText(peer, processes),
       time(since),
-      String(peer.mail_waiting),
+      `${peer.mail_waiting}${peer.mail_more ? '+' : ''}`,
       time(peer.mail_oldest),
       next_try !== null && next_try <= now ? 'now' : time(next_try),
       oneLine(addresses.join(' ')) || '-',
@@ -55,7 +59,8 @@ function stateText({ state, connected_processes: count }: Peer, processes: numbe
 }
 
 /** Describes the mail whose recipients are at home on no known relay. */
-export function unlocatedNote({ messages, oldest }: UnlocatedMail): string {
-  const count = messages === 1 ? '1 message waits' : `${messages} messages wait`;
+export function unlocatedNote({ messages, more, oldest }: UnlocatedMail): string {
+  const many = more ? `${messages} or more` : String(messages);
+  const count = messages === 1 ? '1 message waits' : `${many} messages wait`;
   return `${count} for accounts whose relay is not known, the oldest since ${instant(oldest)}`;
 }

@@ -17,6 +17,8 @@ mail waits. States:
   blocked       posthouse block has it
   unlisted      the registry does not name it
 
+Mail is counted up to 500 messages for each relay: 500+ is more, and the oldest is that of those counted.
+
 The command works whether the relay runs or not: if it does not run, none is connected. After a crash
 relays are listed as connected for up to three minutes.
 

@@ -14,7 +14,12 @@ import { waitingMailJob } from './waiting-mail-job.ts';
 export { endDeliveries, endRecords } from './account-end-store.ts';
 export { releaseDeliveries, wakeDestination } from './delivery.ts';
 export type { MessageKey } from './store.ts';
-export { readWaitingMessages } from './waiting-mail.ts';
+export {
+  readDestinations,
+  readWaitingMail,
+  readWaitingMessages,
+  type WaitingMail,
+} from './waiting-mail.ts';
 
 export const messages: StoredModule = {
   name: 'messages',

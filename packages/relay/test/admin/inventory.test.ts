@@ -1,8 +1,10 @@
 /** `posthouse stats`, and lists of accounts, groups and channels, against sums of the rows. */
 import { accountSigner } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Row } from '../../src/storage/types.ts';
+import { destinationsSql, waitingMailSql } from '../../src/messages/waiting-mail.ts';
+import type { Row, Storage } from '../../src/storage/types.ts';
 import { killAll, posthouse } from '../support/command.ts';
+import { scansAndSorts } from '../support/engine.ts';
 import { network } from '../support/modules.ts';
 import { AdminRelay } from './admin-relay.ts';
 
@@ -344,8 +346,73 @@ test('07 §B5: other relays are listed once, with those that only have mail or a
     { relay_id: relay('d'), state: 'blocked', block_reason: 'spam' },
   ]);
   const { value } = await admin.run('peer/list');
-  expect(value.unlocated).toEqual({ messages: 1, oldest: now - 60 });
+  expect(value.unlocated).toEqual({ messages: 1, more: false, oldest: now - 60 });
 });
+
+test('07 §B5: what a list of relays reads does not grow with the mail that waits for one', async () => {
+  const { storage } = admin.relay.context;
+  const busy = `0x${'0'.repeat(40)}`;
+  const waiting = 3_000;
+  await storage.write('relay', async (tx) => {
+    const numbers = `(WITH RECURSIVE numbers (n) AS
+        (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ${waiting}) SELECT n FROM numbers) AS rows`;
+    await tx.run(
+      `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status)
+        SELECT ?, 'busy ' || n, 'r', ?, 9999999999, 'delivering' FROM ${numbers}`,
+      ...[cem, now - 30],
+    );
+    await tx.run(
+      `INSERT INTO deliveries (sender, message_id, recipient, envelope_id, certificate_id, recipient_boxes,
+          deadline, next_attempt_at, attempts, destination)
+        SELECT ?, 'busy ' || n, 'r', 'e', 'c', '[]', 9999999999, 9999999999, 1, ? FROM ${numbers}`,
+      ...[cem, busy],
+    );
+  });
+  const { statements, value } = await withStatements(storage, () =>
+    admin.run('peer/list', { limit: 1 }),
+  );
+  const mail = { mail_waiting: 500, mail_more: true, mail_oldest: now - 30 };
+  expect(value).toMatchObject({ items: [{ relay_id: busy, ...mail }], next: expect.any(String) });
+  expect((await oneByOne('peer/list')).filter(({ relay_id }) => relay_id === busy)).toHaveLength(1);
+  // Jobs may read the queue meanwhile.
+  const ofMail = statements.filter(({ sql }) => sql === destinationsSql || sql === waitingMailSql);
+  // Which relays have mail, then the mail of the one that is shown and of those not located.
+  expect(ofMail).toHaveLength(3);
+  for (const { sql, rows } of ofMail) {
+    expect(rows).toBeLessThanOrEqual(2);
+    expect(sql).toContain('LIMIT ?');
+    expect(await scansAndSorts(storage, sql)).toEqual([]);
+  }
+  await storage.write('relay', async (tx) => {
+    await tx.run('DELETE FROM deliveries WHERE destination = ?', busy);
+    await tx.run("DELETE FROM sent_results WHERE message_id LIKE 'busy %'");
+  });
+});
+
+/** Runs something, and notes what it reads, with the number of rows that each statement returned. */
+async function withStatements<T extends object>(storage: Storage, work: () => Promise<T>) {
+  const statements: { sql: string; rows: number }[] = [];
+  const read = storage.read.bind(storage);
+  storage.read = (reads) =>
+    read((tx) =>
+      reads({
+        get: async (sql, ...values) => {
+          statements.push({ sql, rows: 1 });
+          return await tx.get(sql, ...values);
+        },
+        all: async (sql, ...values) => {
+          const found = await tx.all<never>(sql, ...values);
+          statements.push({ sql, rows: found.length });
+          return found;
+        },
+      }),
+    );
+  try {
+    return { ...(await work()), statements };
+  } finally {
+    storage.read = read;
+  }
+}
 
 test('a page ends early once it has added up 20,000 records, and the next one goes on', async () => {
   const { storage } = admin.relay.context;

@@ -88,6 +88,7 @@ const unknown = {
     peer_id: null,
     addresses: [],
     mail_waiting: 0,
+    mail_more: false,
     mail_oldest: null,
   },
   ...{ last_ok: null, last_error: null, next_try: null, block_reason: null },

@@ -7,15 +7,11 @@ import {
   readConnections,
   readKnownRelays,
 } from '../../federation/index.ts';
-import { type MessageKey, readWaitingMessages } from '../../messages/index.ts';
+import { readDestinations, readWaitingMail, type WaitingMail } from '../../messages/index.ts';
 import type { Storage } from '../../storage/types.ts';
-import { scan, step } from './scan.ts';
 
-/** Messages that wait for a relay, and when the oldest of them was accepted. */
-interface Mail {
-  messages: number;
-  oldest: number;
-}
+/** Messages that are counted for one relay: of a long queue, that it is long is enough. */
+const mostCounted = 500;
 
 /** Another relay. Times are Unix seconds. */
 export interface PeerView {
@@ -44,7 +40,7 @@ export interface PeerView {
   readonly connection: PeerConnection | undefined;
   readonly relay: KnownRelay | undefined;
   readonly block: Block | undefined;
-  readonly mail: Mail | undefined;
+  readonly mail: WaitingMail | undefined;
 }
 
 interface Range {
@@ -63,27 +59,34 @@ interface Peers {
   /** Running processes of this relay, if it may have several. */
   readonly processes: number;
   /** Mail whose recipients are at home on no known relay. */
-  readonly unlocated: JsonObject | null;
+  readonly unlocated: WaitingMail | undefined;
 }
 
-/** Reads the relays that the registry names, and those that are blocked or have mail waiting. */
+/**
+ * Reads the relays that the registry names, and those that are blocked or have mail waiting. Costs as much
+ * as the page has relays, however long the delivery queue is.
+ */
 export async function readPeers(storage: Storage, range: Range): Promise<Peers> {
   const { now, from, limit } = range;
-  const mail = await readMail(storage);
-  const { known, blocked, connections } = await storage.read(async (tx) => ({
+  const { known, blocked, connections, destinations } = await storage.read(async (tx) => ({
+    destinations: await readDestinations(tx, { from, limit }),
     known: await readKnownRelays(tx, { from, limit }),
     blocked: await readBlocksOf(tx, 'relay', { now, limit: range.blockedRelays }),
     connections: await readConnections(tx, now),
   }));
   const relays = new Map(known.map((relay) => [relay.relayId, relay]));
   const blocks = new Map(blocked.map((block) => [block.id, block]));
-  const unlocated = mail.get('');
-  mail.delete('');
-  // After the last relay that was read there may be others of the registry.
-  const last = known.length < limit ? undefined : known.at(-1)?.relayId;
-  const isInPage = (id: string) => id >= from && (last === undefined || id <= last);
-  const ids = new Set([...relays.keys(), ...blocks.keys(), ...mail.keys()]);
+  // After the last relay of a list that was not read to its end there may be others of that list.
+  const ends = [[...relays.keys()], destinations].flatMap((list) =>
+    list.length < limit ? [] : list.slice(-1),
+  );
+  const isInPage = (id: string) => id >= from && ends.every((last) => id <= last);
+  const ids = new Set([...relays.keys(), ...blocks.keys(), ...destinations]);
   const page = [...ids].filter(isInPage).sort().slice(0, limit);
+  const mail = await readMail(
+    storage,
+    page.filter((id) => destinations.includes(id)),
+  );
   const peers = page.map((relayId) => {
     const relay = relays.get(relayId);
     const block = blocks.get(relayId);
@@ -99,28 +102,20 @@ export async function readPeers(storage: Storage, range: Range): Promise<Peers> 
   return {
     peers,
     processes: connections.processes,
-    unlocated: unlocated ? { ...unlocated } : null,
+    unlocated: await storage.read((tx) => readWaitingMail(tx, '', mostCounted)),
   };
 }
 
-/** Before the first message that waits. */
-const start: MessageKey = { sender: '', messageId: '' };
-
-/** Counts the delivery queue by destination. */
-async function readMail(storage: Storage): Promise<Map<string, Mail>> {
-  const mail = new Map<string, Mail>();
-  await scan(storage, start, {
-    read: (tx, after) => readWaitingMessages(tx, { after, limit: step }),
-    take(waiting) {
-      for (const { destination, acceptedAt } of waiting) {
-        const found = mail.get(destination) ?? { messages: 0, oldest: acceptedAt };
-        found.messages += 1;
-        found.oldest = Math.min(found.oldest, acceptedAt);
-        mail.set(destination, found);
-      }
-      return waiting.length < step ? undefined : waiting.at(-1);
-    },
-  });
+/** Counts what waits for each relay, each in a read of its own, so that no other waits for all. */
+async function readMail(
+  storage: Storage,
+  destinations: readonly string[],
+): Promise<Map<string, WaitingMail>> {
+  const mail = new Map<string, WaitingMail>();
+  for (const destination of destinations) {
+    const found = await storage.read((tx) => readWaitingMail(tx, destination, mostCounted));
+    if (found !== undefined) mail.set(destination, found);
+  }
   return mail;
 }
 
@@ -164,10 +159,18 @@ export function peerWire({ relay, mail, ...view }: PeerView): JsonObject {
     peer_id: relay?.peerId ?? null,
     addresses: [...view.addresses],
     mail_waiting: mail?.messages ?? 0,
+    mail_more: mail?.hasMore ?? false,
     mail_oldest: mail?.oldest ?? null,
     last_ok: relay?.lastOk ?? null,
     last_error: relay?.lastError ?? null,
     next_try: (isFailing ? relay?.failing?.retryAt : undefined) ?? null,
     block_reason: view.block?.reason ?? null,
   };
+}
+
+/** Converts mail whose recipients are at home on no known relay to its JSON form. */
+export function unlocatedWire(mail: WaitingMail | undefined): JsonObject | null {
+  if (mail === undefined) return null;
+  const { messages, hasMore, oldest } = mail;
+  return { messages, more: hasMore, oldest };
 }

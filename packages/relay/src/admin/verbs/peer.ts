@@ -2,7 +2,7 @@
 import { ProtocolError, RelayId, Type } from '@posthouse/protocol';
 import type { JsonObject } from '@posthouse/protocol/json';
 import { retryRelay } from '../../federation/index.ts';
-import { peerWire, readPeers } from '../inventory/peers.ts';
+import { peerWire, readPeers, unlocatedWire } from '../inventory/peers.ts';
 import { defineVerb, type Verb } from '../verb.ts';
 
 /** Items of a page: each has a descriptor to be read. */
@@ -12,7 +12,7 @@ const list = defineVerb({
   noun: 'peer',
   name: 'list',
   description:
-    'Lists other relays in the order of their IDs; `unlocated` is mail whose relay is not known.',
+    'Lists other relays in the order of their IDs; `unlocated` is mail whose relay is not known. Mail is counted up to 500 messages for each relay; if there are more, `mail_more` is true and `mail_oldest` is the oldest of those.',
   params: Type.Object({
     limit: Type.Optional(Type.Integer({ minimum: 1, maximum: maxPeersOfPage })),
     cursor: Type.Optional(RelayId),
@@ -23,9 +23,9 @@ const list = defineVerb({
     const found = await readPeers(storage, {
       ...{ now: clock.now(), blockedRelays, from: cursor, limit: limit + 1 },
     });
-    const { unlocated, processes } = found;
     const items = found.peers.slice(0, limit).map(peerWire);
-    const answer: JsonObject = { items, processes, unlocated };
+    const unlocated = unlocatedWire(found.unlocated);
+    const answer: JsonObject = { items, processes: found.processes, unlocated };
     const next = found.peers[limit]?.relayId;
     return next === undefined ? answer : { ...answer, next };
   },

@@ -13,6 +13,8 @@ interface Peer {
   readonly since: number | null;
   readonly connected_processes: number;
   readonly mail_waiting: number;
+  /** Whether there are more than those. */
+  readonly mail_more: boolean;
   readonly mail_oldest: number | null;
   readonly last_ok: number | null;
   readonly last_error: string | null;
@@ -24,7 +26,11 @@ interface Peers {
   readonly items: readonly Peer[];
   readonly next?: string;
   readonly processes: number;
-  readonly unlocated: { readonly messages: number; readonly oldest: number } | null;
+  readonly unlocated: {
+    readonly messages: number;
+    readonly more: boolean;
+    readonly oldest: number;
+  } | null;
 }
 
 const states = {
@@ -57,7 +63,7 @@ export function Relays() {
         <p>
           {unlocated.messages === 1
             ? '1 message waits'
-            : `${count(unlocated.messages)} messages wait`}{' '}
+            : `${count(unlocated.messages)}${unlocated.more ? ' or more' : ''} messages wait`}{' '}
           for accounts whose relay is not known, the oldest since <When at={unlocated.oldest} />.
         </p>
       )}
@@ -80,9 +86,10 @@ export function Relays() {
             {
               title: 'Mail waiting',
               isNumber: true,
-              cell: ({ mail_waiting, mail_oldest }) => (
+              cell: ({ mail_waiting, mail_more, mail_oldest }) => (
                 <>
                   {count(mail_waiting)}
+                  {mail_more && ' or more'}
                   {mail_oldest !== null && (
                     <small>
                       since <When at={mail_oldest} />
