@@ -5,6 +5,7 @@ import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
 import { joinLink } from '../router.ts';
 import type { App } from '../state/app.ts';
+import { withKey } from './account-key.tsx';
 import { Carry, DeviceId, Take } from './carry.tsx';
 import type { ReadRequest } from './cryptography.ts';
 import { faultText } from './faults.ts';
@@ -46,7 +47,7 @@ export function AddDevice({
   const approve = async ({ request, deviceId }: ReadRequest) => {
     app.notice.value = '';
     await run(t.approving, async () => {
-      setApproval(await app.account.devices.approve(request));
+      setApproval(await app.account.devices.approve(request, withKey()));
       await onAdded(deviceId, name.trim());
     });
   };

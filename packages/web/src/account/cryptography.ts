@@ -8,7 +8,7 @@ import {
   parseDeviceApproval,
   parseDeviceRequest,
 } from '@posthouse/client';
-import { deriveDeviceId } from '@posthouse/protocol';
+import { accountSigner, deriveDeviceId } from '@posthouse/protocol';
 import type { AppConfig } from '../app-config.ts';
 import { networkOf } from '../state/backup.ts';
 
@@ -35,4 +35,9 @@ export function deviceIdOf(config: AppConfig, { certificate }: DeviceRequest): s
 /** @throws ClientError `verification_failed` for what is no approval of this network */
 export async function readApproval(config: AppConfig, text: string): Promise<DeviceApproval> {
   return await parseDeviceApproval(networkOf(config), text);
+}
+
+/** The account ID of a private key. */
+export function accountOfKey(config: AppConfig, key: Uint8Array): string {
+  return accountSigner(networkOf(config), key).account;
 }

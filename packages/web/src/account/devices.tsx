@@ -4,6 +4,7 @@ import { useEffect, useState } from 'preact/hooks';
 import { Field } from '../parts/controls.tsx';
 import type { App } from '../state/app.ts';
 import { dateTextOf, text } from '../text/index.ts';
+import { AccountKey, withKey } from './account-key.tsx';
 import { AddDevice } from './add-device.tsx';
 import { DeviceId } from './carry.tsx';
 import { deviceNames, nameDevice } from './device-names.ts';
@@ -26,6 +27,7 @@ export function Devices({ app }: { readonly app: App }) {
   return (
     <SubScreen title={t.devices}>
       <p>{t.devicesText}</p>
+      <AccountKey app={app} />
       <ul class="devices">
         {devices.map((device) => (
           <Device
@@ -71,7 +73,7 @@ function Device({
     run(
       t.renew,
       async () => {
-        await devices.renew();
+        await devices.renew(withKey());
         await read();
       },
       { say: t.renewed },
@@ -83,7 +85,7 @@ function Device({
       return isUntold ? t.removeForceText : faultText(error);
     };
     const work = async () => {
-      await devices.remove(deviceId, { force });
+      await devices.remove(deviceId, { force, ...withKey() });
       app.notice.value = t.removed;
       await read();
     };

@@ -2,6 +2,10 @@ import { type StorageStatus, storageStatus } from '@posthouse/client/web';
 import type { AccountProfile } from '@posthouse/protocol';
 import { useEffect, useState } from 'preact/hooks';
 import { Devices } from '../account/devices.tsx';
+import { Erase } from '../account/erase.tsx';
+import { Export } from '../account/export.tsx';
+import { Home } from '../account/home.tsx';
+import { s as pageText } from '../account/settings-text.ts';
 import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
@@ -9,8 +13,13 @@ import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
 /** The pages below the settings, by the name in the route. */
-const pages = { devices: Devices } as const;
-const titles = { devices: deviceText.devices } as const;
+const pages = { devices: Devices, home: Home, export: Export, erase: Erase } as const;
+const titles: Readonly<Record<keyof typeof pages, string>> = {
+  devices: deviceText.devices,
+  home: pageText.home,
+  export: pageText.exporting,
+  erase: pageText.erase,
+};
 
 /** The account, its backup, and what the browser and the relay do with it. */
 export function Settings({ app, page }: { readonly app: App; readonly page?: string | undefined }) {
@@ -23,8 +32,6 @@ export function Settings({ app, page }: { readonly app: App; readonly page?: str
       <dl>
         <dt>{text.yourId}</dt>
         <dd class="id">{app.account.id}</dd>
-        <dt>{text.relay}</dt>
-        <dd>{app.config.name}</dd>
       </dl>
       <p>{app.hasBackup.value ? text.backedUp : text.noBackup}</p>
       <button type="button" onClick={() => show({ screen: 'backup' })}>
@@ -43,11 +50,6 @@ export function Settings({ app, page }: { readonly app: App; readonly page?: str
         ))}
       </nav>
       <Storage />
-      <p>
-        <a href="/" target="_blank" rel="noopener">
-          {text.sees}
-        </a>
-      </p>
     </Screen>
   );
 }

@@ -132,6 +132,12 @@ export class App {
     this.phase.value = { kind: 'ready' };
   }
 
+  /** Closes the client, for what cannot be done while it is open; the page is loaded again after it. */
+  async end(): Promise<void> {
+    this.phase.value = { kind: 'starting' };
+    await this.client.close();
+  }
+
   /** Reads on until so many conversations with persons are found: groups and channels have no screen yet. */
   async #listPersons(): Promise<readonly Conversation[]> {
     for (let limit = this.#listed; ; limit *= 2) {

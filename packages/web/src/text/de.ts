@@ -118,7 +118,6 @@ export const de: Texts = {
 
   account: 'Konto',
   yourId: 'Deine Konto-ID',
-  relay: 'Relay',
   connection: 'Verbindung',
   connected: 'Verbunden',
   device: 'Dieses Gerät',
@@ -130,6 +129,5 @@ export const de: Texts = {
   profile: 'Name, den andere sehen',
   profileHelp: 'Öffentlich: Wer deine Konto-ID kennt, kann ihn lesen.',
   discoverable: 'Wer meine Konto-ID kennt, darf darum bitten, mir zu schreiben',
-  sees: 'Was dieses Relay über dich sehen kann',
   backedUp: 'Auf diesem Gerät wurde eine Sicherung gespeichert.',
 };

@@ -115,7 +115,6 @@ export const en = {
 
   account: 'Account',
   yourId: 'Your account ID',
-  relay: 'Relay',
   connection: 'Connection',
   connected: 'Connected',
   device: 'This device',
@@ -127,7 +126,6 @@ export const en = {
   profile: 'Name that others see',
   profileHelp: 'Public: whoever knows your account ID can read it.',
   discoverable: 'Anyone who knows my account ID may ask to write to me',
-  sees: 'What this relay can see about you',
   backedUp: 'A backup was saved on this device.',
 };
 
