@@ -249,6 +249,25 @@ describe('periods', () => {
     expect(await texts(laptop)).toEqual(['after']);
   });
 
+  test('03 §18.1: a contact that was away while the first device gave way to another still writes', async () => {
+    const [phone, bob] = await world.friends();
+    const laptop = await addDevice(phone);
+    await settle(laptop, phone);
+    await phone.devices.remove(phone.deviceId);
+    await settle(laptop);
+    // His grant is signed by the removed device alone; one that the laptop signed waits for him.
+    world.clock.advance(7_200);
+    await bob.sync();
+    const { status } = await bob.messages.send(laptop.id, { text: 'still here' });
+    expect(status).toBe('target_accepted');
+    await laptop.sync();
+    expect(await texts(laptop)).toEqual(['still here']);
+    await settle(laptop, bob);
+    expect(
+      Object.keys((await bob.contacts.get(laptop.id)).record?.grant_from_contact?.signatures ?? {}),
+    ).toEqual([laptop.deviceId]);
+  });
+
   test('03 §11.3, 07 §B11: recoveries right after one another all take effect', async () => {
     const accountKey = nodeRandom(32);
     const { id } = await (await world.client()).setUp({ accountKey });

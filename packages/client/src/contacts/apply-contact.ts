@@ -124,7 +124,10 @@ export async function applyGrant(
   await selectIncomingGrant(core, tx, { row, candidate: grant });
 }
 
-/** Selects a received grant, or stores it unverified until the contact's devices are known. */
+/**
+ * Selects a received grant. While a device that signed it is not known, it is kept unverified, too: the
+ * grant that is selected lacks that signature, and may have no other one soon.
+ */
 async function selectIncomingGrant(
   core: AccountCore,
   tx: StoreWriter,
@@ -141,13 +144,18 @@ async function selectIncomingGrant(
           state,
           now: unixSeconds(core.clock),
         });
-  if (selection === undefined || selection.outcome === 'invalid') {
-    await putContact(tx, { ...row, unverified: candidate });
-    await enqueueTask(tx, { kind: 'refresh-state', account: row.account });
-  } else if (row.record !== undefined && selection.grant !== undefined) {
-    const record = { ...row.record, grant_from_contact: selection.grant };
-    await putContact(tx, { ...row, record });
-  }
+  const { outcome = 'invalid', grant } = selection ?? {};
+  const isSelected = outcome !== 'invalid' && row.record !== undefined && grant !== undefined;
+  const isWhole =
+    outcome === 'keep' ||
+    (isSelected &&
+      Object.keys(candidate.signatures).every((id) => Object.hasOwn(grant.signatures, id)));
+  await putContact(tx, {
+    ...row,
+    ...(isSelected && { record: { ...row.record, grant_from_contact: grant } }),
+    ...(!isWhole && { unverified: candidate }),
+  });
+  if (!isWhole) await enqueueTask(tx, { kind: 'refresh-state', account: row.account });
 }
 
 /** Selects an unverified grant again, with the device state read since. */

@@ -1,7 +1,7 @@
 /** Tasks towards contacts, and contact records for the own devices (03 §17, §18; 04 §7.4). */
 import { type ContactGrant, type ContactRecord, cleanGrant, utf8Length } from '@posthouse/protocol';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
-import { knownState, resolveState } from '../accounts/device-states.ts';
+import { knownState } from '../accounts/device-states.ts';
 import type { AccountCore } from '../core.ts';
 import { unixSeconds } from '../environment.ts';
 import { sendMessage } from '../messages/send-message.ts';
@@ -10,6 +10,7 @@ import { Collection } from '../store/collection.ts';
 import { dropTasks, type PendingTask, removeTask } from '../sync/tasks.ts';
 import { retryUnverifiedGrant } from './apply-contact.ts';
 import { contactRow, contactRows } from './contact-rows.ts';
+import { resolveContactState } from './contact-state.ts';
 
 /** Bytes of records in one message; an envelope holds some 196,000 (04 §3). */
 const batchBytes = 100_000;
@@ -156,7 +157,7 @@ async function refreshContactState(
   });
   if (row === undefined) return;
   const authorization = row.record?.grant_from_contact ?? row.unverified ?? row.request?.grant;
-  await resolveState(core, account, { ...(authorization && { authorization }), signal });
+  await resolveContactState(core, account, { ...(authorization && { authorization }), signal });
   await core.store.write(async (tx) => {
     await retryUnverifiedGrant(core, tx, account);
     await removeTask(tx, task);

@@ -5,14 +5,10 @@ import {
   type DeviceCertificate,
   deriveDeviceId,
 } from '@posthouse/protocol';
-import {
-  knownState,
-  requireCurrentDevices,
-  resolveOwnState,
-  resolveState,
-} from '../accounts/device-states.ts';
+import { knownState, requireCurrentDevices, resolveOwnState } from '../accounts/device-states.ts';
 import { freshState, usableFor } from '../accounts/fresh-states.ts';
 import { contactRow } from '../contacts/contact-rows.ts';
+import { resolveContactState } from '../contacts/contact-state.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
@@ -54,7 +50,7 @@ export async function recipientsOf(
     return others;
   }
   const resolve = (within: AbortSignal) =>
-    resolveState(core, to, {
+    resolveContactState(core, to, {
       ...(authorization !== undefined && { authorization }),
       signal: within,
     });

@@ -12,7 +12,7 @@ import { atCurrentHome, isWrongHome } from '../accounts/home-relay.ts';
 import { leavesMessageOpen } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError, isRefusal, RelayRefused } from '../errors.ts';
-import type { StoreWriter } from '../store/index.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { restoredAtOf } from '../sync/reach-relay.ts';
 import {
   currentId,
@@ -77,24 +77,26 @@ async function seal(
   const { row, replaced, signal } = message;
   const { to } = row;
   const { includeThisDevice, devices } = value;
-  const { authorization, content } = await core.store.read(async (tx) => {
-    let given: Authorization | undefined = value.authorization;
-    if (value.purpose.kind === 'direct' && to !== core.account) given = await requireGrant(tx, to);
-    const { reply_to: answered } = row.content as Partial<DirectMessage>;
-    if (answered?.from !== core.account) return { authorization: given, content: row.content };
-    const message_id = await currentId(tx, answered.message_id);
-    return {
-      authorization: given,
-      content: { ...row.content, reply_to: { ...answered, message_id } },
-    };
-  });
+  const grant = async (tx: StoreReader): Promise<Authorization | undefined> =>
+    value.purpose.kind === 'direct' && to !== core.account
+      ? await requireGrant(tx, to)
+      : value.authorization;
+  const given = await core.store.read(grant);
   const recipients = await atCurrentHome(core, signal, () =>
     recipientsOf(
       core,
-      { to, authorization, includeThisDevice, devices },
+      { to, authorization: given, includeThisDevice, devices },
       { refresh: replaced !== undefined, signal },
     ),
   );
+  // The grant may have been replaced by one that a device of now has signed.
+  const { authorization, content } = await core.store.read(async (tx) => {
+    const authorization = await grant(tx);
+    const { reply_to: answered } = row.content as Partial<DirectMessage>;
+    if (answered?.from !== core.account) return { authorization, content: row.content };
+    const message_id = await currentId(tx, answered.message_id);
+    return { authorization, content: { ...row.content, reply_to: { ...answered, message_id } } };
+  });
   const senders = to === core.account ? [] : await ownDevices(core);
   const createdAt = (await core.home()).relayClock.now();
   const sealed = checkSealed(() =>
