@@ -1,4 +1,4 @@
-import { inLanguage } from '../text/index.ts';
+import { inLanguage, text } from '../text/index.ts';
 
 const en = {
   attach: 'Attach files',
@@ -70,7 +70,7 @@ export const t = inLanguage({ en, de });
 export function sizeText(bytes: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const;
   const step = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  return new Intl.NumberFormat(navigator.language, {
+  return new Intl.NumberFormat(text.language, {
     ...{ style: 'unit', unit: units[step] as string, maximumFractionDigits: step > 1 ? 1 : 0 },
     unitDisplay: step === 0 ? 'long' : 'short',
   }).format(bytes / 1_024 ** step);

@@ -16,6 +16,12 @@ export async function openClient(
     ...{ context, registry },
     ...(word !== undefined && { word }),
   });
+  // A page that the browser keeps for going back keeps its worker, too, which sleeps with the lock that the other
+  // tabs wait for.
+  addEventListener('pagehide', () => worker.terminate());
+  addEventListener('pageshow', ({ persisted }) => {
+    if (persisted) location.reload();
+  });
   worker.addEventListener('error', ({ message }) => failed(new Error(message)));
   return client;
 }

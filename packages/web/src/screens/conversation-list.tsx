@@ -14,9 +14,9 @@ export function ConversationList({ app }: { readonly app: App }) {
     if (wanted !== '') void app.listAll();
   };
   const requests = app.requests.value;
-  const wanted = query.trim().toLocaleLowerCase();
+  const wanted = query.trim().toLowerCase();
   const found = app.conversations.value.filter((each) =>
-    titleOf(app, each).toLocaleLowerCase().includes(wanted),
+    titleOf(app, each).toLowerCase().includes(wanted),
   );
   const listed = new Set(found.map(({ id }) => id));
   // Contacts to whom nothing was written yet, and the own notes.
@@ -26,7 +26,7 @@ export function ConversationList({ app }: { readonly app: App }) {
   ].filter(
     (id) =>
       !listed.has(id) &&
-      nameOf(app, id).toLocaleLowerCase().includes(wanted) &&
+      nameOf(app, id).toLowerCase().includes(wanted) &&
       !app.conversations.value.some((each) => each.id === id),
   );
   return (
