@@ -14,6 +14,7 @@ import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
 
 const Backup = later(async () => (await import('./screens/backup.tsx')).Backup);
+const Unlock = later(async () => (await import('./account/unlock.tsx')).Unlock);
 const Settings = later(async () => (await import('./screens/settings.tsx')).Settings);
 
 function Main({ app }: { readonly app: App }) {
@@ -23,6 +24,8 @@ function Main({ app }: { readonly app: App }) {
       return <p role="status">{text.starting}</p>;
     case 'welcome':
       return <Welcome app={app} />;
+    case 'locked':
+      return <Unlock app={app} />;
     case 'failed':
       return (
         <main class="welcome">

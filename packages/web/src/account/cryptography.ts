@@ -41,3 +41,5 @@ export async function readApproval(config: AppConfig, text: string): Promise<Dev
 export function accountOfKey(config: AppConfig, key: Uint8Array): string {
   return accountSigner(networkOf(config), key).account;
 }
+
+export * from './lock-store.ts';

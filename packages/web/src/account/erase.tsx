@@ -29,11 +29,7 @@ export function Erase({ app }: { readonly app: App }) {
       const remove = () => devices.remove(deviceId, { force: true });
       if (!(await run(s.erasing, remove, { words }))) return setRemoves(false);
     }
-    await run(s.erasing, async () => {
-      await app.end();
-      await eraseDevice();
-      location.replace(location.pathname);
-    });
+    await app.endWith(eraseDevice);
   };
   return (
     <SubScreen title={s.erase}>

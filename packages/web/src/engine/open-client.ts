@@ -1,20 +1,26 @@
 import { clientInWorker, type WorkerClient } from '@posthouse/client/web';
 import type { AppConfig } from '../app-config.ts';
+import { lockedStore } from '../state/stores.ts';
 import { scriptUrl } from './script-urls.ts';
 
 /**
  * Starts this tab's worker, and opens the client in it; all tabs share its store.
  *
- * @param failed is told if the worker fails later: no call succeeds after that
+ * @param options.storeKey opens the encrypted store of a locked device
+ * @param options.failed is told if the worker fails later: no call succeeds after that
  */
 export async function openClient(
   { context, word, registry }: AppConfig,
-  failed: (error: Error) => void,
+  {
+    failed,
+    storeKey,
+  }: { readonly failed: (error: Error) => void; readonly storeKey?: Uint8Array | undefined },
 ): Promise<WorkerClient> {
   const worker = new Worker(scriptUrl('worker'), { type: 'module', name: 'account' });
   const client = await clientInWorker(worker, {
     ...{ context, registry },
     ...(word !== undefined && { word }),
+    ...(storeKey !== undefined && { store: lockedStore, storeKey }),
   });
   // A page that the browser keeps for going back keeps its worker, too, which sleeps with the lock that the other
   // tabs wait for.

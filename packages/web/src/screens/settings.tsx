@@ -5,6 +5,8 @@ import { Devices } from '../account/devices.tsx';
 import { Erase } from '../account/erase.tsx';
 import { Export } from '../account/export.tsx';
 import { Home } from '../account/home.tsx';
+import { LockPage } from '../account/lock.tsx';
+import { l } from '../account/lock-text.ts';
 import { s as pageText } from '../account/settings-text.ts';
 import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Screen } from '../parts/controls.tsx';
@@ -13,10 +15,17 @@ import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
 /** The pages below the settings, by the name in the route. */
-const pages = { devices: Devices, home: Home, export: Export, erase: Erase } as const;
+const pages = {
+  devices: Devices,
+  home: Home,
+  lock: LockPage,
+  export: Export,
+  erase: Erase,
+} as const;
 const titles: Readonly<Record<keyof typeof pages, string>> = {
   devices: deviceText.devices,
   home: pageText.home,
+  lock: l.lock,
   export: pageText.exporting,
   erase: pageText.erase,
 };

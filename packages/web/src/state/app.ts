@@ -9,11 +9,13 @@ import { openClient } from '../engine/open-client.ts';
 import { refresher } from '../engine/refresh.ts';
 import { text } from '../text/index.ts';
 import { OpenConversation } from './open-conversation.ts';
+import { isLocked, tabLock } from './stores.ts';
 
 /** Where the app is before and after there is an account. */
 export type Phase =
   | { readonly kind: 'starting' }
   | { readonly kind: 'welcome' }
+  | { readonly kind: 'locked' }
   | { readonly kind: 'ready' }
   | { readonly kind: 'failed'; readonly error: unknown };
 
@@ -80,11 +82,28 @@ export class App {
     try {
       this.#config = await readConfig();
       if (navigator.onLine) this.#renewConfig().catch(() => undefined);
-      this.#client = await openClient(this.#config, (error) => this.#end(error));
+      navigator.locks?.request(tabLock, { mode: 'shared' }, () => new Promise(() => undefined));
+      if (isLocked()) this.phase.value = { kind: 'locked' };
+      else await this.openStore();
+    } catch (error) {
+      this.#end(error);
+    }
+  }
+
+  /**
+   * Opens the client, and shows the account if there is one.
+   *
+   * @param storeKey of a locked device
+   * @throws ClientError `store_mismatch` for another key
+   */
+  async openStore(storeKey?: Uint8Array): Promise<void> {
+    const failed = (error: unknown) => this.#end(error);
+    try {
+      this.#client = await openClient(this.config, { failed, storeKey });
       await this.use(await this.#client.account());
     } catch (error) {
-      if (isClientError(error, 'not_set_up')) this.phase.value = { kind: 'welcome' };
-      else this.#end(error);
+      if (!isClientError(error, 'not_set_up')) throw error;
+      this.phase.value = { kind: 'welcome' };
     }
   }
 
@@ -132,10 +151,16 @@ export class App {
     this.phase.value = { kind: 'ready' };
   }
 
-  /** Closes the client, for what cannot be done while it is open; the page is loaded again after it. */
-  async end(): Promise<void> {
+  /** Closes the client, does what needs its store alone, and loads the page again. */
+  async endWith(work: () => Promise<void>): Promise<void> {
     this.phase.value = { kind: 'starting' };
-    await this.client.close();
+    try {
+      await this.client.close();
+      await work();
+      location.replace(location.pathname);
+    } catch (error) {
+      this.#end(error);
+    }
   }
 
   /** Reads on until so many conversations with persons are found: groups and channels have no screen yet. */

@@ -3,6 +3,7 @@ import type { WorkerAccount } from '@posthouse/client/web';
 import type { ContentReference } from '@posthouse/protocol';
 import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
+import { isLocked } from './stores.ts';
 
 /** Messages of a page. */
 const pageSize = 50;
@@ -81,10 +82,10 @@ export class OpenConversation {
     await this.refresh();
   }
 
-  /** Keeps what is being written; it survives a reload. */
+  /** Keeps what is being written; it survives a reload, unless the device is locked: then nothing is kept in plain. */
   write(text: string): void {
     this.draft.value = text;
-    if (text === '') localStorage.removeItem(this.#draftKey);
+    if (text === '' || isLocked()) localStorage.removeItem(this.#draftKey);
     else localStorage.setItem(this.#draftKey, text);
   }
 
