@@ -117,6 +117,7 @@ import { recordEvents, recordPassing } from './events/event-log.ts';
 import { groupRow, groupRows, putGroup } from './groups/group-rows.ts';
 import { rotationCandidates } from './groups/keys/key-candidates.ts';
 import { newMemberKey, putMemberKey, secretBytes } from './groups/keys/key-rows.ts';
+import { runGroupTask } from './groups/keys/own-device-sync.ts';
 import { sealBoxes } from './groups/keys/secret-boxes.ts';
 import { accountsAtOnce } from './groups/membership/requests.ts';
 import {
@@ -302,6 +303,7 @@ export const allParts = [
   retryHintOf,
   rotationCandidates,
   routes,
+  runGroupTask,
   sealBoxes,
   sealMessage,
   secretBytes,

@@ -147,6 +147,7 @@ export const [
   retryHintOf,
   rotationCandidates,
   routes,
+  runGroupTask,
   sealBoxes,
   sealMessage,
   secretBytes,

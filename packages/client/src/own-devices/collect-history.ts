@@ -51,13 +51,16 @@ export interface HistoryBatch {
   readonly next: HandOverRow['at'] | undefined;
 }
 
-/** Lists the indexes to read: of the given conversations, or of all people and the joined groups. */
+/**
+ * Lists the indexes to read: of the given conversations, or of all people and the groups of which the account
+ * is a member. The other device knows no others.
+ */
 export async function historySources(
   tx: StoreReader,
   conversations: readonly ConversationKey[] | undefined,
 ): Promise<string[]> {
   if (conversations !== undefined) return conversations.map(messagePrefix);
-  const joined = (await groupRows(tx)).filter(({ isForgotten }) => !isForgotten);
+  const joined = (await groupRows(tx)).filter(({ standing }) => standing === 'member');
   return [everyPerson, ...joined.map(({ group_id: id }) => messagePrefix({ kind: 'group', id }))];
 }
 

@@ -10,6 +10,7 @@ import {
   ClientError,
   handOvers,
   isClientError,
+  runGroupTask,
   untilAborted,
 } from '../taken.ts';
 import { countHistory, historySources } from './collect-history.ts';
@@ -58,6 +59,8 @@ export async function handOver(
   }
   await recipient(core, device, { refresh: true, signal });
   await buildConversations(core);
+  // First, because a device leaves out messages of groups that it does not know.
+  await runGroupTask(core, { kind: 'send-groups' }, signal);
   let last = progressOf(await begin(core, device, options));
   const listener = (of: AccountCore, event: HandOverEvent) => {
     if (of !== core || event.deviceId !== device) return;

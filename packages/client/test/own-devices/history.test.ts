@@ -81,6 +81,21 @@ test('a new device gets the messages of people and groups at their places, read,
   ]);
 });
 
+test('05 §17.1: a device that has just joined, and knows no group, gets the messages of groups too', async () => {
+  const [phone, bob] = await world.friends();
+  const group = await club(bob, [phone]);
+  await bob.groups.send(group, { text: 'before the laptop' });
+  await phone.sync();
+  const client = await world.client();
+  const request = await client.requestDevice(phone.publicKey);
+  const approval = await phone.devices.approve(request);
+  const laptop = await client.completeDevice(approval, { accountPublicKey: phone.publicKey });
+  // The phone has not read what the laptop asked for.
+  await phone.devices.handOver(laptop.deviceId);
+  await laptop.sync();
+  expect(await groupTexts(laptop, group)).toEqual(['before the laptop']);
+});
+
 test('only the chosen conversations, and only what is not older', async () => {
   const [phone, bob] = await world.friends();
   const carl = await world.person();
