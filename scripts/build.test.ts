@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readWebFiles } from '../packages/relay/src/web/files.ts';
 import { installPackages } from './installed.ts';
 import { publishedPackages } from './published-packages.ts';
 import { programsOf, runBot, showPage } from './readme-programs.ts';
@@ -179,6 +180,13 @@ test('the published relay works: its command makes keys and reads them again', (
   expect([made.status, made.stderr]).toEqual([0, '']);
   expect(made.stdout).toMatch(/relay id 0x[0-9a-f]{40}/);
   expect(again.stdout).toBe(made.stdout.replace('keys made', 'keys there already'));
+});
+
+test('the published relay has the messenger and the page for operators, whole', () => {
+  for (const place of ['messenger', 'admin-page']) {
+    const built = readWebFiles(join(folder, 'node_modules/@posthouse/relay', place));
+    expect([...built.keys()]).toContain('index.html');
+  }
 });
 
 describe('commands are small: each loads what it needs', () => {

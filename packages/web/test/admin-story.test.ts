@@ -300,6 +300,38 @@ describe.skipIf(!hasChromium)('an operator', () => {
     await page.setViewportSize({ width: 1_100, height: 750 });
   });
 
+  test('is told if the relay does not answer; a nonce of before a restart is asked for anew', async () => {
+    await page.context().setOffline(true);
+    await button('Read again').click();
+    await page.getByRole('alert').getByText('The relay does not answer.').waitFor();
+    await page.context().setOffline(false);
+    const unknown = { nonce: `1-${'0'.repeat(32)}-${'0'.repeat(64)}` };
+    await page.route('**/proof*', (route) => route.fulfill({ json: unknown }), { times: 1 });
+    await button('Read again').click();
+    await page.getByText('The relay does not answer.').waitFor({ state: 'detached' });
+    const isBusy = () => button('Read again').getAttribute('aria-disabled');
+    await expect.poll(isBusy).toBe('false');
+    expect((await page.getByRole('alert').allInnerTexts()).join('')).toBe('');
+    // As if the operator had replaced the token.
+    await page.route('**/proof*', (route) => route.fulfill({ json: unknown }), { times: 2 });
+    await button('Read again').click();
+    await status('The relay takes this token no longer');
+    await page.getByLabel('Token').fill(token);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Relays' }).waitFor();
+  });
+
+  test('where the browser has no key for the page, it says under which address it works', async () => {
+    const { page: plain } = await visit(browser, 'about:blank');
+    await plain.addInitScript(
+      "Object.defineProperty(globalThis, 'isSecureContext', { value: false })",
+    );
+    await plain.goto(`${world.relay.operations}/admin/`);
+    await plain.getByRole('alert').getByText('only over https, or at 127.0.0.1').waitFor();
+    expect(await plain.getByLabel('Token').count()).toBe(0);
+    await plain.context().close();
+  });
+
   test('signs out, and is signed out after 15 minutes without use', async () => {
     await button('Sign out').click();
     await page.getByLabel('Token').waitFor();

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where the parts for browsers are: built in a checkout, or in the installed package. */
+/** Where the parts for browsers are: in the installed package, or built in a checkout. */
 const places = {
-  messenger: ['../../../web/dist', '../messenger', '../../messenger'],
-  adminPage: ['../../../web/dist-admin', '../admin-page', '../../admin-page'],
+  messenger: ['../messenger', '../../messenger', '../../../web/dist'],
+  adminPage: ['../admin-page', '../../admin-page', '../../../web/dist-admin'],
 } as const;
 
 /** Returns the folder of a built part; `undefined` if it was not built. */

@@ -170,9 +170,10 @@ async function readJson(answer: Response): Promise<unknown> {
 async function readLines(answer: Response, progress?: (state: Progress) => void): Promise<unknown> {
   let rest = '';
   let last: unknown;
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   try {
-    for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      const lines = (rest + text).split('\n');
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read()) {
+      const lines = (rest + part.value).split('\n');
       rest = lines.pop() ?? '';
       for (const line of lines) {
         last = JSON.parse(line);
