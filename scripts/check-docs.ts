@@ -7,13 +7,15 @@
  * - the README of a folder that has a table of files lists each file, and nothing that is not there;
  * - a link to a test, `[title](folder/file.test.ts)`, names a file that has a test of that title, and each
  *   row of a table with a column `Test` has such a link;
- * - `docs/lying-relay.md` has every reason for which a client calls an answer misbehaviour.
+ * - `docs/lying-relay.md` has every reason for which a client calls an answer misbehaviour;
+ * - verbs and flags of each command line of `posthouse` or `courier` exist (`command-lines.ts`).
  *
  * @example
  * npx node scripts/check-docs.ts
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { checkCommandLines } from './command-lines.ts';
 
 /** Finds what the section of a package leaves out, and what it lists that is not there. */
 export function checkTrees(page: string, root: string): string[] {
@@ -106,6 +108,18 @@ export function checkReasons(page: string, errors: string): string[] {
     .map((reason) => `no lie leads to ${reason}`);
 }
 
+/** Pages whose command lines are checked: all but the log of changes, which names former ones. */
+function pagesWithCommands(root: string): string[] {
+  const patterns = [
+    '*.md',
+    'docs/*.md',
+    'docs/decisions/*.md',
+    'packages/*/README.md',
+    'deploy/*.md',
+  ];
+  return globSync(patterns, { cwd: root }).filter((page) => page !== 'CHANGELOG.md');
+}
+
 /** Checks every page; returns one sentence for each fault, with the page's name. */
 export function checkDocs(root: string): string[] {
   const pages = [
@@ -138,7 +152,8 @@ export function checkDocs(root: string): string[] {
 }
 
 if (import.meta.main) {
-  const faults = checkDocs(dirname(import.meta.dirname));
+  const root = dirname(import.meta.dirname);
+  const faults = [...checkDocs(root), ...(await checkCommandLines(root, pagesWithCommands(root)))];
   for (const fault of faults) process.stdout.write(`${fault}\n`);
   if (faults.length > 0) process.exitCode = 1;
 }

@@ -3,7 +3,7 @@ import { terminalJson, terminalLine } from './terminal.ts';
 
 /**
  * - `bar`: one line that is overwritten, for a terminal;
- * - `lines`: a line for each step, and every five seconds during a long one;
+ * - `lines`: a line for each step that had something to do, and every five seconds during a long one;
  * - `json`: one JSON object per line, at most once a second.
  */
 export type ProgressForm = 'bar' | 'lines' | 'json';
@@ -64,6 +64,7 @@ export class Progress {
   /** Shows a state, unless the last one was shown a moment ago. */
   show(state: ProgressState): void {
     const { step, done, total } = state;
+    if (total === 0 && this.#output.form === 'lines') return;
     const now = this.#output.now();
     if (step !== this.#step) {
       this.#step = step;

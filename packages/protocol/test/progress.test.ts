@@ -33,6 +33,12 @@ test('lines: the first state, one in five seconds with rate and time left, and e
   ]);
 });
 
+test('lines: a step with nothing to do has none; as JSON it has an event', () => {
+  const [lines, json] = [shown('lines'), shown('json')];
+  for (const { progress } of [lines, json]) progress.show({ step: 'copying', done: 0, total: 0 });
+  expect([lines.written, json.written.length]).toEqual([[], 1]);
+});
+
 test('a bar overwrites itself, fits the terminal, and is removed at the end', () => {
   const { progress, written, wait } = shown('bar', 40);
   const show = (done: number) =>

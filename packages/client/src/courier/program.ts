@@ -129,9 +129,9 @@ ${columns(Object.values(exitCodes).map(({ code, meaning }) => [`  ${code}`, mean
 
 /**
  * Builds the command line, ready to parse. The file of a verb, with all that it imports, is loaded only
- * if the arguments name the verb.
+ * if the arguments name the verb; without arguments all are.
  */
-async function courier(
+export async function courier(
   args: readonly string[] | undefined,
   environment: CliEnvironment,
 ): Promise<Command> {

@@ -51,6 +51,8 @@ export interface RestoreResult {
   readonly relay: string;
   readonly createdAt: number;
   readonly restoredAt: number;
+  /** Rows that the backup had. */
+  readonly rows: number;
   readonly hasKeys: boolean;
 }
 
@@ -162,7 +164,8 @@ async function fill({ manifest, keys }: Checked, options: RestoreOptions): Promi
   await rm(marker);
   await flush(to);
   reach?.('done');
-  return { relay, createdAt, restoredAt, hasKeys: keys.size > 0 };
+  const rows = Object.values(manifest.tables).reduce((sum, table) => sum + table.rows, 0);
+  return { relay, createdAt, restoredAt, rows, hasKeys: keys.size > 0 };
 }
 
 /** Removes what is in a backup and not in a relay's database; the keys leave no trace in free pages. */

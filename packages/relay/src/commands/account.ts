@@ -18,7 +18,7 @@ setting registration is, except "closed". With "approval", accounts that tried a
 approval. Accounts that are here already need no right. An account that was rejected may ask again.
 
 The command works whether the relay runs or not; a running relay knows the change at once. Each change
-writes a log line: of the relay, if it has an admin interface, else of the command.
+writes a line to the relay's log, if it has an admin interface; with --log warn the command prints it else.
 
 The address of a request is that of the client: an IPv6 address stands for its /64.
 

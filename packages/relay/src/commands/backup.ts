@@ -56,7 +56,8 @@ async function run(of: Command): Promise<void> {
   });
   if (manifest === undefined) return;
   const { relay, tables, keys } = manifest;
-  const rows = Object.values(tables).reduce((sum, table) => sum + table.rows, 0);
+  const filled = Object.values(tables).filter((table) => table.rows > 0);
+  const rows = filled.reduce((sum, table) => sum + table.rows, 0);
   const hasKeys = Object.keys(keys).length > 0;
   if (own.json) {
     const result = { event: 'backup', file: to, relay_id: relay, rows, with_keys: hasKeys };
@@ -64,7 +65,7 @@ async function run(of: Command): Promise<void> {
   }
   print([
     `backup made: ${to}`,
-    `relay ${relay}, ${rows} rows in ${Object.keys(tables).length} tables`,
+    `relay ${relay}, ${rows} rows in ${filled.length} tables`,
     hasKeys
       ? 'The keys are in it: keep the file where only you can read it.'
       : `The keys are not in it: keep a copy of keys/ of ${config.data} apart.`,

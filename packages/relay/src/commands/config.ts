@@ -7,6 +7,7 @@ export function configure(command: Command): void {
   command.addCommand(
     withConfig(new Command('explain'))
       .description('print every setting with its value, source and meaning')
+      .addHelpText('after', '\nExample:\n  posthouse config explain --config relay.json')
       .action((options: Flags) => {
         process.stdout.write(explainConfig(configFrom(options)));
       }),

@@ -8,7 +8,9 @@ import { configFrom, type Flags, networkOf, withConfig } from './config-flags.ts
 
 /** Completes `posthouse descriptor`. */
 export function configure(command: Command): void {
-  withConfig(command).action(printDescriptor);
+  withConfig(command)
+    .addHelpText('after', '\nExample:\n  posthouse descriptor --config relay.json')
+    .action(printDescriptor);
 }
 
 async function printDescriptor(options: Flags): Promise<void> {

@@ -19,10 +19,7 @@ file. Hand it to the person alone: it says with whom they were in contact.
 The file is JSON Lines: one object per line, each with its kind; the first line says whose it is, the last
 how many lines of each kind there are. It has mode 0600 and appears when it is complete.
 
-Exit status: 0 made, 1 not made or no such account, 2 wrong arguments or configuration.
-
-Example:
-  posthouse account export neo:860833102:NX8GreRFGFK5wpGMWetpX93HmtrezGogzk --to account.jsonl --config relay.json`;
+Exit status: 0 made, 1 not made or no such account, 2 wrong arguments or configuration.`;
 
 /** Bytes of a text that are written at once. */
 const chunkLength = 65_536;

@@ -15,7 +15,7 @@ stored; any holder can use it, so give it to one person, or to few. Accounts tha
 never need one.
 
 The command works whether the relay runs or not; a running relay knows the change at once. Each change
-writes a log line: of the relay, if it has an admin interface, else of the command.
+writes a line to the relay's log, if it has an admin interface; with --log warn the command prints it else.
 
 Exit status: 0 done, 1 failed or no such invite, 2 wrong arguments or configuration.
 

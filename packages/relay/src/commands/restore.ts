@@ -103,13 +103,13 @@ async function run(flags: RestoreFlags): Promise<void> {
       }),
   });
   if (result === undefined) return;
-  const { relay, createdAt, restoredAt, hasKeys } = result;
+  const { relay, createdAt, restoredAt, rows, hasKeys } = result;
   if (json === true) {
     const event = { event: 'restored', folder, relay_id: relay, created_at: createdAt };
     return print([terminalJson({ ...event, restored_at: restoredAt, with_keys: hasKeys })]);
   }
   print([
-    `restored: ${folder}, the relay ${relay} as of ${instant(createdAt)}`,
+    `restored: ${folder}, the relay ${relay} as of ${instant(createdAt)}, ${rows} rows`,
     hasKeys || existsSync(keyFolder(folder))
       ? `The keys are in ${folder}/keys.`
       : `The keys were not in the backup: put your copy into ${folder}/keys before you start the relay.`,

@@ -7,7 +7,10 @@ import { readyLine } from './ready-line.ts';
 const help = `
 SIGTERM and SIGINT stop the relay in order. SIGHUP reads the configuration again: certificate files,
 trusted proxies, most limits, registry and blocks; the log names the settings that need a restart. If
-the new configuration cannot be used, the one before stays in force, and the log says why.`;
+the new configuration cannot be used, the one before stays in force, and the log says why.
+
+Example:
+  posthouse serve --config relay.json`;
 
 /** Completes `posthouse serve`. */
 export function configure(command: Command): void {

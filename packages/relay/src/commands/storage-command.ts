@@ -12,9 +12,38 @@ export function asksStorage(command: Command): Command {
   return withConfig(command).exitOverride((error) => process.exit(error.exitCode === 0 ? 0 : 2));
 }
 
-/** Creates a verb of such a command. */
+/** Creates a verb of such a command; its help ends in an example. */
 export function subcommand(name: string, description: string): Command {
-  return asksStorage(new Command(name).description(description));
+  const command = asksStorage(new Command(name).description(description));
+  return command.addHelpText('afterAll', () => `\nExample:\n  ${exampleOf(command)}`);
+}
+
+/** Values of arguments and flags in examples. */
+const sampleValues: Readonly<Record<string, string>> = {
+  account: 'neo:860833102:NX8GreRFGFK5wpGMWetpX93HmtrezGogzk',
+  address: '2001:db8::/48',
+  channel: 'chan_yTq2FwYp3Vd0m9rLrKq0bA',
+  group: 'grp_yTq2FwYp3Vd0m9rLrKq0bA',
+  'https-address': 'https://two.example.net/svc/v1',
+  invite: '0f3kq7xw',
+  kind: 'account',
+  relay: `0x${'2f'.repeat(20)}`,
+  sequence: '12',
+  to: 'account.jsonl',
+};
+
+/** Returns a command line with which the verb can be run. */
+function exampleOf(command: Command): string {
+  const noun = command.parent?.name() ?? '';
+  const sampleOf = (name: string) =>
+    sampleValues[name] ?? sampleValues[noun] ?? String(sampleValues.account);
+  const values = command.registeredArguments.map(
+    (one) => one.argChoices?.[0] ?? sampleOf(one.name()),
+  );
+  const flags = command.options
+    .filter(({ mandatory }) => mandatory)
+    .map((one) => `${one.long} ${sampleOf(one.attributeName())}`);
+  return ['posthouse', noun, command.name(), ...values, ...flags, '--config relay.json'].join(' ');
 }
 
 /** Returns an argument if it is valid; otherwise commander reports what was expected. */

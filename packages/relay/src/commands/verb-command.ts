@@ -55,7 +55,10 @@ export async function withVerbs<Own, T>(
         if (systemClock.monotonic() - began >= quick) progress(state);
       },
     };
-    const log = createLog(config.log, undefined, config.logAddresses);
+    // What a command prints is its result: log lines are the running relay's.
+    const { log: asked } = of.optsWithGlobals<{ readonly log?: string }>();
+    const level = asked === undefined ? 'silent' : config.log;
+    const log = createLog(level, undefined, config.logAddresses);
     const call: VerbCaller['call'] = async (noun, name, params = {}) => {
       const verb = findVerb(noun, name);
       if (verb === undefined) throw new Error(`there is no verb ${noun} ${name}`);

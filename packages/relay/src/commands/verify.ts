@@ -48,9 +48,13 @@ async function run({ from, json }: VerifyFlags): Promise<void> {
     const event = { event: 'verified', file, relay_id: relay, created_at: createdAt };
     return print([terminalJson({ ...event, checked, problems: problemCount })]);
   }
+  const counts = Object.entries(checked).filter(([, count]) => count > 0);
+  const total = counts.reduce((sum, [, count]) => sum + count, 0);
+  const rows = Object.values(manifest.tables).reduce((sum, table) => sum + table.rows, 0);
   print([
     `${file}: the relay ${relay} as of ${instant(createdAt)}`,
-    ...Object.entries(checked).map(([kind, count]) => `${String(count).padStart(10)} ${kind}`),
+    ...counts.map(([kind, count]) => `${String(count).padStart(10)} ${kind}`),
+    `read ${rows} rows, checked ${total} objects`,
     ...problems.map(({ row, why }) => oneLine(`wrong: ${row}: ${why}`)),
     problemCount === 0 ? 'all is as it must be' : `${problemCount} are wrong: use another backup`,
   ]);

@@ -375,7 +375,8 @@ describe('0041: a command', () => {
     expect(allowed).toEqual({ code: 0, output: `${id(1)} is let in\n`, errors: '' });
     const change = { verb: 'account allow', subject: id(1), msg: 'changed by the operator' };
     expect(admin.takeLines()).toEqual([{ level: 40, ...change, by: 'http' }]);
-    const again = await alone('account', 'allow', id(1));
+    expect(await alone('account', 'allow', id(1))).toEqual(allowed);
+    const again = await alone('account', 'allow', id(1), '--log', 'warn');
     expect(again).toMatchObject({ code: 0, output: allowed.output });
     expect(JSON.parse(again.errors)).toMatchObject({ level: 40, ...change, by: 'command' });
     expect(admin.takeLines()).toEqual([]);
@@ -500,7 +501,7 @@ describe('0041: the start', () => {
     expect(output).toMatchObject({ text: `${id(3)} is let in\n`, errors: '' });
     expect(secure.takeLines()).toMatchObject([{ verb: 'account allow', by: 'http' }]);
     // Another relay's certificate: the command does not ask it.
-    const other = posthouse(args, {
+    const other = posthouse([...args, '--log', 'warn'], {
       ...environment,
       POSTHOUSE_TLS_CERTIFICATE: join(admin.data.path, 'tls/server.pem'),
       POSTHOUSE_TLS_KEY: join(admin.data.path, 'tls/server.key'),

@@ -34,6 +34,13 @@ test('a running relay is backed up with its keys, restored, and marked once more
     output: expect.stringContaining(`backup made: ${file}\n`),
   });
   expect(made.errors).toContain('reading schema_migrations');
+  // Of a new relay few tables have rows: no line says that there are none.
+  expect(made.errors).not.toContain('0 of 0');
+  expect(made.output).toMatch(/, [0-9]+ rows in [0-9] tables\n/);
+  const verified = await run('verify', '--from', file);
+  expect(verified).toMatchObject({ code: 0 });
+  expect(verified.output).not.toMatch(/^ +0 /m);
+  expect(verified.output).toMatch(/^read [1-9][0-9]* rows, checked [0-9]+ objects$/m);
   const again = await run('backup', '--data', data, '--to', file);
   expect(again).toMatchObject({ code: 1, output: '' });
   expect(again.errors).toContain(`${file} exists already: give another name, or remove it`);
@@ -67,6 +74,7 @@ test('a running relay is backed up with its keys, restored, and marked once more
   expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('give --replace') });
   const replaced = await run(...into, '--replace');
   expect(replaced).toMatchObject({ code: 0, output: expect.stringContaining(`${copy}/replaced`) });
+  expect(replaced.output).toMatch(/ as of \S+Z, [1-9][0-9]* rows\n/);
   await using second = await start(copy);
   expect(second.relayId).toBe(relayId);
 });

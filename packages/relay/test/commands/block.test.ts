@@ -49,7 +49,7 @@ async function listed(): Promise<Record<string, unknown>[]> {
 describe('posthouse block', () => {
   test('07 §B4: blocks, lists and unblocks relays while a relay runs', async () => {
     expect(await block('list')).toEqual({ code: 0, output: '', errors: 'nothing is blocked\n' });
-    const added = await block('add', 'relay', id('a'), '--reason', 'sends spam');
+    const added = await block('add', 'relay', id('a'), '--reason', 'sends spam', '--log', 'warn');
     expect(added).toMatchObject({ code: 0, output: `relay ${id('a')} is blocked\n` });
     const line = { level: 40, by: 'command', msg: 'changed by the operator' };
     expect(logged(added.errors)).toEqual({
@@ -67,7 +67,7 @@ describe('posthouse block', () => {
     expect(lines[1]).toMatch(new RegExp(`^\\S+Z  relay  ${id('a')}  sends spam$`));
     expect(lines[2]).toMatch(new RegExp(`^\\S+Z  relay  ${id('b')}$`));
 
-    const removed = await block('remove', 'relay', id('a'));
+    const removed = await block('remove', 'relay', id('a'), '--log', 'warn');
     expect(removed).toMatchObject({ code: 0, output: `relay ${id('a')} is no longer blocked\n` });
     expect(logged(removed.errors)).toEqual({
       ...{ ...line, verb: 'block remove', subject: `relay ${id('a')}` },
@@ -109,7 +109,17 @@ describe('posthouse block', () => {
 
   test('02 §18: blocks accounts and addresses, for a time or for good', async () => {
     const ann = 'neo:860833102:NX8GreRFGFK5wpGMWetpX93HmtrezGogzk';
-    const added = await block('add', 'account', ann, '--reason', 'spam', '--until', '7d');
+    const added = await block(
+      'add',
+      'account',
+      ann,
+      '--reason',
+      'spam',
+      '--until',
+      '7d',
+      '--log',
+      'warn',
+    );
     expect(added.output).toMatch(new RegExp(`^account ${ann} is blocked until \\S+Z\n$`));
     const until = Math.floor(Date.parse(/until (\S+)/.exec(added.output)?.[1] as string) / 1_000);
     expect(logged(added.errors)).toMatchObject({ verb: 'block add', subject: `account ${ann}` });

@@ -45,7 +45,7 @@ describe('posthouse invite', () => {
     const created = await invite('create');
     expect(created).toMatchObject({ code: 0 });
     expect(created.output).toMatch(/^[0-9A-Z]{7}-[0-9A-Z]{7}-[0-9A-Z]{7}-[0-9A-Z]{5}\n$/);
-    expect(created.errors).toMatch(/^invite [0-9a-z]{8}: one account, until \S+Z\n/m);
+    expect(created.errors).toMatch(/^invite [0-9a-z]{8}: one account, until \S+Z\n$/);
     const { output: json } = await invite(
       ...['create', '--uses', '30', '--days', '14', '--note', 'rowing club', '--json'],
     );

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 
 const reports = async (args: readonly string[], input = '') =>
-  await runReports([...args, ...relay.config], { POSTHOUSE_LOG: 'info' }, input);
+  await runReports([...args, '--log', 'warn', ...relay.config], {}, input);
 /** Facts and message of a log line. */
 const logged = (line: string) => {
   const { time, ...rest } = JSON.parse(line) as Record<string, unknown>;
