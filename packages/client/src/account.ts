@@ -22,7 +22,7 @@ import { finishedCapacity } from './events/event-log.ts';
 import type { AccountEvent } from './events.ts';
 import { followAccount, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
-import { loadMarkdown } from './load-part.ts';
+import { loadMarkdown, unlessMissing } from './load-part.ts';
 import { flushOutbox } from './messages/flush-outbox.ts';
 import { countUnsettled } from './messages/message-queue.ts';
 import { noticeRestore, readTimeline, timelinePosition } from './messages/read-timeline.ts';
@@ -319,7 +319,9 @@ export class Account {
     yield* readTimeline(core, home.relayId, visit);
     await (inBackground ? startAllWaiting(core) : sendAllWaiting(core, signal));
     await flushOutbox(core, home.relayId, signal);
-    await syncOwnDevices(core, signal, { inBackground });
+    const sharing = syncOwnDevices(core, signal, { inBackground });
+    // Tried again with the next reading.
+    await (inBackground ? sharing.catch(unlessMissing) : sharing);
   }
 
   /** Reads former relays; one that does not answer is skipped. */

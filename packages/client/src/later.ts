@@ -17,6 +17,6 @@ export { hasChange, lostChange } from './groups/timeline/restored-group.ts';
 export { acceptedBefore } from './messages/accepted-before.ts';
 export { knownStatus } from './messages/known-status.ts';
 export { adoptFromOwnDevices } from './own-devices/adopt-channels.ts';
-export { applyOwnDeviceObject } from './own-devices/apply-object.ts';
+export { applyOwnDeviceObject, applyWaitingObjects } from './own-devices/apply-object.ts';
 export { continueHandOvers, handOver } from './own-devices/hand-over.ts';
 export { noteNewDevices, sendAccountState, sendChanges } from './own-devices/share-state.ts';

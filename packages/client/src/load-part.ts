@@ -1,4 +1,4 @@
-import { ClientError } from './errors.ts';
+import { ClientError, isClientError } from './errors.ts';
 
 /**
  * Imports a part of the client that is not loaded at the start. Each call tries again what failed.
@@ -15,6 +15,11 @@ export async function loadPart<Part>(load: () => Promise<Part>): Promise<Part> {
       { cause },
     );
   }
+}
+
+/** Goes on without a part that cannot be loaded now. @throws any other error */
+export function unlessMissing(error: unknown): undefined {
+  if (!isClientError(error, 'part_unavailable')) throw error;
 }
 
 /** Imports the Markdown parser. @throws ClientError `part_unavailable` */

@@ -148,6 +148,7 @@ import {
   sentChanges,
   sharedChannels,
   waitingMarks,
+  waitingObjects,
 } from './own-devices/change-rows.ts';
 import { handedOver, handOverDays, handOvers } from './own-devices/hand-over-rows.ts';
 import { accountStateType, historyType, isOwnDeviceType } from './own-devices/object-types.ts';
@@ -331,6 +332,7 @@ export const allParts = [
   utf8,
   utf8Length,
   waitingMarks,
+  waitingObjects,
   whileKept,
   withCertificate,
   writeChainEvent,

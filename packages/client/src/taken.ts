@@ -175,6 +175,7 @@ export const [
   utf8,
   utf8Length,
   waitingMarks,
+  waitingObjects,
   whileKept,
   withCertificate,
   writeChainEvent,

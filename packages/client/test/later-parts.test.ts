@@ -104,3 +104,48 @@ test('a part that cannot be loaded is a recoverable error, and following loads a
     for await (const event of ann.follow()) if (isConnected(event)) return;
   }
 });
+
+test('without a part the timeline goes on, and what needs it is applied once it can be loaded', async () => {
+  using folder = temporaryFolder();
+  const { bundle, takeAway, bringBack } = await dividedClient(folder.path);
+  using transport = new NodeTransport({ ca: world.ca });
+  const phone = await world.person();
+  const store = new MemoryStore();
+  {
+    await using earlier = await world.client({ store });
+    const request = await earlier.requestDevice(phone.publicKey);
+    const approval = await phone.devices.approve(request);
+    const known = { accountPublicKey: phone.publicKey };
+    const joined = await earlier.completeDevice(approval, known);
+    for (const each of [joined, phone, joined]) await each.sync();
+  }
+  await takeAway();
+  await using client = await bundle.Client.open({
+    network: new bundle.Network({ context: network.context, primitives: bundle.nodePrimitives }),
+    ...{ registry: world.registry, transport, store, clock: world.clock },
+  });
+  const laptop = await client.account();
+  const { id, link } = await (await world.person()).channels.create({ name: 'News' });
+  await phone.channels.follow(link);
+  world.clock.advance(61);
+  await phone.sync();
+  await phone.messages.send(phone.id, { text: 'after what needs the part' });
+  const texts = async () => (await laptop.messages.list()).map(({ body }) => body?.text);
+  // What is missing is told, after everything was read.
+  await expect(laptop.sync()).rejects.toMatchObject({ code: 'part_unavailable' });
+  expect(await texts()).toEqual(['after what needs the part']);
+  expect(await laptop.channels.list()).toEqual([]);
+  // Following is not interrupted by it.
+  const kinds: string[] = [];
+  for await (const event of laptop.follow()) {
+    kinds.push(event.kind === 'connection' ? event.state : event.kind);
+    if (isConnected(event)) await phone.messages.send(phone.id, { text: 'again' });
+    if (event.kind === 'message' && event.message.body?.text === 'again') break;
+  }
+  expect(kinds).not.toContain('disconnected');
+  await bringBack();
+  await laptop.sync();
+  await laptop.sync();
+  expect(await laptop.channels.list()).toMatchObject([{ id, followState: 'followed' }]);
+  expect(await texts()).toEqual(['after what needs the part', 'again']);
+});

@@ -25,6 +25,7 @@ import {
   applyStateSync,
 } from '../groups/keys/own-device-sync.ts';
 import type { applyOwnDeviceObject } from '../own-devices/apply-object.ts';
+import { waitingObjects } from '../own-devices/change-rows.ts';
 import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
@@ -58,7 +59,7 @@ export type ApplyResult =
 export interface ApplyOptions {
   /** Whether the own device state was read in this synchronization. */
   readonly ownStateIsFresh: boolean;
-  /** Applies objects of {@link isOwnDeviceType}; loaded before the transaction if it is needed. */
+  /** Applies objects of {@link isOwnDeviceType}; loaded before the transaction if it is needed and can be. */
   readonly applyOwnDeviceObject?: typeof applyOwnDeviceObject | undefined;
 }
 
@@ -214,10 +215,11 @@ async function decideOutcome(
   if (parsed.kind === 'unknown' && !isOwnDevices) return { outcome: 'stored' };
   try {
     if (parsed.kind === 'unknown') {
-      const events = await options.applyOwnDeviceObject?.(core, tx, {
-        content: parsed.content,
-        deviceId: envelope.from_device_id,
-      });
+      const { applyOwnDeviceObject } = options;
+      const object = { content: parsed.content, deviceId: envelope.from_device_id };
+      // Later, with the part that is missing: the timeline goes on.
+      if (!applyOwnDeviceObject) await waitingObjects.put(tx, envelope.message_id, object);
+      const events = await applyOwnDeviceObject?.(core, tx, object);
       return events === undefined ? { outcome: 'stored' } : { outcome: 'applied', events };
     }
     return { outcome: 'applied', events: await applyContent(core, tx, { opened, parsed }) };

@@ -8,6 +8,7 @@ import { RelayMisbehaviour } from '../errors.ts';
 import { recordEvents, recordPassing } from '../events/event-log.ts';
 import type { AccountEvent } from '../events.ts';
 import { rewindGroupsOf } from '../groups/timeline/rewind-group.ts';
+import { unlessMissing } from '../load-part.ts';
 import { isOwnDeviceType } from '../own-devices/object-types.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import type { TimeLimit } from '../sync/budget.ts';
@@ -182,7 +183,8 @@ async function* applyPage(
   const hasOwn = opened.some(
     ({ parsed }) => parsed?.kind === 'unknown' && isOwnDeviceType(parsed.type),
   );
-  const applyOwnDeviceObject = hasOwn ? (await core.later()).applyOwnDeviceObject : undefined;
+  const later = hasOwn ? await core.later().catch(unlessMissing) : undefined;
+  const applyOwnDeviceObject = later?.applyOwnDeviceObject;
   while (opened.length > 0) {
     const options = { ownStateIsFresh, applyOwnDeviceObject };
     const work = { relayId, opened, from: known, options };

@@ -13,8 +13,11 @@ import {
   channelRows,
   checkSchema as check,
   historyType,
+  ProtocolError,
   readBatchSize,
+  recordEvents,
   sharedChannels,
+  waitingObjects,
 } from '../taken.ts';
 import { AccountState, channelLimit, type SharedChannel } from './account-state.ts';
 import { applyHistory } from './apply-history.ts';
@@ -56,6 +59,23 @@ export async function applyOwnDeviceObject(
     events.push({ kind: 'conversation-read', conversation });
   }
   return events;
+}
+
+/** Applies what came while this part could not be loaded, each object in its own transaction. */
+export async function applyWaitingObjects(core: AccountCore): Promise<void> {
+  const applyFirst = async (tx: StoreWriter) => {
+    const [first] = await waitingObjects.list(tx, { limit: 1 });
+    if (first === undefined) return false;
+    await waitingObjects.delete(tx, first.key);
+    try {
+      await recordEvents(tx, (await applyOwnDeviceObject(core, tx, first.value)) ?? []);
+    } catch (error) {
+      // It breaks its rules, and nothing of it is used.
+      if (!(error instanceof ProtocolError)) throw error;
+    }
+    return true;
+  };
+  while (await core.store.write(applyFirst));
 }
 
 /** Stores the later decision of two devices, to be adopted after the page. */

@@ -1,4 +1,5 @@
 /** What this device has to share with the account's other devices, and to adopt from them. */
+import type { JsonObject } from '@posthouse/protocol/json';
 import type { ConversationKey } from '../conversations/conversation-rows.ts';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
@@ -28,6 +29,12 @@ export const sharedChannels = new Collection<SharedChannelRow>('shared-channels'
  * them: by kind and ID of the conversation.
  */
 export const waitingMarks = new Collection<number>('own-device-marks');
+
+/** Objects of own devices that came while the part that applies them could not be loaded, by message ID. */
+export const waitingObjects = new Collection<{
+  readonly content: JsonObject;
+  readonly deviceId: string;
+}>('own-device-objects');
 
 /** Which devices were sent the account's state: key `own`. */
 export interface SeenDevices {
@@ -60,12 +67,13 @@ async function noteChange(tx: StoreWriter, key: string): Promise<void> {
 
 /**
  * Returns what is left to be done: sending changes to other devices, handing over history to one of
- * them, or adopting what they sent.
+ * them, applying or adopting what they sent.
  */
 export async function openWork(tx: StoreReader): Promise<{
   readonly toSend: boolean;
   readonly toHandOver: boolean;
   readonly toAdopt: boolean;
+  readonly toApply: boolean;
 }> {
   const [change] = await changeRows.list(tx, { limit: 1 });
   const [handOver] = await handOvers.list(tx, { limit: 1 });
@@ -75,6 +83,7 @@ export async function openWork(tx: StoreReader): Promise<{
     toSend: change !== undefined,
     toHandOver: handOver !== undefined,
     toAdopt: (shared ?? mark) !== undefined,
+    toApply: (await waitingObjects.list(tx, { limit: 1 })).length > 0,
   };
 }
 

@@ -33,10 +33,11 @@ export async function syncOwnDevices(
   const hasNews = hasOthers && hasChanged;
   const toAdopt = inBackground && work.toAdopt;
   // A hand-over to a device that was removed has to end.
-  const hasWork = toAdopt || work.toHandOver || (hasOthers && work.toSend);
+  const hasWork = toAdopt || work.toApply || work.toHandOver || (hasOthers && work.toSend);
   if (!hasNews && !hasWork) return;
-  const { adoptFromOwnDevices, continueHandOvers, noteNewDevices, sendChanges } =
-    await core.later();
+  const later = await core.later();
+  const { adoptFromOwnDevices, continueHandOvers, noteNewDevices, sendChanges } = later;
+  if (work.toApply) await later.applyWaitingObjects(core);
   if (hasNews) await noteNewDevices(core);
   if (!hasWork) return;
   if (inBackground) {
