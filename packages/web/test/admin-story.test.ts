@@ -130,6 +130,7 @@ describe.skipIf(!hasChromium)('an operator', () => {
     const bob = people[1] as Account;
     const made = await ann.channels.create({ name: 'News \u202Ereversed' });
     channel = made.id;
+    await ann.groups.create({ name: 'Rowing <i>club</i>' });
     const { sequence } = await ann.channels.send(channel, { text: `<b>one</b> ${hostile}` });
     await bob.channels.follow(made.link);
     await bob.channels.report(channel, sequence, { reason: hostile });
@@ -156,8 +157,34 @@ describe.skipIf(!hasChromium)('an operator', () => {
     ] as const) {
       expect([label, (await fact(label)).split(' ')[0]]).toEqual([label, figures[name]]);
     }
-    expect(figures).toMatchObject({ accounts: '2', channels: '1' });
+    expect(figures).toMatchObject({ accounts: '2', groups: '1', channels: '1' });
     await keep('usage');
+  });
+
+  test('reads what is wrong in sentences, and what clients know more of since a restore', async () => {
+    const answer = await fetch(`${world.relay.operations}/health`);
+    const health = (await answer.json()) as object;
+    const wrong = { status: 'degraded', storage: 'read-only', disk: 'low', registry: 'lost' };
+    await page.route('**/health', (route) => route.fulfill({ json: { ...health, ...wrong } }), {
+      times: 1,
+    });
+    const body = ['group', 'channel'].map(
+      (kind) => `posthouse_restore_losses_total{kind="${kind}"} 2\n`,
+    );
+    await page.route('**/metrics', (route) => route.fulfill({ body: body.join('') }), { times: 1 });
+    await button('Read again').click();
+    for (const sentence of [
+      'The database accepted no write last time',
+      'A disk has less room than limits.diskFree',
+      'The registry cannot be read',
+      'clients knew more of a group or channel than this relay, 4 times',
+    ]) {
+      await page.getByRole('listitem').getByText(sentence).waitFor();
+    }
+    expect(await page.locator('.faults li').count()).toBe(4);
+    await keep('usage-faults');
+    await button('Read again').click();
+    await page.getByText('All is well.').waitFor();
   });
 
   test('decides about a report; what strangers wrote is shown as text', async () => {
@@ -185,7 +212,11 @@ describe.skipIf(!hasChromium)('an operator', () => {
 
   test('looks at channels and groups, and blocks an address until a time', async () => {
     await open('Groups');
-    await page.getByText('There is no group here.').waitFor();
+    await keep('groups');
+    await row('Rowing <i>club</i>').getByRole('button', { name: /^Show/ }).click();
+    await page.getByRole('heading', { name: 'Group', exact: true }).waitFor();
+    await page.getByText('Owner', { exact: true }).waitFor();
+    await keep('group');
     await open('Channels');
     await keep('channels');
     await row(channel).getByRole('button', { name: /^Show/ }).press('Enter');
@@ -250,6 +281,7 @@ describe.skipIf(!hasChromium)('an operator', () => {
     await keep('account');
     await button('Delete …').click();
     await page.getByRole('dialog').getByText(`channel ${channel}`).waitFor();
+    await page.getByRole('dialog').getByText('“Rowing <i>club</i>”: owner').waitFor();
     await keep('delete');
     await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });

@@ -1,4 +1,5 @@
 /** Who is here, who waits, and who may come. */
+import { visibleName } from '@posthouse/client/visible-text';
 import { useState } from 'preact/hooks';
 import { Listed, useList } from '../list.tsx';
 import { attempt, confirm } from '../notice.ts';
@@ -287,7 +288,7 @@ async function stayLines(account: string): Promise<string[]> {
   }>('account/manages', { account });
   if (items.length === 0) return ['It owns, administers and moderates no group or channel here.'];
   const named = items.slice(0, mostNamed).map(({ kind, id, role, name }) => {
-    const called = name === null ? '' : `, “${name}”`;
+    const called = name === null ? '' : `, “${visibleName(name)}”`;
     return `${kind} ${id}${called}: ${role}`;
   });
   const left = items.length - named.length;
