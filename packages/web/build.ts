@@ -17,8 +17,11 @@ import { noticesOf } from '../../scripts/third-party.ts';
 
 const folder = import.meta.dirname;
 
-/** Bytes after gzip of what a first visit loads, and of what is loaded when it is needed. */
-const budgets = { scripts: 175_000, styles: 8_000, later: 45_000 } as const;
+/**
+ * Bytes after gzip of what a first visit loads, of the largest part that is loaded when it is needed, and
+ * of all parts with groups and channels together.
+ */
+const budgets = { scripts: 175_000, styles: 8_000, later: 45_000, rooms: 15_000 } as const;
 /** Bytes after gzip of the operator's page. */
 const adminBudget = 25_000;
 
@@ -56,6 +59,7 @@ const hashed = {
 } as const;
 
 const workerEntry = 'src/engine/account-worker.ts';
+const handBackEntry = 'src/engine/hand-back-worker.ts';
 const cryptographyEntry = 'src/account/cryptography.ts';
 const pageEntry = 'src/main.tsx';
 const styleEntry = 'src/style.css';
@@ -97,8 +101,10 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
     metafiles.push(result.metafile as Metafile);
     return result;
   };
-  const worker = await built({ ...hashed, entryPoints: [workerEntry] });
+  // Together: the client is in both.
+  const worker = await built({ ...hashed, entryPoints: [workerEntry, handBackEntry] });
   const workerFile = outputOf(worker.metafile as Metafile, workerEntry);
+  const handBackFile = outputOf(worker.metafile as Metafile, handBackEntry);
   // Apart: what it needs would be shared with the page, and loaded at the start.
   const apart = await built({ ...hashed, entryPoints: [cryptographyEntry] });
   const cryptographyFile = outputOf(apart.metafile as Metafile, cryptographyEntry);
@@ -106,6 +112,7 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
     ...{ ...hashed, entryPoints: [pageEntry, styleEntry], external: [`./${cryptographyFile}`] },
     define: {
       WORKER_FILE: JSON.stringify(workerFile),
+      HAND_BACK_FILE: JSON.stringify(handBackFile),
       CRYPTOGRAPHY_FILE: JSON.stringify(`./${cryptographyFile}`),
     },
   });
@@ -126,7 +133,8 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
     ...withImports(worker.metafile as Metafile, workerFile),
     ...withImports(page as Metafile, script),
   ]);
-  return checkedSizes(files, first);
+  const rooms = outputsOf(page as Metafile, /^src\/(?:groups|channels)\//);
+  return checkedSizes(files, { first, rooms });
 }
 
 /**
@@ -171,6 +179,14 @@ function writeList(
   return files;
 }
 
+/** Names of the outputs in which there is something of matching sources. */
+function outputsOf({ outputs }: Metafile, source: RegExp): Set<string> {
+  const found = Object.entries(outputs).filter(([, { inputs }]) =>
+    Object.keys(inputs).some((path) => source.test(path)),
+  );
+  return new Set(found.map(([path]) => basename(path)));
+}
+
 /** Folders of the libraries whose code is in the built files. */
 function librariesOf(metafiles: readonly Metafile[]): string[] {
   const inputs = metafiles.flatMap(({ outputs }) =>
@@ -199,7 +215,10 @@ function compressed(dist: string, name: string): WebFile {
   };
 }
 
-function checkedSizes(files: readonly WebFile[], first: ReadonlySet<string>) {
+function checkedSizes(
+  files: readonly WebFile[],
+  { first, rooms }: Readonly<Record<'first' | 'rooms', ReadonlySet<string>>>,
+) {
   const scripts = files.filter(({ name }) => name.endsWith('.js') && name !== 'sw.js');
   const sum = (of: readonly WebFile[]) => of.reduce((total, { gzip }) => total + gzip, 0);
   const later = scripts.filter(({ name }) => !first.has(name)).map(({ gzip }) => gzip);
@@ -207,6 +226,7 @@ function checkedSizes(files: readonly WebFile[], first: ReadonlySet<string>) {
     scripts: sum(scripts.filter(({ name }) => first.has(name))),
     styles: sum(files.filter(({ name }) => name.endsWith('.css'))),
     later: Math.max(0, ...later),
+    rooms: sum(scripts.filter(({ name }) => rooms.has(name) && !first.has(name))),
   };
   for (const [part, size] of Object.entries(sizes)) {
     const budget = budgets[part as keyof typeof budgets];

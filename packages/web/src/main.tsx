@@ -1,20 +1,29 @@
 /** The messenger: one page, whose account lives in a worker. */
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
+import { loadRooms } from './engine/load-part.ts';
 import { scriptUrl } from './engine/script-urls.ts';
+import { Fault } from './parts/fault.tsx';
 import { later } from './parts/later.tsx';
-import { invite, route, show } from './router.ts';
+import { invite, opensShared, route, shared, show } from './router.ts';
 import { AddPerson } from './screens/add-person.tsx';
 import { Chat } from './screens/chat.tsx';
 import { ConversationList } from './screens/conversation-list.tsx';
 import { Person } from './screens/person.tsx';
 import { Welcome } from './screens/welcome.tsx';
-import { App, messageOf } from './state/app.ts';
+import { App } from './state/app.ts';
 import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
 
 const Backup = later(async () => (await import('./screens/backup.tsx')).Backup);
 const Unlock = later(async () => (await import('./account/unlock.tsx')).Unlock);
+const GroupScreen = later(async () => (await loadRooms()).GroupScreen);
+const NewGroup = later(async () => (await loadRooms()).NewGroup);
+const ChannelScreen = later(async () => (await loadRooms()).ChannelScreen);
+const NewChannel = later(async () => (await loadRooms()).NewChannel);
+const PostScreen = later(async () => (await loadRooms()).PostScreen);
+const Shared = later(async () => (await loadRooms()).SharedLinkScreen);
+const ReadChannel = later(async () => (await loadRooms()).ReadAsVisitor);
 const Settings = later(async () => (await import('./screens/settings.tsx')).Settings);
 
 function Main({ app }: { readonly app: App }) {
@@ -23,14 +32,20 @@ function Main({ app }: { readonly app: App }) {
     case 'starting':
       return <p role="status">{text.starting}</p>;
     case 'welcome':
-      return <Welcome app={app} />;
+      return shared.value?.kind === 'channel' && !app.wantsAccount.value ? (
+        <ReadChannel app={app} />
+      ) : (
+        <Welcome app={app} />
+      );
     case 'locked':
       return <Unlock app={app} />;
     case 'failed':
       return (
         <main class="welcome">
           <h1>{text.failed}</h1>
-          <p role="alert">{messageOf(phase.error)}</p>
+          <div role="alert">
+            <Fault error={phase.error} />
+          </div>
           <button type="button" onClick={() => location.reload()}>
             {text.reload}
           </button>
@@ -47,6 +62,12 @@ function Ready({ app }: { readonly app: App }) {
     void app.open(now.screen === 'chat' ? now : undefined);
   }, [now]);
   const isFirst = useRef(true);
+  const noticed = useRef<unknown>('');
+  useEffect(() => {
+    // A notice outlives the change of the screen that it came with, and no other.
+    if (app.notice.value === noticed.current) app.notice.value = '';
+    noticed.current = app.notice.value;
+  }, [now]);
   useEffect(() => {
     // Where a person reads on; nothing is taken away from who has just opened the page.
     const heading = now.screen === 'list' ? '.pane h1' : 'main h1';
@@ -83,6 +104,18 @@ function Shown({ app }: { readonly app: App }) {
       return <Settings key={now.page} {...{ app, page: now.page }} />;
     case 'backup':
       return <Backup app={app} />;
+    case 'group':
+      return <GroupScreen key={now.id} app={app} id={now.id} />;
+    case 'channel':
+      return <ChannelScreen key={now.id} app={app} id={now.id} />;
+    case 'post':
+      return <PostScreen key={now.sequence} app={app} id={now.id} sequence={now.sequence} />;
+    case 'new-group':
+      return <NewGroup app={app} />;
+    case 'new-channel':
+      return <NewChannel app={app} />;
+    case 'shared':
+      return <Shared key={shared.value?.address} app={app} />;
     case 'list':
       return null;
   }
@@ -92,8 +125,8 @@ function Shown({ app }: { readonly app: App }) {
 function Notices({ app }: { readonly app: App }) {
   return (
     <>
-      <p role="status" class={app.notice.value === '' ? 'hidden' : 'notice'}>
-        {app.notice.value}
+      <div role="status" class={app.notice.value === '' ? 'hidden' : 'notice'}>
+        <Fault error={app.notice.value} />
         {app.notice.value !== '' && (
           <button
             type="button"
@@ -106,7 +139,7 @@ function Notices({ app }: { readonly app: App }) {
             ×
           </button>
         )}
-      </p>
+      </div>
       {updateReady.value && (
         <p role="status" class="notice">
           {text.newVersion}
@@ -129,8 +162,9 @@ addEventListener('keydown', (event) => {
 });
 
 document.documentElement.lang = text.language;
-const app = new App();
+const app = new App(loadRooms);
 if (invite.value !== '') show({ screen: 'add' });
+if (opensShared) show({ screen: 'shared' });
 render(<Main app={app} />, document.getElementById('app') as HTMLElement);
 void app.start();
 watchUpdates(scriptUrl('serviceWorker'));

@@ -3,13 +3,20 @@
  * browser's history, not in the address, which others see over a shoulder or in a list of pages.
  */
 import type { Conversation } from '@posthouse/client';
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
 
 export type Route =
-  | { readonly screen: 'list' | 'add' | 'backup' }
+  | { readonly screen: 'list' | 'add' | 'backup' | 'new-group' | 'new-channel' | 'shared' }
   | { readonly screen: 'settings'; readonly page?: string }
-  | { readonly screen: 'person'; readonly id: string }
+  | { readonly screen: 'person' | 'group' | 'channel'; readonly id: string }
+  | { readonly screen: 'post'; readonly id: string; readonly sequence: number }
   | { readonly screen: 'chat'; readonly kind: Conversation['kind']; readonly id: string };
+
+/** A link to a group or a channel: the SDK's one word of text, not looked at yet. */
+export interface SharedLink {
+  readonly kind: 'group' | 'channel';
+  readonly address: string;
+}
 
 const list: Route = { screen: 'list' };
 
@@ -29,6 +36,16 @@ export const invite = keptSignal(sessionStorage, 'posthouse.invite', takeLink('i
 /** Public key of the account that this device asks to join, if it does. */
 export const joinKey = keptSignal(localStorage, 'posthouse.joining', takeLink('device'));
 
+const openedWith = takeShared();
+/** Whether the page was opened with a link to a group or a channel. */
+export const opensShared = openedWith !== '';
+const sharedText = keptSignal(sessionStorage, 'posthouse.shared', openedWith);
+/** The link to a group or a channel that was opened last, until it is used. */
+export const shared = computed((): SharedLink | undefined => {
+  const [, kind, address = ''] = /^(group|channel)=(.*)$/s.exec(sharedText.value) ?? [];
+  return kind === undefined ? undefined : { kind: kind as SharedLink['kind'], address };
+});
+
 export const route = signal<Route>((history.state as Route | null) ?? list);
 
 addEventListener('popstate', ({ state }) => {
@@ -36,6 +53,11 @@ addEventListener('popstate', ({ state }) => {
 });
 addEventListener('hashchange', () => {
   joinKey.value = takeLink('device') || joinKey.value;
+  const link = takeShared();
+  if (link !== '') {
+    sharedText.value = link;
+    show({ screen: 'shared' });
+  }
   const found = takeLink('invite');
   if (found === '') return;
   invite.value = found;
@@ -49,8 +71,33 @@ export function show(next: Route): void {
   route.value = next;
 }
 
+/** Opens a link to a group or a channel. */
+export function openShared({ kind, address }: SharedLink): void {
+  sharedText.value = `${kind}=${address}`;
+  show({ screen: 'shared' });
+}
+
+/** Forgets the link that was opened: it was used, or is not wanted. */
+export function closeShared(): void {
+  sharedText.value = '';
+}
+
+/** Finds a group's or channel's address in a text: in a link of any messenger, or as it stands. */
+export function findShared(text: string): SharedLink | undefined {
+  const [address, kind] =
+    /\b[a-z][\w.-]{0,63}-(group|channel)(?::|%3A)[\w-]{1,4096}/i.exec(text) ?? [];
+  if (address === undefined) return undefined;
+  return { kind: kind as SharedLink['kind'], address: address.replace(/%3A/i, ':') };
+}
+
+/** Takes a link to a group or a channel out of the address; without one, the text is empty. */
+function takeShared(): string {
+  const [, kind] = /^#(group|channel)=/.exec(location.hash) ?? [];
+  return kind === undefined ? '' : `${kind}=${takeLink(kind as SharedLink['kind'])}`;
+}
+
 /** Takes what a link carries out of the address, where it would stay in the history. */
-function takeLink(name: 'device' | 'invite'): string {
+function takeLink(name: 'device' | 'invite' | SharedLink['kind']): string {
   const prefix = `#${name}=`;
   if (!location.hash.startsWith(prefix)) return '';
   const text = location.hash.slice(prefix.length);
@@ -62,9 +109,9 @@ function takeLink(name: 'device' | 'invite'): string {
   }
 }
 
-/** The link that opens an invite with this page. */
-export function inviteLink(text: string): string {
-  return `${location.origin}${location.pathname}#invite=${encodeURIComponent(text)}`;
+/** The link that opens an invite, a group or a channel with this page. */
+export function linkTo(kind: 'invite' | SharedLink['kind'], text: string): string {
+  return `${location.origin}${location.pathname}#${kind}=${encodeURIComponent(text)}`;
 }
 
 /** The link with which a new device asks to join an account. */

@@ -1,5 +1,5 @@
 /** Deletes all that the messenger keeps in this browser. */
-import { lockedStore, plainStore } from '../state/stores.ts';
+import { lockedStore, plainStore, visitorStore } from '../state/stores.ts';
 
 const prefix = 'posthouse';
 
@@ -8,7 +8,7 @@ const prefix = 'posthouse';
  * The client is closed before; other tabs lose their store, and say so.
  */
 export async function eraseDevice(): Promise<void> {
-  await Promise.all([plainStore, lockedStore].map(deleteStore));
+  await Promise.all([plainStore, lockedStore, visitorStore].map(deleteStore));
   for (const storage of [localStorage, sessionStorage]) {
     for (const key of Object.keys(storage))
       if (key.startsWith(`${prefix}.`)) storage.removeItem(key);

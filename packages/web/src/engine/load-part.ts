@@ -5,3 +5,8 @@ declare const CRYPTOGRAPHY_FILE: string;
 export async function loadCryptography(): Promise<typeof import('../account/cryptography.ts')> {
   return await import(CRYPTOGRAPHY_FILE);
 }
+
+/** Loads groups and channels. Rejects offline, if they were never loaded. */
+export async function loadRooms(): Promise<typeof import('../rooms.ts')> {
+  return await import('../rooms.ts');
+}

@@ -1,10 +1,10 @@
 import { clientInWorker, type WorkerClient } from '@posthouse/client/web';
 import type { AppConfig } from '../app-config.ts';
-import { lockedStore } from '../state/stores.ts';
+import { lockedStore, plainStore } from '../state/stores.ts';
 import { scriptUrl } from './script-urls.ts';
 
 /**
- * Starts this tab's worker, and opens the client in it; all tabs share its store.
+ * Starts a worker, and opens the client in it; all tabs share its store.
  *
  * @param options.storeKey opens the encrypted store of a locked device
  * @param options.failed is told if the worker fails later: no call succeeds after that
@@ -14,13 +14,19 @@ export async function openClient(
   {
     failed,
     storeKey,
-  }: { readonly failed: (error: Error) => void; readonly storeKey?: Uint8Array | undefined },
+    store = storeKey === undefined ? plainStore : lockedStore,
+  }: {
+    readonly failed: (error: Error) => void;
+    readonly storeKey?: Uint8Array | undefined;
+    readonly store?: string;
+  },
 ): Promise<WorkerClient> {
   const worker = new Worker(scriptUrl('worker'), { type: 'module', name: 'account' });
   const client = await clientInWorker(worker, {
     ...{ context, registry },
     ...(word !== undefined && { word }),
-    ...(storeKey !== undefined && { store: lockedStore, storeKey }),
+    store,
+    ...(storeKey !== undefined && { storeKey }),
   });
   // A page that the browser keeps for going back keeps its worker, too, which sleeps with the lock that the other
   // tabs wait for.

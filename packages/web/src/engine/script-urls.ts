@@ -1,8 +1,9 @@
-/** The two scripts that are started by address. No other address becomes one (Trusted Types). */
+/** The scripts that are started by address. No other address becomes one (Trusted Types). */
 declare const WORKER_FILE: string;
+declare const HAND_BACK_FILE: string;
 
-/** Names relative to the page; the build knows the worker's. */
-const scripts = { worker: WORKER_FILE, serviceWorker: 'sw.js' } as const;
+/** Names relative to the page; the build knows those of the workers. */
+const scripts = { worker: WORKER_FILE, handBack: HAND_BACK_FILE, serviceWorker: 'sw.js' } as const;
 
 interface PolicyFactory {
   createPolicy(

@@ -1,6 +1,7 @@
 /** What to call accounts; names of others are made safe to show. */
+import type { Conversation } from '@posthouse/client';
 import { visibleName } from '@posthouse/client/visible-text';
-import type { App, Conversation } from '../state/app.ts';
+import type { Host } from '../state/host.ts';
 import { text } from '../text/index.ts';
 
 /** A short form of an account ID, for accounts without a name. */
@@ -10,7 +11,7 @@ export function shortId(id: string): string {
 }
 
 /** The name of an account, as this person knows it. */
-export function nameOf(app: App, account: string): string {
+export function nameOf(app: Host, account: string): string {
   if (account === app.account.id) return text.you;
   const name = app.contacts.value.find((contact) => contact.account === account)?.name;
   return name === undefined ? shortId(account) : visibleName(name);
@@ -18,7 +19,7 @@ export function nameOf(app: App, account: string): string {
 
 /** The title of a conversation. */
 export function titleOf(
-  app: App,
+  app: Host,
   { kind, id, title }: Pick<Conversation, 'kind' | 'id' | 'title'>,
 ) {
   if (kind === 'person' && id === app.account.id) return text.notes;

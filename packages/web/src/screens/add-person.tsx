@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Action, Field, Handout, Screen } from '../parts/controls.tsx';
 import { shortId } from '../parts/names.ts';
-import { invite, inviteLink, show } from '../router.ts';
+import { invite, linkTo, show } from '../router.ts';
 import { type App, messageOf } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
@@ -24,7 +24,9 @@ function OwnInvite({ app }: { readonly app: App }) {
       {link === '' ? (
         <Action
           work={() =>
-            app.try(async () => setLink(inviteLink((await app.account.contacts.invite()).text)))
+            app.try(async () =>
+              setLink(linkTo('invite', (await app.account.contacts.invite()).text)),
+            )
           }
         >
           {text.makeInvite}

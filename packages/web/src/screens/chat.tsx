@@ -8,10 +8,10 @@ import { MessageList } from './message-list.tsx';
 
 /** One conversation: its messages, the newest at the bottom, and a place to write. */
 export function Chat({ app, opened }: { readonly app: App; readonly opened: OpenConversation }) {
-  const listed = app.conversations.value.find(
-    ({ kind, id }) => kind === 'person' && id === opened.id,
-  );
-  const title = listed === undefined ? nameOf(app, opened.id) : titleOf(app, listed);
+  const { kind, id } = opened;
+  const { Status } = opened.source;
+  const listed = app.conversations.value.find((each) => each.kind === kind && each.id === id);
+  const title = listed === undefined ? nameOf(app, id) : titleOf(app, listed);
   return (
     <section class="chat" aria-label={title}>
       <header>
@@ -21,17 +21,14 @@ export function Chat({ app, opened }: { readonly app: App; readonly opened: Open
         <h1 dir="auto" tabIndex={-1}>
           {title}
         </h1>
-        {opened.id !== app.account.id && (
-          <button
-            type="button"
-            class="plain"
-            onClick={() => show({ screen: 'person', id: opened.id })}
-          >
-            {text.person}
+        {id !== app.account.id && (
+          <button type="button" class="plain" onClick={() => show({ screen: kind, id })}>
+            {text.kinds[kind]}
           </button>
         )}
       </header>
       <MessageList {...{ app, opened }} />
+      {Status && <Status />}
       <Composer {...{ app, opened }} />
     </section>
   );

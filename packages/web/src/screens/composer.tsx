@@ -17,11 +17,9 @@ export function Composer({
   const contact = app.contacts.value.find(({ account }) => account === opened.id);
   const mayWrite = opened.id === app.account.id || contact?.status === 'active';
   const answered = opened.replyTo.value;
-  if (!mayWrite) {
-    return (
-      <p class="composer">{contact?.status === 'waiting' ? text.requestSent : text.notContact}</p>
-    );
-  }
+  const refusal = contact?.status === 'waiting' ? text.requestSent : text.notContact;
+  const barrier = opened.source.barrier?.value ?? (mayWrite ? '' : refusal);
+  if (barrier !== '') return <p class="composer">{barrier}</p>;
   const post = () => app.try(() => opened.post());
   return (
     <form
@@ -33,7 +31,7 @@ export function Composer({
     >
       {answered && (
         <p class="answering">
-          {text.replyingTo} {nameOf(app, answered.from)}
+          {text.replyingTo} {answered.sender ?? nameOf(app, answered.from)}
           <button
             type="button"
             class="plain"

@@ -14,6 +14,7 @@ export function ConversationList({ app }: { readonly app: App }) {
     if (wanted !== '') void app.listAll();
   };
   const requests = app.requests.value;
+  const Waiting = app.rooms.value?.Waiting;
   const wanted = query.trim().toLowerCase();
   const found = app.conversations.value.filter((each) =>
     titleOf(app, each).toLowerCase().includes(wanted),
@@ -63,6 +64,7 @@ export function ConversationList({ app }: { readonly app: App }) {
           </ul>
         </section>
       )}
+      {Waiting && <Waiting />}
       <ul class="conversations">
         {found.map((conversation) => (
           <Entry key={`${conversation.kind}/${conversation.id}`} {...{ app, conversation }} />
@@ -73,9 +75,15 @@ export function ConversationList({ app }: { readonly app: App }) {
       </ul>
       {found.length + others.length === 0 && <p>{text.nothingFound}</p>}
       {app.contacts.value.length === 0 && <p class="hint">{text.none}</p>}
-      <footer>
+      <footer class="row">
         <button type="button" onClick={() => show({ screen: 'add' })}>
           {text.add}
+        </button>
+        <button type="button" class="plain" onClick={() => show({ screen: 'new-group' })}>
+          {text.newGroup}
+        </button>
+        <button type="button" class="plain" onClick={() => show({ screen: 'new-channel' })}>
+          {text.newChannel}
         </button>
       </footer>
     </nav>
@@ -145,12 +153,13 @@ function Entry({ app, conversation }: { readonly app: App; readonly conversation
         aria-current={isOpen}
         onClick={() => show({ screen: 'chat', kind, id })}
       >
-        <span class="title" dir="auto">
-          {titleOf(app, conversation)}
+        <span class="title">
+          <bdi>{titleOf(app, conversation)}</bdi>
+          {kind !== 'person' && <span class="kind"> {text.kinds[kind]}</span>}
         </span>
         {at !== undefined && <time>{briefTimeOf(at)}</time>}
         <span class="last" dir="auto">
-          {lastLine(conversation)}
+          {lastLine(app, conversation)}
         </span>
         {unread > 0 && (
           <span class="count">
@@ -164,10 +173,11 @@ function Entry({ app, conversation }: { readonly app: App; readonly conversation
   );
 }
 
-/** The beginning of the last message. */
-function lastLine({ lastMessage }: Conversation): string {
+/** The beginning of the last message; in a group with the name of who wrote it. */
+function lastLine(app: App, { kind, lastMessage }: Conversation): string {
   if (lastMessage === undefined) return '';
-  const { body, attachments } = lastMessage;
-  if (body !== undefined) return visibleText(body.text.slice(0, 200)).replaceAll('\n', ' ');
-  return attachments === undefined ? '' : text.attachment;
+  const { body, attachments, from } = lastMessage;
+  const said = body === undefined ? '' : visibleText(body.text.slice(0, 200)).replaceAll('\n', ' ');
+  const line = said === '' && attachments !== undefined ? text.attachment : said;
+  return kind === 'group' ? `${nameOf(app, from)}: ${line}` : line;
 }

@@ -1,14 +1,15 @@
-import type { Message } from '@posthouse/client';
 import { visibleText } from '@posthouse/client/visible-text';
 import { useMemo } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';
+import { Fault } from '../parts/fault.tsx';
 import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
 import { Timeline } from '../parts/timeline.tsx';
 import type { TimelineItem } from '../parts/timeline-item.ts';
+import { findShared, openShared } from '../router.ts';
 import type { App } from '../state/app.ts';
-import type { OpenConversation } from '../state/open-conversation.ts';
+import type { Line, OpenConversation } from '../state/open-conversation.ts';
 import { dayOf, isoOf, isSameDay, text, timeOf } from '../text/index.ts';
 
 const Attached = later(async () => (await import('../attachments/index.ts')).Attached, true);
@@ -63,12 +64,13 @@ export function MessageList({
 /** Characters of an arriving message that are announced. */
 const announcedLength = 100;
 
-function itemOf(app: App, { from, order, body }: Message): TimelineItem {
+function itemOf(app: App, { from, order, body, sender, note }: Line): TimelineItem {
   return {
     order,
-    isOwn: from === app.account.id,
+    // What happened between messages is neither counted nor announced.
+    isOwn: from === app.account.id || note !== undefined,
     announcement: () =>
-      `${nameOf(app, from)}: ${visibleText(body?.text.slice(0, announcedLength) ?? text.attachment)}`,
+      `${sender ?? nameOf(app, from)}: ${visibleText(body?.text.slice(0, announcedLength) ?? text.attachment)}`,
   };
 }
 
@@ -79,52 +81,95 @@ function MessageLine({
 }: {
   readonly app: App;
   readonly opened: OpenConversation;
-  readonly message: Message;
+  readonly message: Line;
 }) {
-  const { from, body, attachments, replyTo, createdAt, status, error } = message;
+  const { from, body, attachments, replyTo, createdAt, status, error, sender } = message;
+  const { canReply, more } = opened.source;
+  if (message.note !== undefined) return <NoteLine line={message} />;
   const isOwn = from === app.account.id;
   const answered =
     replyTo &&
     opened.messages.value.find(
       (other) => other.from === replyTo.from && other.messageId === replyTo.messageId,
     );
+  const quote = message.quote ?? answered?.body?.text;
+  const link = body && findShared(body.text);
   const isFinalFailure = status === 'rejected' || status === 'failed';
   return (
     <li class={isOwn ? 'own' : 'theirs'} data-order={message.order}>
-      <article aria-label={`${nameOf(app, from)}, ${timeOf(createdAt)}`}>
-        {answered?.body && (
+      <article
+        aria-label={`${isOwn ? text.you : (sender ?? nameOf(app, from))}, ${timeOf(createdAt)}`}
+      >
+        {sender !== undefined && !isOwn && (
+          <p class="sender" dir="auto">
+            {sender}
+          </p>
+        )}
+        {quote !== undefined && (
           <blockquote class="answered" dir="auto">
-            {visibleText(answered.body.text.slice(0, 200))}
+            {visibleText(quote.slice(0, 200))}
           </blockquote>
         )}
         {body && <Body body={body} />}
         {attachments && <Attached {...{ app, attachments }} />}
+        {link && (
+          <button type="button" onClick={() => openShared(link)}>
+            {text.openLink[link.kind]}
+          </button>
+        )}
         <footer>
           <time dateTime={isoOf(createdAt)}>{timeOf(createdAt)}</time>
           {isOwn && status !== undefined && <span class="status">{text.status[status]}</span>}
-          <button
-            type="button"
-            class="plain"
-            onClick={() => {
-              opened.replyTo.value = message;
-              document.querySelector<HTMLTextAreaElement>('.composer textarea')?.focus();
-            }}
-          >
-            {text.reply}
-          </button>
+          {message.mark !== undefined && <span class="status">{message.mark}</span>}
+          {canReply && (
+            <button
+              type="button"
+              class="plain"
+              onClick={() => {
+                opened.replyTo.value = message;
+                document.querySelector<HTMLTextAreaElement>('.composer textarea')?.focus();
+              }}
+            >
+              {text.reply}
+            </button>
+          )}
+          {more !== undefined && status === undefined && (
+            <button type="button" class="plain" onClick={() => more(message)}>
+              {text.more}
+            </button>
+          )}
           {isFinalFailure && (body ?? attachments) && (
             <Action plain work={() => app.try(() => opened.postAgain(message))}>
               {text.retry}
             </Action>
           )}
-          {status === 'waiting' && (
+          {(status === 'waiting' || isFinalFailure) && (
             <Action plain work={() => app.try(() => opened.cancel(message))}>
-              {text.cancel}
+              {isFinalFailure ? text.remove : text.cancel}
             </Action>
           )}
         </footer>
-        {isFinalFailure && <p class="fault">{text.failedText(error?.message ?? '')}</p>}
+        {isFinalFailure && (
+          <div class="fault">
+            {text.notSent} <Fault error={error} />
+          </div>
+        )}
       </article>
+    </li>
+  );
+}
+
+/** What happened between the messages, such as a new member, or why one cannot be read. */
+function NoteLine({ line: { note, details, order } }: { readonly line: Line }) {
+  return (
+    <li class="note" dir="auto" data-order={order}>
+      {note}
+      {details !== undefined && (
+        <details>
+          <summary>{text.details}</summary>
+          {details}
+        </details>
+      )}
     </li>
   );
 }

@@ -8,6 +8,8 @@ import { followAccount } from '../engine/follow.ts';
 import { openClient } from '../engine/open-client.ts';
 import { refresher } from '../engine/refresh.ts';
 import { text } from '../text/index.ts';
+import { type MakeSource, personSource } from './conversation-source.ts';
+import type { Host, RoomWatch } from './host.ts';
 import { OpenConversation } from './open-conversation.ts';
 import { isLocked, tabLock } from './stores.ts';
 
@@ -22,34 +24,51 @@ export type Phase =
 export type Connection = 'connecting' | 'connected' | 'disconnected';
 export type { Contact, Conversation };
 
+/** What the app itself uses of groups and channels. */
+interface RoomParts {
+  readonly Rooms: new (host: Host) => RoomWatch;
+  readonly groupSource: MakeSource;
+  readonly channelSource: MakeSource;
+}
+
 /** How many conversations are listed; the list asks for more when its end is shown. */
 const listStep = 50;
 
 /** What all screens read and call. */
-export class App {
+export class App implements Host {
   readonly phase = signal<Phase>({ kind: 'starting' });
   readonly connection = signal<Connection>('connecting');
   readonly conversations = signal<readonly Conversation[]>([]);
   readonly contacts = signal<readonly Contact[]>([]);
   readonly opened = signal<OpenConversation | undefined>(undefined);
-  /** A sentence to announce; screens show it for a while. */
-  readonly notice = signal<string>('');
+  /** A sentence to announce, or what went wrong; screens show it until it is closed. */
+  readonly notice = signal<unknown>('');
+  /** Whether a visitor who read a channel wants an account. */
+  readonly wantsAccount = signal(false);
+  /** Invitations, applications and what else groups wait for; loaded after the start. */
+  readonly rooms = signal<RoomWatch | undefined>(undefined);
   /** Whether a wallet with this account's key was saved on this device. */
   readonly hasBackup = signal(localStorage.getItem(backupMark) !== null);
   readonly requests = computed(() => this.contacts.value.filter(({ status }) => status === 'asks'));
   readonly unread = computed(() =>
     this.conversations.value.reduce((sum, { unread }) => sum + unread, 0),
   );
+  readonly #loadRooms: () => Promise<RoomParts>;
   #config: AppConfig | undefined;
   #client: WorkerClient | undefined;
   #account: WorkerAccount | undefined;
+  #rooms: Promise<RoomWatch> | undefined;
   #listed = listStep;
+  /** What was opened last; its source may still be loading. */
+  #wanted: Pick<Conversation, 'kind' | 'id'> | undefined;
   #hasMore = false;
   /** What was last announced of something that is tried again. */
   #fault = '';
   readonly #refreshList = refresher(
     async () => {
-      this.conversations.value = await this.#listPersons();
+      const listed = await this.account.conversations.list({ limit: this.#listed });
+      this.#hasMore = listed.length === this.#listed;
+      this.conversations.value = listed;
       if (this.notice.value === this.#fault) this.notice.value = '';
     },
     (error) => this.failed(error),
@@ -60,6 +79,11 @@ export class App {
     },
     (error) => this.failed(error),
   );
+
+  /** @param loadRooms loads groups and channels when they are needed first */
+  constructor(loadRooms: () => Promise<RoomParts>) {
+    this.#loadRooms = loadRooms;
+  }
 
   /** The account. Only screens of the phase `ready` are shown when there is one. */
   get account(): WorkerAccount {
@@ -163,16 +187,6 @@ export class App {
     }
   }
 
-  /** Reads on until so many conversations with persons are found: groups and channels have no screen yet. */
-  async #listPersons(): Promise<readonly Conversation[]> {
-    for (let limit = this.#listed; ; limit *= 2) {
-      const listed = await this.account.conversations.list({ limit });
-      const persons = listed.filter(({ kind }) => kind === 'person');
-      this.#hasMore = listed.length === limit;
-      if (!this.#hasMore || persons.length >= this.#listed) return persons;
-    }
-  }
-
   /** Lists all conversations, to search in them. */
   async listAll(): Promise<void> {
     while (this.#hasMore) await this.listMore();
@@ -188,15 +202,30 @@ export class App {
   /** Shows a conversation, or none; the one that was shown before keeps its draft. */
   async open(key: Pick<Conversation, 'kind' | 'id'> | undefined): Promise<void> {
     const before = this.opened.value;
+    this.#wanted = key;
     if (before?.kind === key?.kind && before?.id === key?.id) return;
     before?.close();
-    if (key === undefined) {
-      this.opened.value = undefined;
+    this.opened.value = undefined;
+    if (key === undefined) return;
+    const make = key.kind === 'person' ? personSource : await this.#roomSource(key.kind);
+    // Another one may have been opened meanwhile.
+    if (this.#wanted !== key) return;
+    if (make === undefined) {
+      this.notice.value = text.partMissing;
       return;
     }
-    const opened = new OpenConversation(this, key);
+    const opened = new OpenConversation(this, key, make(this, key.id));
     this.opened.value = opened;
     await opened.refresh();
+  }
+
+  async #roomSource(kind: 'group' | 'channel'): Promise<MakeSource | undefined> {
+    try {
+      const { groupSource, channelSource } = await this.#loadRooms();
+      return kind === 'group' ? groupSource : channelSource;
+    } catch {
+      return undefined;
+    }
   }
 
   /** Runs what a person asked for; an error becomes a notice. Returns whether it succeeded. */
@@ -205,7 +234,7 @@ export class App {
       await work();
       return true;
     } catch (error) {
-      this.notice.value = messageOf(error);
+      this.notice.value = error;
       return false;
     }
   }
@@ -235,12 +264,26 @@ export class App {
     await Promise.all([this.#refreshList(), this.#refreshContacts()]);
   }
 
+  /** In the order of the events; offline, a part that was never loaded is left out. */
+  #applyToRooms(event: AccountEvent): void {
+    this.#rooms ??= this.#loadRooms().then(({ Rooms }) => new Rooms(this));
+    this.#rooms.then(
+      (rooms) => {
+        this.rooms.value = rooms;
+        rooms.apply(event);
+      },
+      () => undefined,
+    );
+  }
+
   #apply(event: AccountEvent): void {
     if (event.kind === 'connection') {
       this.connection.value = event.state;
+      this.#applyToRooms(event);
       return;
     }
     void this.#refreshList();
+    this.#applyToRooms(event);
     if (event.kind.startsWith('contact-') || event.kind === 'events-missed') {
       void this.#refreshContacts();
     }

@@ -1,9 +1,13 @@
-import type { Conversation, Message } from '@posthouse/client';
-import type { WorkerAccount } from '@posthouse/client/web';
+import type { Conversation } from '@posthouse/client';
+import { isClientError } from '@posthouse/client/web';
 import type { ContentReference } from '@posthouse/protocol';
 import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
+import type { ConversationSource, Line } from './conversation-source.ts';
+import type { Host } from './host.ts';
 import { isLocked } from './stores.ts';
+
+export type { Line } from './conversation-source.ts';
 
 /** Messages of a page. */
 const pageSize = 50;
@@ -28,46 +32,45 @@ export interface AttachedFile {
 /** By conversation: what is attached stays while another one is shown. */
 const attached = new Map<string, Signal<readonly AttachedFile[]>>();
 
-/** What a conversation needs of the app. */
-export interface ConversationHost {
-  readonly account: WorkerAccount;
-  /** Reads the lists again. */
-  changed(): Promise<void>;
-  /** Shows an error; returns whether to try again. */
-  failed(error: unknown): boolean;
-}
-
 /** The conversation that is shown: its messages from some point on, and what is being written. */
 export class OpenConversation {
   readonly kind: Key['kind'];
   readonly id: string;
+  readonly source: ConversationSource;
   /** Oldest first. */
-  readonly messages = signal<readonly Message[]>([]);
+  readonly messages = signal<readonly Line[]>([]);
   /** Whether there may be older messages than those shown. */
   readonly hasOlder = signal(false);
   readonly isRead = signal(false);
   readonly draft = signal('');
-  readonly replyTo = signal<Message | undefined>(undefined);
+  readonly replyTo = signal<Line | undefined>(undefined);
   readonly files: Signal<readonly AttachedFile[]>;
   /** Whether something else than the newest messages is read: it stays, whatever arrives. */
   isReadingBack = false;
-  readonly #app: ConversationHost;
+  readonly #app: Host;
   #isClosed = false;
   /** The `order` of the oldest message that stays while older ones are read; not known before the next read. */
   #oldestHeld = Number.MAX_SAFE_INTEGER;
   #shown = pageSize;
   readonly refresh: () => Promise<void>;
 
-  constructor(app: ConversationHost, { kind, id }: Key) {
+  constructor(app: Host, { kind, id }: Key, source: ConversationSource) {
     this.#app = app;
     this.kind = kind;
     this.id = id;
+    this.source = source;
     this.draft.value = localStorage.getItem(this.#draftKey) ?? '';
     this.files = attached.get(this.#draftKey) ?? signal([]);
     attached.set(this.#draftKey, this.files);
     this.refresh = refresher(
       () => this.#read(),
-      (error) => !this.#isClosed && app.failed(error),
+      (error) => {
+        // The history of the browser may name a group that this account does not know.
+        const isUnknown =
+          isClientError(error, 'not_a_member') || isClientError(error, 'unknown_channel');
+        if (isUnknown) app.notice.value = error;
+        return !isUnknown && !this.#isClosed && app.failed(error);
+      },
     );
   }
 
@@ -79,6 +82,9 @@ export class OpenConversation {
   async showOlder(): Promise<void> {
     this.#shown += pageSize;
     this.#oldestHeld = Number.MAX_SAFE_INTEGER;
+    await this.refresh();
+    if (this.source.fetchOlder === undefined || this.messages.value.length >= this.#shown) return;
+    await this.source.fetchOlder();
     await this.refresh();
   }
 
@@ -95,40 +101,41 @@ export class OpenConversation {
     const files = this.files.value;
     const attachments = files.flatMap(({ reference }) => reference ?? []);
     if (attachments.length < files.length || (text === '' && files.length === 0)) return;
-    const answered = this.replyTo.value;
+    const replyTo = this.replyTo.value;
     // At once: a second Enter sends nothing, and what is typed meanwhile stays.
     this.write('');
     this.files.value = [];
     this.replyTo.value = undefined;
     try {
-      await this.#app.account.messages.post(this.id, {
+      await this.source.post({
         ...(text !== '' && { text }),
-        ...{ attachments },
-        ...(answered && { replyTo: { from: answered.from, messageId: answered.messageId } }),
+        ...(attachments.length > 0 && { attachments }),
+        ...(replyTo && { replyTo }),
       });
     } catch (error) {
       if (this.draft.value === '') this.write(text);
       if (this.files.value.length === 0) this.files.value = files;
       throw error;
     }
-    await Promise.all([this.refresh(), this.#app.changed()]);
+    await this.#changed();
   }
 
-  /** Posts the content of a message that failed once more. */
-  async postAgain({ body, attachments = [], replyTo }: Message): Promise<void> {
-    await this.#app.account.messages.post(this.id, {
+  /** Posts the content of a message that failed once more, in place of that one. */
+  async postAgain(failed: Line): Promise<void> {
+    const { body, attachments, replyTo } = failed;
+    await this.source.post({
       ...(body && { text: body.text, contentType: body.content_type }),
-      ...{ attachments },
-      ...(replyTo !== undefined && { replyTo }),
+      ...(attachments && { attachments }),
+      ...(replyTo && { replyTo }),
     });
-    await Promise.all([this.refresh(), this.#app.changed()]);
+    await this.source.cancel(failed);
+    await this.#changed();
   }
 
-  /** Takes back a message that has not left. */
-  async cancel(message: Message): Promise<void> {
-    const { from, messageId } = message;
-    await this.#app.account.messages.cancel({ from, messageId });
-    await Promise.all([this.refresh(), this.#app.changed()]);
+  /** Takes back a message that has not left, or one that failed. */
+  async cancel(message: Line): Promise<void> {
+    await this.source.cancel(message);
+    await this.#changed();
   }
 
   /** Marks everything that is shown as read. */
@@ -145,23 +152,21 @@ export class OpenConversation {
     this.messages.value = [];
   }
 
-  async #read(): Promise<void> {
-    let newest = await this.#list();
-    while (this.isReadingBack && newest.length > this.#shown && this.#shown < mostHeld) {
-      if ((newest[this.#shown - 1]?.order ?? 0) <= this.#oldestHeld) break;
-      this.#shown += pageSize;
-      newest = await this.#list();
-    }
-    this.hasOlder.value = newest.length > this.#shown;
-    this.messages.value = newest.slice(0, this.#shown).reverse();
-    this.isRead.value = true;
-    if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
-    this.#oldestHeld = this.messages.value[0]?.order ?? 0;
+  async #changed(): Promise<void> {
+    await Promise.all([this.refresh(), this.#app.changed()]);
   }
 
-  async #list(): Promise<readonly Message[]> {
-    return await this.#app.account.messages.list({
-      ...{ with: this.id, newestFirst: true, limit: this.#shown + 1 },
-    });
+  async #read(): Promise<void> {
+    let page = await this.source.read(this.#shown);
+    while (this.isReadingBack && page.hasOlder && this.#shown < mostHeld) {
+      if ((page.lines[0]?.order ?? 0) <= this.#oldestHeld) break;
+      this.#shown += pageSize;
+      page = await this.source.read(this.#shown);
+    }
+    this.hasOlder.value = page.hasOlder;
+    this.messages.value = page.lines;
+    this.isRead.value = true;
+    if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
+    this.#oldestHeld = page.lines[0]?.order ?? 0;
   }
 }

@@ -1,6 +1,8 @@
 /** Names of the stores of this origin: the usual one, and the one that is encrypted while the device is locked. */
 export const plainStore = 'posthouse';
 export const lockedStore = 'posthouse-locked';
+/** That of the visitor who reads channels without an account. */
+export const visitorStore = 'posthouse-visitor';
 
 /** Where the lock is kept: what opens the encrypted store with a password or passkey. No secret. */
 export const lockMark = 'posthouse.lock';
