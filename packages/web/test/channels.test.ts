@@ -44,7 +44,7 @@ async function post(page: Page, text: string): Promise<void> {
 
 /** Opens what can be done with a post. */
 async function more(page: Page, text: string): Promise<void> {
-  const posted = page.locator('.messages > li').filter({ hasText: text });
+  const posted = page.locator('.messages li').filter({ hasText: text });
   await posted.getByRole('button', { name: /^(More|Mehr)$/ }).click();
 }
 
