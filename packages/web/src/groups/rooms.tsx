@@ -19,9 +19,9 @@ interface Invitation {
   readonly address: string;
 }
 
-const invitationsKey = 'posthouse.invitations';
-const namesKey = 'posthouse.applications';
-const restoredKey = 'posthouse.restored';
+const invitationsKey = 'posthouse.rooms.invitations';
+const namesKey = 'posthouse.rooms.applications';
+const restoredKey = 'posthouse.rooms.restored';
 /** Invitations that are kept; the oldest goes first. */
 const maxInvitations = 20;
 
