@@ -58,10 +58,10 @@ test('a copy of another own device is marked, since its signature was not verifi
   });
 });
 
-test('types, reasons, names and attachment addresses cannot forge a line', () => {
+test('types, reasons, names and types of attachments cannot forge a line', () => {
   const place = { groupId: '', sequence: 7, epoch: 1, acceptedAt: 0 };
   const rejected = { ...place, kind: 'rejected', reason: forged } as const;
-  const attachment = { uri: `https://example.org/${forged}`, hash: '', media_type: '' };
+  const attachment = { uri: 'https://example.org/', hash: '', content_type: forged, size: 3 };
   const entries = [
     message({ outcome: 'stored', content: { $type: forged } }),
     message({ outcome: 'rejected', reason: forged }),

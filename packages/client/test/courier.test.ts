@@ -122,9 +122,78 @@ describe('contacts and messages', () => {
     expect((await bob.json('contacts')).contacts).toMatchObject([{ alias: 'ann' }]);
     await bob.json('contacts', 'rename', 'ann', 'Anna');
     expect((await bob.json('contacts')).contacts).toMatchObject([{ alias: 'Anna' }]);
-    expect((await bob.run(['contacts', 'rename', 'Anna', ' '])).exit).toBe(6);
+    expect((await bob.run(['contacts', 'rename', 'Anna', ' '])).exit).toBe(2);
     await bob.json('send', 'Anna', 'hello');
     expect((await ann.json('inbox')).messages).toHaveLength(1);
+  });
+
+  test('a local name is none that commands take for something else', async () => {
+    const [ann, bob] = await contacts();
+    const carl = await newAccount();
+    const { invite } = await carl.json('invite');
+    const taken = ['me', ann.account, 'ann', '', ' Ann'];
+    for (const name of taken) {
+      const { exit, error } = await bob.run(['accept', invite, '--as', name]);
+      expect([name, exit], error).toEqual([name, 2]);
+    }
+    await bob.json('accept', invite, '--as', 'carl');
+    for (const name of taken) {
+      expect((await bob.run(['contacts', 'rename', 'carl', name])).exit, name).toBe(2);
+    }
+    await bob.json('contacts', 'rename', 'ann', 'ann');
+  });
+
+  test('a contact is named by the end of its ID as it is shown, not by what it calls itself', async () => {
+    const [ann, bob] = await contacts();
+    await ann.json('profile', '--nickname', 'Nora');
+    await bob.run(['profile', 'ann']);
+    const refused = await bob.run(['send', 'Nora', 'x']);
+    expect([refused.exit, refused.error]).toEqual([
+      2,
+      expect.stringContaining(`…${ann.account.slice(-6)} calls itself so`),
+    ]);
+    await bob.json('send', `…${ann.account.slice(-6)}`, 'by its end');
+    await bob.json('send', ann.account.slice(-8), 'and by more of it');
+    expect((await bob.run(['send', ann.account.slice(-5), 'x'])).exit).toBe(2);
+    expect((await ann.json('inbox')).messages).toMatchObject([
+      { text: 'by its end' },
+      { text: 'and by more of it' },
+    ]);
+  });
+
+  test('conversations are listed with what is unread', async () => {
+    const [ann, bob] = await contacts();
+    await ann.json('send', 'bob', 'one');
+    await ann.json('send', 'bob', 'two');
+    await bob.json('send', 'me', 'a note');
+    const { conversations } = await bob.json('conversations');
+    const byId = Map.groupBy(conversations, ({ id }: { id: string }) => id);
+    expect(byId.get(bob.account)).toMatchObject([
+      { kind: 'person', unread: 0, last: { text: 'a note' } },
+    ]);
+    expect(byId.get(ann.account)).toMatchObject([
+      { kind: 'person', unread: 2, last: { text: 'two' } },
+    ]);
+    expect((await bob.json('conversations', '--limit', '1')).conversations).toHaveLength(1);
+    const { out } = await bob.run(['conversations']);
+    expect(out).toMatch(/person +me +a note$/m);
+    expect(out).toMatch(/person +ann +2 unread +two$/m);
+  });
+
+  test('the line feed that ends standard input is not sent', async () => {
+    const [ann, bob] = await contacts();
+    await ann.run(['send', 'bob'], { input: 'one\n\n' });
+    expect((await bob.json('inbox')).messages).toMatchObject([{ text: 'one\n' }]);
+  });
+
+  test('wrong arguments are answered with the help that lists the right ones', async () => {
+    const [ann] = await contacts();
+    const errors = async (...args: string[]) => (await ann.run(args)).error;
+    expect(await errors('devices', 'approve', 'a', 'b')).toContain(
+      'courier devices approve --help',
+    );
+    expect(await errors('devices', 'aprove')).toContain('see: courier devices --help');
+    expect(await errors('invite', 'x')).toMatch(/but got 1; see: courier invite --help/);
   });
 
   test('send reads its text from standard input', async () => {
@@ -292,7 +361,7 @@ describe('names, unread messages and requests', () => {
       );
     };
     const cut = await bob.run(['inbox', '--with', 'ann', '--limit', '2']);
-    expect(cut.error).toContain('1 older unread messages are not shown');
+    expect(cut.error).toContain('1 older unread message is not shown');
     expect(await unreadOf('--keep-unread')).toEqual(['a note', '* one', '* two', '* three']);
     expect(await unreadOf('--with', 'me')).toEqual(['a note']);
     const { out } = await bob.run(['inbox', '--with', 'ann']);

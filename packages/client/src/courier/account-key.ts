@@ -7,12 +7,15 @@ import {
   openNep6Wallet,
   sealNep6Wallet,
 } from '@posthouse/protocol';
+import type { Command } from 'commander';
 import type { CliEnvironment } from './client-session.ts';
 import { UsageError } from './exit.ts';
 import { writeNew } from './new-file.ts';
 import { readText } from './settings.ts';
 
-export interface WalletOptions {
+export interface KeyOptions {
+  /** File with an account key, as `courier key export` writes it. */
+  readonly keyFile?: string;
   /** NEP-6 wallet file. */
   readonly wallet?: string;
   /** Address of the account in the wallet. */
@@ -23,7 +26,7 @@ export interface WalletOptions {
 const passwordVariable = 'COURIER_WALLET_PASSWORD';
 
 /** Decrypts a wallet file's private key, 32 bytes. @throws WalletError, UsageError */
-export async function walletKey(
+async function walletKey(
   network: Network,
   { wallet, address }: { readonly wallet: string; readonly address?: string | undefined },
   environment: CliEnvironment,
@@ -35,14 +38,43 @@ export async function walletKey(
   return (await openNep6Wallet(network, content, options)).privateKey;
 }
 
-/** Returns the signer of the wallet; `undefined` if no wallet is given. */
-export async function walletSigner(
+/** Adds the options that give an account key. */
+export function withKey(command: Command): Command {
+  return command
+    .option('--wallet <file>', 'NEP-6 wallet with the account key')
+    .option('--address <address>', 'which account of the wallet')
+    .option('--key-file <file>', 'file with an account key from `courier key export`');
+}
+
+/**
+ * Reads the account key that is given, 32 bytes; `undefined` if none is.
+ * @throws WalletError, UsageError
+ */
+export async function givenKey(
   network: Network,
-  { wallet, address }: WalletOptions,
+  { wallet, address, keyFile }: KeyOptions,
+  environment: CliEnvironment,
+): Promise<Uint8Array | undefined> {
+  if (wallet !== undefined && keyFile !== undefined) {
+    throw new UsageError('give either --wallet or --key-file, not both');
+  }
+  if (wallet !== undefined) return await walletKey(network, { wallet, address }, environment);
+  if (keyFile === undefined) return undefined;
+  const key = decodeBase64url(readText(keyFile).trim());
+  if (key?.length !== 32) {
+    throw new UsageError(`${keyFile}: not an account key: make the file with courier key export`);
+  }
+  return key;
+}
+
+/** Returns the signer of the given account key; `undefined` if none is given. */
+export async function givenSigner(
+  network: Network,
+  options: KeyOptions,
   environment: CliEnvironment,
 ): Promise<AccountSigner | undefined> {
-  if (wallet === undefined) return undefined;
-  return accountSigner(network, await walletKey(network, { wallet, address }, environment));
+  const key = await givenKey(network, options, environment);
+  return key && accountSigner(network, key);
 }
 
 /** Parses with `JSON.parse`: wallets may contain `null` and fractions, unlike protocol JSON. */

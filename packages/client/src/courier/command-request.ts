@@ -47,7 +47,10 @@ export function commandOf(root: Command, method: string): { command: Command; wo
 }
 
 const unknownMethod = (method: string) =>
-  new RpcError('unknownMethod', `no method ${method}: methods are named as the commands`);
+  new RpcError(
+    'unknownMethod',
+    `no method ${method}: methods are named as the commands, without those that go on or ask`,
+  );
 
 /** Returns the command line of a request. @throws RpcError */
 export function commandLine(

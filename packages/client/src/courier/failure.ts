@@ -39,6 +39,12 @@ const byClientCode: Readonly<Record<ClientError['code'], ExitName>> = {
   passkey_mismatch: 'key',
 };
 
+/** What people of the command are told where the SDK's own sentence names its calls. */
+const courierWords: Partial<Record<ClientError['code'], string>> = {
+  account_key_required:
+    'this needs the account key, which is not stored: give it with --wallet or --key-file',
+};
+
 /** A failure as it is printed: exit status, stable code, sentence. */
 export interface Failure {
   readonly exit: number;
@@ -61,7 +67,8 @@ export function failureOf(error: unknown): Failure {
   if (error instanceof ClientError) {
     const exit = exitCodes[byClientCode[error.code]].code;
     const kept = error.kept === true && { kept: true as const };
-    const failure = { exit, code: error.code, message: withCause(error), ...kept };
+    const message = courierWords[error.code] ?? withCause(error);
+    const failure = { exit, code: error.code, message, ...kept };
     if (error instanceof RelayRefused) return { ...failure, reason: error.error };
     if (error instanceof RelayMisbehaviour) return { ...failure, reason: error.reason };
     return failure;

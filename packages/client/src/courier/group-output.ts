@@ -6,7 +6,16 @@ import type { GroupAccountEvent } from '../events.ts';
 import type { GroupChange, GroupEntry } from '../groups/timeline/group-entry.ts';
 import { UsageError } from './exit.ts';
 import { conversationName, type NamingSession, requireName } from './names.ts';
-import { copyMark, localTime, moreToRead, multiLine, oneLine, quoted, wentBack } from './output.ts';
+import {
+  copyMark,
+  filesText,
+  localTime,
+  moreToRead,
+  multiLine,
+  oneLine,
+  quoted,
+  wentBack,
+} from './output.ts';
 
 /**
  * Finds a group by its ID, or by a name that only one group has. Groups that ended are searched
@@ -124,7 +133,8 @@ export function groupEntryLine(
         return `${at}* ${name(entry.from)} goes by ${called}`;
       }
       const reply = shape.reply_to === undefined ? '' : `(to ${shape.reply_to}) `;
-      const files = (shape.attachments ?? []).map(({ uri }) => ` [${oneLine(uri)}]`).join('');
+      const fetch = `courier group fetch ${entry.groupId} ${entry.sequence}`;
+      const files = filesText(shape.attachments ?? [], fetch);
       return `${head}${reply}${multiLine(shape.text ?? '')}${files}${copyMark(entry)}`;
     }
   }

@@ -6,7 +6,7 @@ import type { AccountSession } from './client-session.ts';
 import { gapNote, hostedNote } from './event-notes.ts';
 import { messageShape } from './json-shapes.ts';
 import { nameAndId } from './names.ts';
-import { copyMark, localTime, oneLine, printable, quoted } from './output.ts';
+import { copyMark, filesText, localTime, oneLine, printable, quoted } from './output.ts';
 
 /** What a person is told about the status of a message. */
 export const statusWords: Readonly<Record<NonNullable<Message['status']>, string>> = {
@@ -49,7 +49,7 @@ export function messageLine(
 ): string {
   const { type, text, attachments = [] } = messageShape(row, self);
   const shown = row.outcome === 'stored' ? `[${type}]` : (text ?? '');
-  const files = attachments.map(({ uri }) => ` [${oneLine(uri)}]`).join('');
+  const files = filesText(attachments, `courier fetch ${oneLine(row.messageId)}`);
   const ends = row.from === self ? `me to ${name(row.to)}` : name(row.from);
   const state =
     row.status === undefined || row.status === 'target_accepted'
@@ -170,5 +170,6 @@ export async function markRead(
 /** Note for unread messages that are older than what is shown. */
 export function hiddenNote(count: number): string {
   const number = count === mostHidden ? `${count} or more` : count;
-  return `${number} older unread messages are not shown: see --limit and --with`;
+  const messages = count === 1 ? 'message is' : 'messages are';
+  return `${number} older unread ${messages} not shown: give a larger --limit`;
 }

@@ -8,7 +8,11 @@ import type { AccountSession } from './client-session.ts';
 import { UsageError } from './exit.ts';
 import { printable, quoted } from './output.ts';
 
-/** Resolves a contact's local name, `me` or an account ID to an account ID. @throws UsageError */
+/**
+ * Resolves a contact's local name, `me`, an account ID or the last six or more characters of a contact's to
+ * an account ID.
+ * @throws UsageError
+ */
 export async function accountOf(account: Account, name: string): Promise<string> {
   requireName(name);
   if (name === 'me' || name === account.id) return account.id;
@@ -16,15 +20,41 @@ export async function accountOf(account: Account, name: string): Promise<string>
     checkAccount(name);
     return name;
   }
-  const found = (await account.contacts.list()).filter(({ alias }) => alias === name);
+  const contacts = await account.contacts.list();
+  const ending = /^…?([1-9A-HJ-NP-Za-km-z]{6,})$/.exec(name)?.[1];
+  const named = contacts.filter(({ alias }) => alias === name);
+  const found =
+    named.length > 0 || ending === undefined
+      ? named
+      : contacts.filter((contact) => contact.account.endsWith(ending));
   const [first, second] = found;
-  if (first === undefined) {
-    throw new UsageError(`no contact is called ${name}: courier contacts lists them`);
-  }
   if (second !== undefined) {
     throw new UsageError(`several contacts are called ${name}: use the account ID`);
   }
-  return first.account;
+  if (first !== undefined) return first.account;
+  // Others choose their nicknames: one alone says not who is meant.
+  const self = contacts.find(({ nickname }) => nickname === name);
+  const calledSo =
+    self && `; …${self.account.slice(-6)} calls itself so: use that, or courier contacts rename`;
+  throw new UsageError(
+    `no contact is called ${name}${calledSo ?? ': courier contacts lists them'}`,
+  );
+}
+
+/**
+ * Checks a local name that a person gives to a contact.
+ * @throws UsageError for one that commands would take for something else
+ */
+export async function checkLocalName(account: Account, id: string, name: string): Promise<void> {
+  requireName(name);
+  if (name !== name.trim()) throw new UsageError('the name begins or ends with white space');
+  if (name === 'me' || name.startsWith('neo:')) {
+    throw new UsageError(`${name} has a meaning of its own: choose another name`);
+  }
+  const others = (await account.contacts.list()).filter((contact) => contact.account !== id);
+  if (others.some(({ alias }) => alias === name)) {
+    throw new UsageError(`another contact is called ${name}: choose another name`);
+  }
 }
 
 /** Refuses an empty name, such as that of an unset variable. @throws UsageError */
@@ -52,7 +82,7 @@ type NameOf = (id: string) => string;
 
 /**
  * Returns a function from account ID to what is printed: `me`, the local name, the nickname of the
- * profile in quotes with the end of the ID, or the ID.
+ * profile, stored or read now, in quotes with the end of the ID, or the ID.
  *
  * @param format formats what is printed: profiles are read of the accounts that it names
  */
@@ -62,7 +92,12 @@ export async function namesOf(
 ): Promise<NameOf> {
   const { account, out } = session;
   const contacts = await account.contacts.list();
-  const aliases = new Map(contacts.map(({ account: id, alias }) => [id, alias]));
+  const aliases = new Map(
+    contacts.map(({ account: id, alias, nickname }) => [
+      id,
+      alias ?? (nickname && namedWithEnd(nickname, id)),
+    ]),
+  );
   const known = nicknames.get(account) ?? new Map<string, string>();
   nicknames.set(account, known);
   const unnamed = new Set<string>();

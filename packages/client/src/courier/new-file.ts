@@ -25,7 +25,10 @@ export async function writeNew(
     }
     await moveNew(draft, path);
   } catch (error) {
-    throw new UsageError(`${option}: ${(error as Error).message}`);
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw new UsageError(
+      `${option}: ${code === 'EEXIST' ? `${path} exists: choose another name` : message}`,
+    );
   } finally {
     await rm(draft, { force: true });
   }

@@ -1,6 +1,7 @@
 /** Output of the command: lines for people, or one JSON value per line for programs. */
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import type { ContentReference } from '@posthouse/protocol';
 import { terminalJson, terminalLine, terminalText } from '@posthouse/protocol/terminal';
 
 export {
@@ -66,6 +67,13 @@ export function oneLine(text: string): string {
 /** Formats another account's text under an entry's number: no line of it looks like an entry. */
 export function multiLine(text: string): string {
   return terminalText(text).replaceAll('\n    ', '\n     | ');
+}
+
+/** Formats sealed files: their addresses lead to bytes that only a command can open. */
+export function filesText(files: readonly ContentReference[], fetch: string): string {
+  if (files.length === 0) return '';
+  const kinds = files.map(({ content_type, size }) => `${oneLine(content_type)}, ${size} bytes`);
+  return ` [${kinds.join('; ')}: ${fetch}]`;
 }
 
 /** Quotes another account's text; quotes inside it are escaped. */

@@ -70,6 +70,11 @@ const verbs: readonly Verb[] = [
     async () => (await import('./commands/chat.ts')).chatCommand,
   ],
   [
+    'conversations',
+    'show people, groups and channels, those with the newest messages first',
+    async () => (await import('./commands/conversations.ts')).conversationsCommand,
+  ],
+  [
     'follow [parameters...]',
     'run a program for each new message',
     async () => (await import('./commands/follow.ts')).followCommand,
@@ -182,13 +187,16 @@ function usageMessage(error: CommanderError): string {
   if (isVerb && error.code === 'commander.excessArguments') {
     return `unknown command '${command.args[0]}'`;
   }
-  return error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  const message = error.message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ');
+  const isEarly = error.code === 'commander.unknownOption' && command?.parent === null;
+  return `${message.replace(/\.$/, '')}${isEarly ? ' here: options come after the command' : ''}`;
 }
 
 /** Returns where the right arguments are listed. */
 function helpOf(error: CommanderError): string {
-  const path = failedAt.get(error)?.path ?? 'courier';
-  const isUnknownVerb = error.code === 'commander.excessArguments';
+  const { command, path = 'courier' } = failedAt.get(error) ?? {};
+  const isUnknownVerb =
+    error.code === 'commander.excessArguments' && command?.registeredArguments.length === 0;
   return `${isUnknownVerb ? path.replace(/(?<= \w+) \w+$/, '') : path} --help`;
 }
 

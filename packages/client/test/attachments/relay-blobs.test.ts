@@ -185,7 +185,7 @@ describe('courier: files of messages', () => {
     await expect(writeNew(path, cut(), '--to')).rejects.toThrow('--to: the disk is full');
     expect(readdirSync(folder.path)).toEqual([]);
     await writeNew(path, 'pixels', '--to');
-    await expect(writeNew(path, 'other', '--to')).rejects.toThrow('EEXIST');
+    await expect(writeNew(path, 'other', '--to')).rejects.toThrow(`${path} exists`);
     expect(readFileSync(path, 'utf8')).toBe('pixels');
     expect(readdirSync(folder.path)).toEqual(['photo.png']);
   });

@@ -26,18 +26,21 @@ import { contentTypeOf, type TextOptions, withText } from './draft.ts';
 import { toContact, wholeNumber } from './messages.ts';
 
 interface ChatOptions extends TextOptions {
-  readonly limit: string;
+  readonly limit?: string;
 }
+
+/** Earlier messages that are shown first: all unread ones up to a number. */
+const fewEarlier = 10;
+const mostUnread = 500;
 
 export function chatCommand(base: Command, environment: CliEnvironment): Command {
   const command = withText(withOptions(base)).option(
     '--limit <number>',
-    'number of earlier messages shown first',
-    '10',
+    `number of earlier messages shown first (default: the unread ones, at least ${fewEarlier})`,
   );
   return onAccount<ChatOptions>(command, environment, async (opened, { options, args }) => {
     const { account } = opened;
-    const limit = wholeNumber('--limit', options.limit);
+    const given = options.limit === undefined ? undefined : wholeNumber('--limit', options.limit);
     const peer = await accountOf(account, args[0] ?? '');
     const ending = new AbortController();
     const signal = AbortSignal.any([opened.signal, ending.signal]);
@@ -45,6 +48,9 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
     using input = environment.openLines(signal);
     const session = { ...opened, signal, out: createOutput(input, opened.out) };
     if (failure !== undefined) session.out.note(failureOf(failure).message);
+    const { unread: count = 0 } =
+      (await account.conversations.get({ kind: 'person', id: peer })) ?? {};
+    const limit = given ?? Math.max(fewEarlier, Math.min(count, mostUnread));
     const listed = await listLatest(session, { peer, limit });
     const unread = await unreadAmong(session, listed.shown);
     for (const message of listed.shown) {

@@ -3,7 +3,7 @@ import { isClientError } from '../../errors.ts';
 import type { CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { contactShape, contactState } from '../json-shapes.ts';
-import { accountOf, aliasIn, nameAndId, namesOf } from '../names.ts';
+import { accountOf, aliasIn, checkLocalName, nameAndId, namesOf } from '../names.ts';
 import { columns, oneLine, printable, quoted } from '../output.ts';
 import { onAccount, subcommand, withOptions, withVerbs } from './context.ts';
 
@@ -51,6 +51,7 @@ export function acceptCommand(base: Command, environment: CliEnvironment): Comma
       await account.sync({ signal });
       const isInvite = text.includes('-invite:') || text.trimStart().startsWith('{');
       const id = isInvite ? account.contacts.preview(text).inviter : await accountOf(account, text);
+      if (options.as !== undefined) await checkLocalName(account, id, options.as);
       if (isInvite) await account.contacts.join(text, { note, signal });
       else await account.contacts.request(id, { note, signal });
       if (options.as !== undefined) await account.contacts.rename(id, options.as);
@@ -129,6 +130,7 @@ function renameCommand(environment: CliEnvironment): Command {
   return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
     const [name = '', alias = ''] = args;
     const id = await accountOf(account, name);
+    await checkLocalName(account, id, alias);
     await account.contacts.rename(id, alias);
     await account.sync({ signal });
     out.result(contactShape(await account.contacts.get(id)), () => [

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { parseDeviceApproval, parseDeviceRequest } from '../../accounts/device-pairing.ts';
 import type { DeviceInfo } from '../../accounts/devices.ts';
 import { ClientError } from '../../errors.ts';
-import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { type KeyOptions as GivenKey, givenSigner, withKey } from '../account-key.ts';
 import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { deviceShape } from '../json-shapes.ts';
@@ -22,12 +22,7 @@ import {
 } from '../settings.ts';
 import { onAccount, onAction, several, subcommand, withVerbs } from './context.ts';
 
-const walletOptions = (command: Command) =>
-  command
-    .option('--wallet <file>', 'NEP-6 wallet with the account key')
-    .option('--address <address>', 'which account of the wallet');
-
-type KeyOptions = WalletOptions & GlobalOptions;
+type KeyOptions = GivenKey & GlobalOptions;
 
 /** Adds all its verbs to `courier devices`. */
 export function devicesCommand(base: Command, environment: CliEnvironment): Command {
@@ -148,7 +143,7 @@ function newSettings(folder: string, options: GlobalOptions): Settings {
 }
 
 function approveCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(
+  const command = withKey(
     subcommand(
       'approve <file>',
       'on a device with the account key: approve the request of a new device',
@@ -166,7 +161,7 @@ function approveCommand(environment: CliEnvironment): Command {
       if (options.device !== undefined && options.device !== device) {
         throw new UsageError(`the request is from ${device}: compare the device IDs again`);
       }
-      const accountKey = await walletSigner(network, options, environment);
+      const accountKey = await givenSigner(network, options, environment);
       const approval = await account.devices.approve(request, { accountKey, signal });
       await account.sync({ signal });
       const text = `${JSON.stringify(approval, undefined, 2)}\n`;
@@ -207,12 +202,12 @@ function completeCommand(environment: CliEnvironment): Command {
 }
 
 function renewCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(subcommand('renew', 'extend the validity of this device'));
+  const command = withKey(subcommand('renew', 'extend the validity of this device'));
   return onAccount<KeyOptions>(
     command,
     environment,
     async ({ account, out, settings, signal }, { options }) => {
-      const accountKey = await walletSigner(networkOf(settings), options, environment);
+      const accountKey = await givenSigner(networkOf(settings), options, environment);
       await account.devices.renew({ accountKey, signal });
       const devices = await account.devices.list({ signal });
       const renewed = devices.find(({ isThisDevice }) => isThisDevice);
@@ -225,7 +220,7 @@ function renewCommand(environment: CliEnvironment): Command {
 }
 
 function removeCommand(environment: CliEnvironment): Command {
-  const command = walletOptions(subcommand('remove <device>', 'remove a device')).option(
+  const command = withKey(subcommand('remove <device>', 'remove a device')).option(
     '--force',
     'remove it at once, even if contacts could not be notified first',
   );
@@ -234,7 +229,7 @@ function removeCommand(environment: CliEnvironment): Command {
     environment,
     async ({ account, out, settings, signal }, { options, args }) => {
       const [device = ''] = args;
-      const accountKey = await walletSigner(networkOf(settings), options, environment);
+      const accountKey = await givenSigner(networkOf(settings), options, environment);
       await account.devices.remove(device, { accountKey, force: options.force === true, signal });
       if (device !== account.deviceId) await account.sync({ signal });
       out.result({ device, removed: true }, () => [

@@ -38,7 +38,10 @@ export async function draftOf(
 ) {
   const { file: paths = [] } = options;
   const isRead = words.length === 0 && paths.length === 0;
-  const text = isRead ? await session.environment.readInput() : words.join(' ');
+  // The line feed that ends the last line is no part of the text.
+  const text = isRead
+    ? (await session.environment.readInput()).replace(/\r?\n$/, '')
+    : words.join(' ');
   if (text === '' && paths.length === 0) {
     throw new UsageError('the text is empty: give a text, or a file with --file');
   }

@@ -4,7 +4,7 @@ import type { MoveProgress } from '../../accounts/move-home.ts';
 import type { MoveStep } from '../../accounts/move-rows.ts';
 import type { MovePreview } from '../../accounts/preview-move.ts';
 import type { UnfinishedMove } from '../../api/home.ts';
-import { type WalletOptions, walletSigner } from '../account-key.ts';
+import { givenSigner, type KeyOptions, withKey } from '../account-key.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import { columns, localTime, oneLine } from '../output.ts';
@@ -12,7 +12,7 @@ import { type GlobalOptions, networkOf } from '../settings.ts';
 import { onAccount, withOptions } from './context.ts';
 import { relayIdOf } from './setup.ts';
 
-interface MoveOptions extends GlobalOptions, WalletOptions {
+interface MoveOptions extends GlobalOptions, KeyOptions {
   readonly to?: string;
   readonly dryRun?: boolean;
   readonly status?: boolean;
@@ -33,7 +33,7 @@ const stepTexts: Readonly<Record<MoveStep, string>> = {
 };
 
 export function moveCommand(base: Command, environment: CliEnvironment): Command {
-  const command = withOptions(base)
+  const command = withKey(withOptions(base))
     .option('--to <relay>', 'relay ID, or the URL of a relay in the registry')
     .option('--dry-run', 'only show what would move, and what stands against it')
     .option('--status', 'show the move that is not finished')
@@ -42,9 +42,7 @@ export function moveCommand(base: Command, environment: CliEnvironment): Command
       '--replace',
       'give up an unfinished move for one to this relay, which may be the old one',
     )
-    .option('--invite <code>', 'invite code of the new relay, if it asks for one')
-    .option('--wallet <file>', 'NEP-6 wallet with the account key')
-    .option('--address <address>', 'address of the account in the wallet');
+    .option('--invite <code>', 'invite code of the new relay, if it asks for one');
   return onAccount<MoveOptions>(command, environment, async (session, { options }) => {
     const { to, dryRun = false, status = false, cancel = false } = options;
     if ([dryRun, status, cancel].filter(Boolean).length > 1) {
@@ -76,7 +74,7 @@ async function move(
   relayId: string,
   { replace = false, invite: inviteCode, ...wallet }: MoveOptions,
 ): Promise<void> {
-  const accountKey = await walletSigner(networkOf(settings), wallet, environment);
+  const accountKey = await givenSigner(networkOf(settings), wallet, environment);
   const progress = ({ step, number, of }: MoveProgress) => {
     out.note(`${number}/${of} ${stepTexts[step]}`);
   };

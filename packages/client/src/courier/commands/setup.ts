@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { activeRelays, decodeBase64url, type Network } from '@posthouse/protocol';
+import { activeRelays } from '@posthouse/protocol';
 import type { Command } from 'commander';
 import { NodeTransport } from '../../connect/node-transport.ts';
 import { askRelayEntry } from '../../connect/pinned-registry.ts';
 import { isClientError } from '../../errors.ts';
-import { type WalletOptions, walletKey } from '../account-key.ts';
+import { givenKey, type KeyOptions, withKey } from '../account-key.ts';
 import { type CliEnvironment, withClient } from '../client-session.ts';
 import { UsageError } from '../exit.ts';
 import {
@@ -22,21 +22,19 @@ import {
 } from '../settings.ts';
 import { onAction, withOptions } from './context.ts';
 
-interface SetupOptions extends GlobalOptions, WalletOptions {
+interface SetupOptions extends GlobalOptions, KeyOptions {
   readonly relay?: string;
-  readonly keyFile?: string;
   readonly keepKey?: boolean;
   readonly recover?: boolean;
   readonly invite?: string;
 }
 
 export function setupCommand(base: Command, environment: CliEnvironment): Command {
-  const command = withOptions(base)
-    .option('--relay <id or url>', 'home relay (default: any relay of the registry)')
-    .option('--invite <code>', 'invite code of the home relay, if it asks for one')
-    .option('--wallet <file>', 'NEP-6 wallet with the account key (default: a new key)')
-    .option('--address <address>', 'address of the account in the wallet')
-    .option('--key-file <file>', 'file with an account key from `courier key export`')
+  const command = withKey(
+    withOptions(base)
+      .option('--relay <id or url>', 'home relay (default: any relay of the registry)')
+      .option('--invite <code>', 'invite code of the home relay, if it asks for one'),
+  )
     .option('--keep-key', "store the wallet's key in the folder too")
     .option('--recover', 'replace all devices of the account');
   return onAction<SetupOptions>(command, environment, async ({ options, out, folder }) => {
@@ -78,24 +76,6 @@ export function setupCommand(base: Command, environment: CliEnvironment): Comman
       }
     });
   });
-}
-
-/** Reads the given account key; `undefined` if a new one is to be made. */
-async function givenKey(
-  network: Network,
-  { wallet, address, keyFile }: SetupOptions,
-  environment: CliEnvironment,
-): Promise<Uint8Array | undefined> {
-  if (wallet !== undefined && keyFile !== undefined) {
-    throw new UsageError('give either --wallet or --key-file, not both');
-  }
-  if (wallet !== undefined) return await walletKey(network, { wallet, address }, environment);
-  if (keyFile === undefined) return undefined;
-  const key = decodeBase64url(readText(keyFile).trim());
-  if (key?.length !== 32) {
-    throw new UsageError(`${keyFile}: not an account key: make the file with courier key export`);
-  }
-  return key;
 }
 
 async function settingsFor(
