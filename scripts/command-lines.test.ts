@@ -1,7 +1,6 @@
 /** Command lines in texts, and the help of each command, against what the commands parse by. */
-import type { Command } from 'commander';
 import { beforeAll, expect, test } from 'vitest';
-import { commandLines, faultOf, loadCommands } from './command-lines.ts';
+import { type Command, commandLines, faultOf, loadCommands } from './command-lines.ts';
 
 let commands: ReadonlyMap<string, Command>;
 beforeAll(async () => {

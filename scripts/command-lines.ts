@@ -4,9 +4,11 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from 'commander';
 import { courier } from '../packages/client/src/courier/program.ts';
 import { createProgram } from '../packages/relay/src/commands/program.ts';
+
+/** A command of the library that both programs parse with. */
+export type Command = Awaited<ReturnType<typeof createProgram>>;
 
 /** Loads the definitions of the commands that texts name. */
 export async function loadCommands(): Promise<ReadonlyMap<string, Command>> {
