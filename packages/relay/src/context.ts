@@ -51,6 +51,8 @@ export interface RelayContext {
 /** What clients know and this relay lost, because it was put back to an earlier state. */
 interface RestoreLosses {
   note(kind: 'group' | 'channel', id: string): void;
+  /** Those that were noted today. */
+  counts(): { readonly groups: number; readonly channels: number };
 }
 
 /** Which accounts may come to be at home here. */

@@ -43,6 +43,9 @@ interface Stats extends Numbers<'taken_at' | 'accounts' | 'groups' | 'channels'>
   readonly last_day: Numbers<'timelines' | 'groups' | 'channels'>;
   readonly oldest_deadline: number | null;
   readonly queue: { readonly messages: number; readonly oldest: number | null };
+  readonly restored: Numbers<'accounts_unconfirmed' | 'groups_waiting' | 'groups_incomplete'> & {
+    readonly restored_at: number | null;
+  };
   readonly top: Readonly<Record<'accounts' | 'groups' | 'channels', readonly Largest[]>>;
 }
 
@@ -78,7 +81,7 @@ async function stats(of: Command): Promise<void> {
   if (printed !== undefined) print(printed);
 }
 
-function lines({ bytes, last_day, queue, top, ...found }: Stats): string[] {
+function lines({ bytes, last_day, queue, restored, top, ...found }: Stats): string[] {
   const number = (value: number) => value.toLocaleString('en-US');
   const time = (value: number | null) => (value === null ? '-' : instant(value));
   const grown = last_day.timelines + last_day.groups + last_day.channels;
@@ -95,6 +98,14 @@ function lines({ bytes, last_day, queue, top, ...found }: Stats): string[] {
       ['bytes of the last day', number(grown)],
       ['oldest deadline', time(found.oldest_deadline)],
       ['waiting for relays', `${number(queue.messages)}, oldest ${time(queue.oldest)}`],
+      ...(restored.restored_at === null
+        ? []
+        : [
+            ['restored', time(restored.restored_at)],
+            ['accounts not confirmed since', number(restored.accounts_unconfirmed)],
+            ['groups that wait for their owner', number(restored.groups_waiting)],
+            ['groups that may lack events', number(restored.groups_incomplete)],
+          ]),
     ]),
     ...Object.entries(top).flatMap(([kind, largest]) => table(kind, largest)),
   ];

@@ -20,21 +20,32 @@ type Observed = Pick<RelayContext, 'clock' | 'log' | 'metrics'>;
 export class RestoreLosses {
   readonly #parts: Observed;
   #day = -1;
-  readonly #seen = new Set<string>();
+  readonly #seen = new Map<string, keyof typeof lines>();
 
   constructor(parts: Observed) {
     this.#parts = parts;
   }
 
+  /** How many groups and channels clients showed today. */
+  counts(): { readonly groups: number; readonly channels: number } {
+    if (this.#day !== this.#today()) return { groups: 0, channels: 0 };
+    const groups = [...this.#seen.values()].filter((kind) => kind === 'group').length;
+    return { groups, channels: this.#seen.size - groups };
+  }
+
   /** Records that a client knows more of a group or channel than this relay. It is the client's claim. */
   note(kind: keyof typeof lines, id: string): void {
-    const { log, metrics, clock } = this.#parts;
-    const day = Math.floor(clock.now() / secondsOfDay);
+    const { log, metrics } = this.#parts;
+    const day = this.#today();
     if (day !== this.#day) this.#seen.clear();
     this.#day = day;
     if (this.#seen.has(id) || this.#seen.size >= mostPerDay) return;
-    this.#seen.add(id);
+    this.#seen.set(id, kind);
     metrics.count('restore_losses', { kind });
     log.warn({ [kind]: id }, lines[kind]);
+  }
+
+  #today(): number {
+    return Math.floor(this.#parts.clock.now() / secondsOfDay);
   }
 }

@@ -35,6 +35,11 @@ export interface Health {
   readonly certificate: 'ok' | 'expiring' | 'unusable' | 'none';
   /** `failing`: the program does not run, or gave no answer last; `none`: none is asked. */
   readonly policy: 'ok' | 'failing' | 'none';
+  /**
+   * Groups and channels of which clients showed today that a restore lost something. It is what they say, so
+   * it does not change `status`.
+   */
+  readonly losses: { readonly groups: number; readonly channels: number };
   /** Other relays: with a connection, and failing. Neither changes `status`. */
   readonly peers: { readonly connected: number; readonly failing: number };
 }
@@ -184,7 +189,8 @@ export class Operations implements AsyncDisposable {
     const status = storage === 'lost' ? 'unavailable' : isWell ? 'ok' : 'degraded';
     const { version, schema } = this.#build;
     const states = { storage, disk, bus, clock, registry, certificate, policy } as const;
-    return { status, ...states, version, schema, peers: this.#peers() };
+    const losses = this.#context.restoreLosses.counts();
+    return { status, ...states, version, schema, losses, peers: this.#peers() };
   }
 
   #certificate(): Health['certificate'] {

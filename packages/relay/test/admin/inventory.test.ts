@@ -213,6 +213,36 @@ test('totals are read once for 10 seconds, and by all who ask meanwhile', async 
   storage.read = read;
 });
 
+test('0044: posthouse stats counts what a restore left incomplete', async () => {
+  const none = { accounts_unconfirmed: 0, groups_waiting: 0, groups_incomplete: 0 };
+  // Sums are kept for ten seconds.
+  const stats = async () => {
+    admin.clock.advance(11);
+    return (await admin.run('relay/stats')).value.restored;
+  };
+  expect(await stats()).toEqual({ restored_at: null, ...none });
+  expect((await admin.command('stats')).output).not.toContain('restored');
+  const { storage } = admin.relay.context;
+  const change = (sql: string, ...values: (string | number)[]) =>
+    storage.write('relay', (tx) => tx.run(sql, ...values));
+  await change("INSERT INTO relay_facts VALUES ('restored_at', ?)", String(now - 9));
+  const later = now + day;
+  const held = 'UPDATE groups SET held_until = ?, losses_end_at = ? WHERE group_id = ?';
+  await change(held, later, later, groups[0] ?? '');
+  await change(held, now, later, groups[1] ?? '');
+  await change('UPDATE account_routes SET held_until = -1 WHERE account = ?', ann);
+  expect(await stats()).toEqual({
+    ...{ restored_at: now - 9, accounts_unconfirmed: 1 },
+    ...{ groups_waiting: 1, groups_incomplete: 2 },
+  });
+  const { output } = await admin.command('stats');
+  expect(output).toMatch(/^groups that wait for their owner +1$/m);
+  await change("DELETE FROM relay_facts WHERE name = 'restored_at'");
+  await change('UPDATE groups SET held_until = NULL, losses_end_at = NULL');
+  await change('UPDATE account_routes SET held_until = 0');
+  expect(await stats()).toEqual({ restored_at: null, ...none });
+});
+
 test('lists have each account, group and channel once, with the sums of its own rows', async () => {
   const all = async (verb: string, limit: number) => {
     const found: Row[] = [];

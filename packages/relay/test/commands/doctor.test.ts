@@ -24,7 +24,7 @@ test('07 §B2: doctor prints a line for each check, its count, and ends with 0 w
   const skipped = 6;
   expect(lines.filter((line) => !/^(ok|skipped) /.test(line))).toEqual([
     '',
-    `${22 - skipped} ok, 0 warning, 0 failed, ${skipped} skipped`,
+    `${23 - skipped} ok, 0 warning, 0 failed, ${skipped} skipped`,
   ]);
   const { peerPort, https } = relays.a.server;
   expect(text).toContain(
@@ -55,7 +55,7 @@ test('with --json, each line is an object with the same members', async () => {
   expect(found[0]).toEqual({
     ...{ check: 'configuration', outcome: 'ok', seen: expect.any(String) },
   });
-  expect(found).toHaveLength(13);
+  expect(found).toHaveLength(14);
   expect(code).toBe(0);
 }, 60_000);
 

@@ -234,3 +234,41 @@ test('each check has a name of its own, a cure, and needs only checks before it'
     before.add(name);
   }
 });
+
+describe('0040: a database that was put back', () => {
+  async function putBack(heldUntil: number): Promise<void> {
+    const { storage, identity } = relay.context;
+    await storage.write('relay', async (tx) => {
+      await tx.run("INSERT INTO relay_facts VALUES ('restored_at', '1750000000')");
+      await tx.run(
+        `INSERT INTO groups (group_id, status, owner, name, description, member_capacity,
+            invite_policy, commitment, chain_head, sequence, epoch, member_count, ban_count,
+            access_ended, box_set, last_box_set, held_until, losses_end_at)
+          VALUES ('g', 'active', 'o', 'n', '', 5, '', '', '', 9, 1, 2, 0, 0, 0, 0, ?, 9999999999)`,
+        heldUntil,
+      );
+      await tx.run(
+        `INSERT INTO account_routes
+            (account, revision, content, relay_id, expires_at, conflict, route, held_until)
+          VALUES ('a', 1, '', ?, 9999999999, 0, '{}', ?)`,
+        ...[identity.relayId, heldUntil > 0 ? -1 : 0],
+      );
+    });
+  }
+
+  test('groups that wait for their owner and accounts that are not confirmed are a warning with its cure', async () => {
+    await putBack(9_999_999_999);
+    const { restored } = await local();
+    expect(restored).toMatchObject({
+      outcome: 'warning',
+      seen: expect.stringMatching(/put back at 2025-\S+: 1 groups .* 1 of them wait .* 1 accounts/),
+      cure: expect.stringContaining('courier group hand-back'),
+    });
+  });
+
+  test('once nothing waits, it is no warning any more', async () => {
+    await putBack(0);
+    const { restored } = await local();
+    expect(restored).toMatchObject({ outcome: 'ok', seen: expect.stringContaining('put back at') });
+  });
+});

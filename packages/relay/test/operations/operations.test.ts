@@ -36,8 +36,21 @@ describe('/health', () => {
         version: manifest.version,
         schema: expect.any(Number),
       },
+      losses: { groups: 0, channels: 0 },
       peers: { connected: 0, failing: 0 },
     });
+  });
+
+  test('0044, 0046: it counts groups and channels of which clients say that a restore lost something', async () => {
+    await using relay = await ServedRelay.start(listening);
+    const { restoreLosses } = relay.server.context;
+    for (const id of ['one', 'two', 'one']) restoreLosses.note('group', id);
+    restoreLosses.note('channel', 'three');
+    const health = async () =>
+      JSON.parse((await ask(`${relay.server.operations}/health`)).text) as object;
+    expect(await health()).toMatchObject({ status: 'ok', losses: { groups: 2, channels: 1 } });
+    relay.clock.advance(86_400);
+    expect(await health()).toMatchObject({ losses: { groups: 0, channels: 0 } });
   });
 
   test('a relay whose storage fails is unavailable, and well again when it does not', async () => {

@@ -2,6 +2,7 @@
 import type { JsonObject } from '@posthouse/protocol/json';
 import { type MessageKey, readWaitingMessages } from '../../messages/index.ts';
 import { readBoundRelay } from '../../storage/identity.ts';
+import { readRestoredAt } from '../../storage/restored.ts';
 import type { Reader, Storage } from '../../storage/types.ts';
 import { type Amount, amountsOf, type OwnerKind } from './records.ts';
 import { type Source, scan, step, sumOf } from './scan.ts';
@@ -14,8 +15,10 @@ export const mostTop = 100;
 
 /** Accounts that are, or were, at home here; `here` are those whose route names this relay. */
 const accountSums = `SELECT max(id) AS last, count(*) AS seen,
-    CAST(sum(bytes) AS BIGINT) AS bytes, sum(CASE WHEN relay = ? THEN 1 ELSE 0 END) AS here
-  FROM (SELECT d.account AS id, octet_length(d.state) AS bytes, r.relay_id AS relay
+    CAST(sum(bytes) AS BIGINT) AS bytes, sum(CASE WHEN relay = ? THEN 1 ELSE 0 END) AS here,
+    sum(CASE WHEN held < 0 THEN 1 ELSE 0 END) AS unconfirmed
+  FROM (SELECT d.account AS id, octet_length(d.state) AS bytes, r.relay_id AS relay,
+      r.held_until AS held
     FROM device_states d LEFT JOIN account_routes r ON r.account = d.account
     WHERE d.account > ? ORDER BY d.account LIMIT ?) AS rows`;
 const profileSums = `SELECT max(id) AS last, count(*) AS seen, CAST(sum(bytes) AS BIGINT) AS bytes
@@ -29,8 +32,11 @@ const envelopeSums = `SELECT max(id) AS last, count(*) AS seen, CAST(sum(bytes) 
   FROM (SELECT envelope_id AS id, octet_length(envelope) AS bytes
     FROM message_envelopes WHERE envelope_id > ? ORDER BY envelope_id LIMIT ?) AS rows`;
 const groupSums = `SELECT max(id) AS last, count(*) AS seen,
-    sum(CASE WHEN status <> 'closed' THEN 1 ELSE 0 END) AS open
-  FROM (SELECT group_id AS id, status FROM groups WHERE group_id > ?
+    sum(CASE WHEN status <> 'closed' THEN 1 ELSE 0 END) AS open,
+    sum(CASE WHEN held > ? THEN 1 ELSE 0 END) AS waiting,
+    sum(CASE WHEN ends > ? THEN 1 ELSE 0 END) AS incomplete
+  FROM (SELECT group_id AS id, status, held_until AS held, losses_end_at AS ends
+    FROM groups WHERE group_id > ?
     ORDER BY group_id LIMIT ?) AS rows`;
 const channelSums = `SELECT max(id) AS last, count(*) AS seen,
     sum(CASE WHEN status <> 'closed' THEN 1 ELSE 0 END) AS open
@@ -57,13 +63,15 @@ export async function readTotals(
   const since = now - secondsOfDay;
   const relay = await storage.read(readBoundRelay);
   const states = await sumOf(storage, { sql: accountSums, values: [relay ?? ''] }, [
-    'bytes',
-    'here',
+    ...(['bytes', 'here', 'unconfirmed'] as const),
   ]);
   const profiles = await sumOf(storage, { sql: profileSums }, ['bytes']);
   const routes = await sumOf(storage, { sql: routeSums }, ['bytes']);
   const envelopes = await sumOf(storage, { sql: envelopeSums }, ['bytes']);
-  const groups = await sumOf(storage, { sql: groupSums }, ['open']);
+  const groups = await sumOf(storage, { sql: groupSums, values: [now, now] }, [
+    ...(['open', 'waiting', 'incomplete'] as const),
+  ]);
+  const restoredAt = await storage.read(readRestoredAt);
   const channels = await sumOf(storage, { sql: channelSums }, ['open']);
   const timelines = await readOwners(storage, 'account', since);
   const inGroups = await readOwners(storage, 'group', since);
@@ -90,6 +98,12 @@ export async function readTotals(
     },
     oldest_deadline: await storage.read(readOldestDeadline),
     queue: await readQueue(storage),
+    restored: {
+      restored_at: restoredAt ?? null,
+      accounts_unconfirmed: states.unconfirmed,
+      groups_waiting: groups.waiting,
+      groups_incomplete: groups.incomplete,
+    },
     top: {
       accounts: timelines.top,
       groups: inGroups.top,

@@ -22,6 +22,7 @@ import { publicCertificate } from './public-certificate.ts';
 import { publicDescriptor } from './public-descriptor.ts';
 import { publicWebSocket } from './public-websocket.ts';
 import { registryRecord } from './registry-record.ts';
+import { restored } from './restored.ts';
 
 export type { CheckResult, Outcome, Scope } from './check.ts';
 
@@ -36,6 +37,7 @@ export const checks: readonly Check[] = [
   certificateFiles,
   database,
   databaseServer,
+  restored,
   bus,
   clock,
   descriptor,
