@@ -30,7 +30,7 @@ const leftOut = [
   /^docs\/protocol\//,
   /^scripts\/check(s|-words)\./,
   // What the messenger says to people.
-  /^packages\/web\/src\/text\//,
+  /^packages\/web\/src\/(?:text\/|[a-z]+\/(?:[a-z-]+-)?text\.ts$)/,
   /^(CONTRIBUTING|CHANGELOG)\.md$/,
 ];
 

@@ -87,7 +87,7 @@ export class BoundedMap<K, V> {
 
   #evict(): void {
     let left = mostPassedOver;
-    // An entry that is put behind the others comes up again, as one that was not used.
+    // An entry that was moved to the end comes up again, as one that was not used.
     for (const [key, entry] of this.#entries) {
       if (entry.isUsed && left > 0) {
         left -= 1;
