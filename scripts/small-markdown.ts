@@ -28,7 +28,7 @@ const countOfOtherRules = 7;
 
 /** Methods that make HTML, change targets of links, or change which rules are used. */
 const unusedMethods = [
-  ...['attrJoin', '__find__', 'at', 'before', 'after', 'enableOnly'],
+  ...['attrSet', 'attrPush', 'attrJoin', '__find__', 'at', 'before', 'after', 'enableOnly'],
   ...['validateLink', 'normalizeLink', 'normalizeLinkText', 'set', 'configure'],
   ...['use', 'render', 'parseInline', 'renderInline'],
 ];
@@ -64,6 +64,14 @@ const unused: readonly (readonly [RegExp, string])[] = [
     /^\t\tconst \[presetNameOrOptions, options\] = args;\n[\s\S]*?^\t\}\n/m,
     '\t\tthis.options = { html: true, ...args[1] };\n\t}\n',
   ],
+  [/^\t\tthis\.Token = Token;\n/gm, ''],
+  [/^\t+var _tokens_meta\$curr;\n/gm, ''],
+  [
+    /\(_tokens_meta\$curr = (tokens_meta\[curr\])\) === null [^;]+\.delimiters;/g,
+    '$1?.delimiters;',
+  ],
+  // Texts of errors that only a fault of a rule causes.
+  [/new Error\("[^"]+"\)/g, 'new Error("markdown-it")'],
   [/^var MarkdownItCallable = callable\(MarkdownIt\);\n/m, ''],
   [/MarkdownItCallable as default/, 'MarkdownIt as default'],
 ];

@@ -57,8 +57,12 @@ export async function headOf(tx: StoreReader, to: string): Promise<QueuedMessage
 /** Finds the place of a message that has no answer yet. */
 export async function placeOf(
   tx: StoreReader,
-  { to, message_id }: Pick<MessageRow, 'to' | 'message_id'>,
+  { to, message_id, queued: key }: Pick<MessageRow, 'to' | 'message_id' | 'queued'>,
 ): Promise<QueuedMessage | undefined> {
+  if (key !== undefined) {
+    const value = await messageQueue.get(tx, key);
+    return value?.message_id === message_id ? { key, value } : undefined;
+  }
   const rows = await pendingOf(tx, messageQueue, to);
   return rows.find(({ value }) => value.message_id === message_id);
 }

@@ -58,6 +58,8 @@ export interface MessageRow {
   /** For messages this device sent. */
   readonly status?: SendingStatus;
   readonly error?: Pick<RelayError, 'code' | 'message'>;
+  /** Its key in the queue; absent in rows of an earlier version. */
+  readonly queued?: string;
   /** Own device that handed it over; until it is read from a relay, its signature is not verified. */
   readonly handedOverBy?: string;
 }
@@ -68,7 +70,7 @@ const arrivals = new Collection<string>('arrivals');
 
 export { arrivals as messageArrivals };
 
-/** The highest `order`: key `last`. */
+/** The highest `order`: key `last`; the one that an earlier message was given last: key `earlier`. */
 const orders = new Collection<number>('message-order');
 /** Messages to show that are not sent yet, by recipient and `order`. */
 const unsent = new Collection<true>('unsent-messages');
@@ -140,11 +142,15 @@ export async function addEarlierMessage(
   row: Omit<MessageRow, 'order'>,
 ): Promise<void> {
   let order = firstOrder(core, row);
+  // Many of one second are not searched for their place one after another.
+  const before = (await orders.get(tx, 'earlier')) ?? 0;
+  if (before < order && order - before < ordersPerSecond) order = before;
   for (let taken = true; taken && order > 0; ) {
     order -= 1;
     taken = (await arrivals.get(tx, positionKey(order))) !== undefined;
   }
   const placed: MessageRow = { ...row, order };
+  await orders.put(tx, 'earlier', order);
   await orders.put(tx, 'last', Math.max(order, await lastOrder(tx)));
   await messages.put(tx, messageKey(row), placed);
   await arrivals.put(tx, positionKey(order), messageKey(row));
@@ -225,20 +231,30 @@ export async function removeMessage(
 /** Held messages, by sender; limited, because any account may send them. */
 const held = new Collection<string>('held');
 const heldLimit = 1_000;
+/** How many there are: key `all`. Any account may send one, so that they are not counted for each. */
+const heldCounts = new Collection<number>('held-count');
+
+async function heldCount(tx: StoreReader): Promise<number> {
+  return (await heldCounts.get(tx, 'all')) ?? (await held.list(tx)).length;
+}
 
 /** Whether another message can be held. */
 export async function canHoldMessage(tx: StoreReader): Promise<boolean> {
-  return (await held.list(tx, { limit: heldLimit })).length < heldLimit;
+  return (await heldCount(tx)) < heldLimit;
 }
 
 export async function holdMessage(tx: StoreWriter, row: MessageRow): Promise<void> {
+  await heldCounts.put(tx, 'all', (await heldCount(tx)) + 1);
   await held.put(tx, messageKey(row), messageKey(row));
 }
 
 /** Removes and returns the held messages of an account, in order of arrival. */
 export async function takeHeldMessages(tx: StoreWriter, account: string): Promise<MessageRow[]> {
   const rows: MessageRow[] = [];
-  for (const { key } of await held.list(tx, { prefix: `${account}/` })) {
+  const found = await held.list(tx, { prefix: `${account}/` });
+  if (found.length === 0) return rows;
+  await heldCounts.put(tx, 'all', (await heldCount(tx)) - found.length);
+  for (const { key } of found) {
     await held.delete(tx, key);
     const row = await messages.get(tx, key);
     if (row !== undefined) rows.push(row);

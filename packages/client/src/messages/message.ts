@@ -46,7 +46,7 @@ export interface Message extends MessageContent {
 
 /** Converts a stored row to its public form. */
 export function toMessage(row: MessageRow): Message {
-  const { message_id, from_device_id, created_at, accepted_at, ...rest } = row;
+  const { message_id, from_device_id, created_at, accepted_at, queued: _key, ...rest } = row;
   return {
     ...rest,
     messageId: message_id,

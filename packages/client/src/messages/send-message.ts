@@ -53,6 +53,7 @@ export async function storeMessage(
     content,
     outcome: 'applied',
     status: 'waiting',
+    queued: queued.key,
   });
   await recordMessageStatus(tx, row, queued.value);
   return { row, queued };

@@ -3,10 +3,11 @@
  * has no answer yet, what was accepted and not read yet, and what failed.
  */
 import type { MessageContent } from '../conversations/message-content.ts';
-import type { Collection } from '../store/collection.ts';
+import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { NewestRows } from './newest-rows.ts';
+import type { Pending } from './outbox.ts';
 
 /** The end of a message to a group or channel. */
 export interface WriteOutcome {
@@ -44,13 +45,28 @@ interface EndedMessage extends WriteOutcome {
 /** By conversation and last message ID. */
 const ended = new NewestRows<EndedMessage>('ended-messages', 1_000);
 
+/** Keys of the outbox, by conversation and the message ID that `post` returned. */
+export const outboxKeys = new Collection<string>('outbox-keys');
+
+/** Finds a waiting message by the ID that it had when it was written. */
+export async function pendingById<T>(
+  tx: StoreReader,
+  outbox: Collection<T>,
+  id: string,
+): Promise<Pending<T> | undefined> {
+  const key = await outboxKeys.get(tx, id);
+  const value = key === undefined ? undefined : await outbox.get(tx, key);
+  return key === undefined || value === undefined ? undefined : { key, value };
+}
+
 /** Keeps a message that ended until the timeline has it, or removes it if it was cancelled. */
 export async function keepEnded(
   tx: StoreWriter,
   conversationId: string,
-  message: WriteOutcome & Partial<EndedMessage>,
+  message: WriteOutcome & Partial<EndedMessage> & Pick<EndedMessage, 'firstId'>,
 ): Promise<void> {
   const key = keyOf(conversationId, message.messageId);
+  await outboxKeys.delete(tx, keyOf(conversationId, message.firstId));
   if (message.status === 'cancelled') await ended.delete(tx, key);
   else await ended.put(tx, key, message as EndedMessage);
 }

@@ -23,6 +23,7 @@ import type { AccountCore } from '../../core.ts';
 import { unixSeconds } from '../../environment.ts';
 import { checkInput } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
+import { keyOf } from '../../store/row-keys.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { pendingOf, whileKept } from '../../sync/outbox.ts';
 import {
@@ -36,6 +37,8 @@ import {
 } from '../../sync/write-outcomes.ts';
 import {
   endOf,
+  outboxKeys,
+  pendingById,
   type WriteOutcome,
   type WrittenMessage,
   writtenTo,
@@ -207,6 +210,8 @@ async function waitingPost(
   channelId: string,
   messageId: string,
 ): Promise<PendingWrite<ContentWrite> | undefined> {
+  const found = await pendingById(tx, channelOutbox, keyOf(channelId, messageId));
+  if (found !== undefined && isContentWrite(found)) return found;
   const rows = await pendingOf(tx, channelOutbox, channelId);
   return rows.filter(isContentWrite).find(({ value }) => writeIdOf(value) === messageId);
 }
@@ -316,7 +321,8 @@ async function store(
     await core.store.write(async (tx) => {
       const row = await requireChannel(tx, channelId);
       if (row.closed_at !== undefined) throw closedChannel();
-      const { value } = await enqueueWrite(tx, channelId, valueFor(row));
+      const { key, value } = await enqueueWrite(tx, channelId, valueFor(row));
+      if (value.write === 'post') await outboxKeys.put(tx, keyOf(channelId, writeIdOf(value)), key);
       const conversation = { kind: 'channel', id: channelId } as const;
       await recordStatus(tx, { conversation, ...statusSubject(value), status: 'waiting' });
     });

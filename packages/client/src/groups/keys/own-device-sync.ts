@@ -84,9 +84,10 @@ async function statesOf(
   only: string | undefined,
 ): Promise<GroupMemberPrivateState[]> {
   const states: GroupMemberPrivateState[] = [];
-  for (const { group_id, relay_id, standing, activeKey } of await groupRows(tx)) {
-    if (standing !== 'member' || activeKey === undefined) continue;
-    if (only !== undefined && only !== group_id) continue;
+  const rows = only === undefined ? await groupRows(tx) : [await groupRow(tx, only)];
+  for (const row of rows) {
+    if (row?.standing !== 'member' || row.activeKey === undefined) continue;
+    const { group_id, relay_id, activeKey } = row;
     const key = (await memberKeysOf(tx, group_id)).get(activeKey);
     if (key === undefined) continue;
     states.push({ group_id, relay_id, member_encryption_private_key: key.privateKey });
@@ -109,14 +110,13 @@ export async function applyStateRequest(
   tx: StoreWriter,
   { group_id }: AccountGroupPrivateStateRequest,
 ): Promise<void> {
-  const rows = await groupRows(tx);
-  const asked = rows.filter((row) => group_id === undefined || row.group_id === group_id);
-  const held = asked.filter((row) => row.standing === 'member' && row.activeKey !== undefined);
+  const asked = group_id === undefined ? await groupRows(tx) : [await groupRow(tx, group_id)];
+  const held = asked.filter((row) => row?.standing === 'member' && row.activeKey !== undefined);
   if (held.length === 0) return;
   if (group_id === undefined) await enqueueTask(tx, { kind: 'send-groups' });
   else await enqueueTask(tx, { kind: 'send-group', group: group_id });
   for (const row of held)
-    await enqueueTask(tx, { kind: 'send-group-history', group: row.group_id });
+    await enqueueTask(tx, { kind: 'send-group-history', group: (row as GroupRow).group_id });
 }
 
 /**

@@ -7,6 +7,7 @@ import type { AccountCore } from '../../core.ts';
 import { unixSeconds } from '../../environment.ts';
 import { ClientError, checkInput, isClientError } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
+import { keyOf } from '../../store/row-keys.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
 import {
@@ -21,6 +22,8 @@ import {
 } from '../../sync/write-outcomes.ts';
 import {
   endOf,
+  outboxKeys,
+  pendingById,
   type WriteOutcome,
   type WrittenMessage,
   writtenTo,
@@ -58,6 +61,7 @@ export async function postToGroup(
     return await core.store.write(async (tx) => {
       await requireOpen(tx, { groupId, account: core.account });
       const key = await enqueue(tx, groupOutbox, { id: groupId, value });
+      await outboxKeys.put(tx, keyOf(groupId, value.message_id), key);
       const conversation = { kind: 'group', id: groupId } as const;
       await recordStatus(tx, { conversation, messageId: value.message_id, status: 'waiting' });
       return { key, value };
@@ -213,6 +217,8 @@ async function pendingMessage(
   groupId: string,
   messageId: string,
 ): Promise<PendingMessage | undefined> {
+  const found = await pendingById(tx, groupOutbox, keyOf(groupId, messageId));
+  if (found !== undefined) return found;
   const rows = await pendingOf(tx, groupOutbox, groupId);
   return rows.find(({ value }) => [firstIdOf(value), messageIdOf(value)].includes(messageId));
 }
