@@ -58,10 +58,14 @@ function writeBillOfMaterials(path: string): void {
   writeFileSync(path, `${JSON.stringify({ ...all, components, dependencies }, undefined, 2)}\n`);
 }
 
+/** Folders of a package with files for browsers, which name their libraries themselves. */
+const pageFolders = ['messenger', 'admin-page'];
+
 /** Names and versions of the libraries in the built packages, as `commander 14.0.3`. */
 function bundledLibraries(): Set<string> {
   const notices = publishedPackages
-    .map((name) => join(root, 'packages', name, 'dist/THIRD-PARTY-LICENSES'))
+    .flatMap((name) => ['', ...pageFolders].map((place) => join(name, 'dist', place)))
+    .map((place) => join(root, 'packages', place, 'THIRD-PARTY-LICENSES'))
     .filter((path) => existsSync(path))
     .map((path) => readFileSync(path, 'utf8'));
   const lines = notices.flatMap((text) => [...text.matchAll(/^(\S+ \d\S+)\nLicence: /gm)]);

@@ -41,10 +41,10 @@ function Page() {
   const View = shown[name];
   return (
     <>
-      <a class="skip" href={`#/${name}`} onClick={skip}>
-        Skip to the content
-      </a>
       <header>
+        <a class="skip" href={`#/${name}`} onClick={skip}>
+          Skip to the content
+        </a>
         <strong>Relay administration</strong>
         <button type="button" class="plain" onClick={() => signOut()}>
           Sign out
