@@ -83,6 +83,7 @@ const long = {
     'packages/web/test/{attachments,channels,devices,groups,lock,settings,story}.test.ts',
     'packages/web/test/engines.test.ts',
     'packages/web/test/reading.test.ts',
+    'packages/web/test/screens.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',
     'packages/relay/test/backup/{killed,tampered}.test.ts',
     'packages/relay/test/move/{crashes,rows}.test.ts',

@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { loadRooms } from './engine/load-part.ts';
 import { scriptUrl } from './engine/script-urls.ts';
 import { Fault } from './parts/fault.tsx';
+import { listenForKeys } from './parts/keys.ts';
 import { later } from './parts/later.tsx';
 import { invite, opensShared, route, shared, show } from './router.ts';
 import { AddPerson } from './screens/add-person.tsx';
@@ -68,12 +69,16 @@ function Ready({ app }: { readonly app: App }) {
     if (app.notice.value === noticed.current) app.notice.value = '';
     noticed.current = app.notice.value;
   }, [now]);
+  // A conversation is shown a moment after the change of the address.
+  const shown = now.screen === 'chat' && app.opened.value?.id !== now.id ? undefined : now;
   useEffect(() => {
+    if (shown === undefined) return;
     // Where a person reads on; nothing is taken away from who has just opened the page.
-    const heading = now.screen === 'list' ? '.pane h1' : 'main h1';
-    if (!isFirst.current) document.querySelector<HTMLElement>(heading)?.focus();
+    const heading = shown.screen === 'list' ? '.pane h1' : 'main h1';
+    const isSearching = document.activeElement?.matches('.pane input') && shown.screen === 'list';
+    if (!isFirst.current && !isSearching) document.querySelector<HTMLElement>(heading)?.focus();
     isFirst.current = false;
-  }, [now]);
+  }, [shown]);
   const unread = app.unread.value;
   useEffect(() => {
     document.title = unread > 0 ? `(${unread}) ${app.config.name}` : app.config.name;
@@ -152,15 +157,7 @@ function Notices({ app }: { readonly app: App }) {
   );
 }
 
-// Escape leads back to the list, from everywhere but a field in which it has a meaning of its own.
-addEventListener('keydown', (event) => {
-  const isOwn =
-    event.defaultPrevented || event.isComposing || event.target instanceof HTMLInputElement;
-  if (event.key === 'Escape' && !isOwn && route.value.screen !== 'list') {
-    show({ screen: 'list' });
-  }
-});
-
+listenForKeys();
 document.documentElement.lang = text.language;
 const app = new App(loadRooms);
 if (invite.value !== '') show({ screen: 'add' });

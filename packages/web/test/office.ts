@@ -100,13 +100,31 @@ export async function openOffice(): Promise<Office> {
   };
 }
 
-/** Makes a new account in a page, and a person of this process her contact, under a name. */
-export async function befriend(page: Page, person: Account, name: string): Promise<void> {
+/** Leads to the list of conversations, as the browser's own button does. */
+export async function toList(page: Page): Promise<void> {
+  await page.evaluate(`history.pushState(null, '', location.pathname);
+    dispatchEvent(new PopStateEvent('popstate', { state: null }));`);
+}
+
+/** Makes a new account in a page. */
+export async function beginAccount(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'New account', exact: true }).click();
+  await page.getByRole('button', { name: 'Add a person', exact: true }).waitFor();
+}
+
+/** Makes an invite of the page's person, and returns its text. */
+export async function inviteOf(page: Page): Promise<string> {
+  await toList(page);
   await page.getByRole('button', { name: 'Add a person', exact: true }).click();
   await page.getByRole('button', { name: 'Make an invite', exact: true }).click();
-  const link = new URL(await page.getByLabel('Write to me').inputValue());
-  await person.contacts.join(decodeURIComponent(link.hash.replace('#invite=', '')));
+  const { hash } = new URL(await page.getByLabel('Write to me').inputValue());
+  await toList(page);
+  return decodeURIComponent(hash.replace('#invite=', ''));
+}
+
+/** Makes a person of this process a contact of the page's, under a name. */
+export async function befriend(page: Page, person: Account, name: string): Promise<void> {
+  await person.contacts.join(await inviteOf(page));
   await page.getByLabel('Name on your devices').fill(name);
   await page.getByRole('button', { name: 'Accept', exact: true }).click();
   await page.locator('.entry').filter({ hasText: name }).waitFor();

@@ -2,7 +2,7 @@
 import { type Account, ClientError } from '@posthouse/client';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { befriend, type Office, openOffice, post } from './office.ts';
+import { befriend, beginAccount, type Office, openOffice, post } from './office.ts';
 import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 
 describe.skipIf(!hasChromium)('a conversation that is read', () => {
@@ -15,6 +15,7 @@ describe.skipIf(!hasChromium)('a conversation that is read', () => {
     browser = await openBrowser(office.origin);
     ann = await visit(browser, office.url);
     bob = await office.newPerson();
+    await beginAccount(ann.page);
     await befriend(ann.page, bob, 'Bob');
     await post(bob, ...Array.from({ length: 150 }, (_, index) => `line ${index + 1}`));
   });
@@ -131,6 +132,7 @@ describe.skipIf(!hasChromium)('faults', () => {
     await context.addInitScript(failing);
     const page = await context.newPage();
     await page.goto(office.url);
+    await beginAccount(page);
     await befriend(page, await office.newPerson(), 'Bob');
     await page.evaluate('faults = Infinity');
     const notes = page.locator('.entry').filter({ hasText: 'Notes to myself' });

@@ -1,0 +1,195 @@
+/**
+ * Each screen of the messenger, in Chromium: no finding of axe-core that is serious or critical, in light and dark;
+ * no scrolling sideways at 320 px and at 200 %; nothing that moves if a person wants less motion. With
+ * `MESSENGER_PICTURES=folder`, pictures of all of them are kept there.
+ */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import type { AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  befriend,
+  beginAccount,
+  inviteOf,
+  type Office,
+  openOffice,
+  post,
+  toList,
+} from './office.ts';
+import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const { MESSENGER_PICTURES: pictures } = process.env;
+
+const click = (page: Page, name: string) =>
+  page.getByRole('button', { name, exact: true }).first().click();
+
+/** A screen: its name, and the way to it from the list of conversations. */
+type Screen = readonly [name: string, open: (page: Page) => Promise<void>];
+
+const screens: readonly Screen[] = [
+  ['list', (page) => page.getByText('asks to write to you').waitFor()],
+  ['conversation', (page) => openConversation(page, 'Bob')],
+  ['conversation-rtl', (page) => openConversation(page, 'ليلى')],
+  [
+    'person',
+    async (page) => {
+      await openConversation(page, 'Bob');
+      await click(page, 'Person');
+    },
+  ],
+  [
+    'add-person',
+    async (page) => {
+      await click(page, 'Add a person');
+      await click(page, 'Make an invite');
+      await page.getByLabel('Write to me').waitFor();
+    },
+  ],
+  ['settings', (page) => click(page, 'Settings')],
+  ['backup', (page) => click(page, 'Save a backup')],
+];
+
+/** Widths in CSS pixels: usual; of a window of 1,280 at 200 %; the narrowest. */
+const widths = { wide: 1_280, double: 640, narrow: 320 } as const;
+
+async function openConversation(page: Page, name: string): Promise<void> {
+  await page.locator('.entry').filter({ hasText: name }).first().click();
+  await page.locator('.messages article').first().waitFor();
+}
+
+/** Runs axe-core in the page; what is serious, by rule and place. */
+async function findings(page: Page): Promise<string[]> {
+  await page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`);
+  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
+  return violations
+    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+/** What is wider than the window, or than a box that does not scroll sideways by itself. */
+const sideways = `[...document.querySelectorAll('html, body, main, .pane, .screen, .messages, .welcome')]
+  .filter((each) => each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.tagName + '.' + each.className + ' ' + each.scrollWidth + ' > ' + each.clientWidth)`;
+
+const moving = `[...document.querySelectorAll('*')].filter((each) => {
+  const { animationName, transitionDuration } = getComputedStyle(each);
+  return animationName !== 'none' || transitionDuration !== '0s';
+}).map((each) => each.outerHTML.slice(0, 100))`;
+
+/** Checks what is shown, in each width and colour scheme. */
+async function check(page: Page, name: string): Promise<void> {
+  const wrong: unknown[] = [];
+  for (const scheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+    for (const [size, width] of Object.entries(widths)) {
+      await page.setViewportSize({ width, height: 800 });
+      wrong.push(...((await page.evaluate(sideways)) as string[]).map((each) => [size, each]));
+      if (pictures !== undefined && (scheme === 'light' || size !== 'double')) {
+        mkdirSync(pictures, { recursive: true });
+        await page.screenshot({ path: join(pictures, `${name}-${size}-${scheme}.png`) });
+      }
+      if (size === 'double' && scheme === 'dark') continue;
+      wrong.push(...(await findings(page)).map((each) => [scheme, size, each]));
+    }
+  }
+  wrong.push(...((await page.evaluate(moving)) as string[]).map((each) => ['moves', each]));
+  await page.setViewportSize({ width: widths.wide, height: 800 });
+  expect(wrong).toEqual([]);
+}
+
+describe.skipIf(!hasChromium)('each screen', () => {
+  let office: Office;
+  let browser: Browser;
+  let ann: Visitor;
+  beforeAll(async () => {
+    office = await openOffice();
+    browser = await openBrowser(office.origin);
+    ann = await visit(browser, office.url);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await office?.[Symbol.asyncDispose]();
+  });
+
+  test('welcome', async () => {
+    await ann.page.getByRole('button', { name: 'New account' }).waitFor();
+    for (const each of await ann.page.locator('summary').all()) await each.click();
+    await check(ann.page, 'welcome');
+  });
+
+  test('with people, messages and a request', async () => {
+    const { page } = ann;
+    const bob = await office.newPerson();
+    await beginAccount(page);
+    await befriend(page, bob, 'Bob');
+    const layla = await office.newPerson();
+    await befriend(page, layla, 'ليلى بنت عبد الله');
+    const zoe = await office.newPerson();
+    const contact = (await bob.contacts.list())[0]?.account as string;
+    await zoe.contacts.join(await inviteOf(page), { note: 'Zoe, from the choir' });
+    for (const text of [
+      'Good morning! The **rehearsal** is at *seven* today.\n\n- scores\n- pencil',
+      '> Is there a map?\n\nYes: <https://example.com/a/very/long/address/that/has/no/end/at/all>',
+    ]) {
+      await bob.messages.post(contact, { text, contentType: 'text/markdown' });
+    }
+    await bob.sync();
+    await post(layla, 'صباح الخير يا آن', 'هل نلتقي غدا؟');
+    await openConversation(page, 'Bob');
+    await page.getByLabel('Write a message').fill('I will be there.');
+    await page.getByLabel('Write a message').press('Enter');
+    await page.getByText('at their relay').waitFor();
+    await toList(page);
+    await page.getByText('asks to write to you').waitFor();
+  });
+
+  test.each(screens)('%s', async (name, open) => {
+    await toList(ann.page);
+    await open(ann.page);
+    await check(ann.page, name);
+  });
+
+  test('all is done with the keyboard alone', async () => {
+    const { page } = ann;
+    await toList(page);
+    const focused = () =>
+      page.evaluate('document.activeElement.textContent || document.activeElement.ariaLabel');
+    // The switcher: search, and Enter opens the first that is found.
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('bo');
+    await page.keyboard.press('Enter');
+    await expect.poll(focused).toBe('Bob');
+    await page.keyboard.press('Escape');
+    await expect.poll(focused).toBe('The post office');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.press('Control+a');
+    await page.keyboard.press('Delete');
+    await page.keyboard.press('ArrowDown');
+    const first = await focused();
+    await page.keyboard.press('ArrowDown');
+    expect(await focused()).not.toBe(first);
+    await page.keyboard.press('ArrowUp');
+    expect(await focused()).toBe(first);
+    await page.keyboard.press('Enter');
+    await page.locator('.messages article').first().waitFor();
+    // Each control of the conversation is reached with Tab, and each shows that it has the focus.
+    for (let steps = 0; (await focused()) !== 'Write a message'; steps += 1) {
+      expect(steps).toBeLessThan(40);
+      await page.keyboard.press('Tab');
+      expect(await page.evaluate('getComputedStyle(document.activeElement).outlineStyle')).not.toBe(
+        'none',
+      );
+    }
+    await page.keyboard.type('by keyboard');
+    await page.keyboard.press('Enter');
+    await page.locator('.own').getByText('by keyboard').waitFor();
+    expect(await focused()).toBe('Write a message');
+  });
+
+  test('no page complained', () => {
+    expect(ann.complaints).toEqual([]);
+  });
+});
