@@ -13,6 +13,7 @@ import { ConversationList } from './screens/conversation-list.tsx';
 import { Person } from './screens/person.tsx';
 import { Welcome } from './screens/welcome.tsx';
 import { App } from './state/app.ts';
+import { notifyLevel } from './state/notify-mark.ts';
 import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
 
@@ -82,7 +83,13 @@ function Ready({ app }: { readonly app: App }) {
   const unread = app.unread.value;
   useEffect(() => {
     document.title = unread > 0 ? `(${unread}) ${app.config.name}` : app.config.name;
+    // Of an installed app; refused where it is none.
+    navigator.setAppBadge?.(unread).catch(() => undefined);
   }, [unread]);
+  useEffect(() => {
+    const start = async () => (await import('./account/notify.ts')).startNotifying(app);
+    if (notifyLevel() !== undefined) start().catch(() => undefined);
+  }, []);
   return (
     <div class="app" data-screen={now.screen}>
       <Notices app={app} />

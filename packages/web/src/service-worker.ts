@@ -45,3 +45,12 @@ scope.addEventListener('fetch', (event) => {
   };
   event.respondWith(serve());
 });
+
+scope.addEventListener('notificationclick', (event) => {
+  event.notification.close();
+  const lead = async () => {
+    const [page] = await scope.clients.matchAll({ type: 'window' });
+    await (page === undefined ? scope.clients.openWindow('./') : page.focus());
+  };
+  event.waitUntil(lead());
+});

@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
-/** A point of P-256, which is nobody's account key here. */
+/** A point of P-256: the key of no account here. */
 const someKey = 'A2sX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW';
 const narrow = { width: 320, height: 640 };
 
@@ -156,8 +156,31 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
     await keep(page, 'two-devices', true);
   });
 
+  test('the new one has no copy of the account key: the backup opens it for a while', async () => {
+    await button(old.page, 'Save a backup').first().click();
+    for (const label of ['Password', 'Password again']) {
+      await old.page.getByLabel(label, { exact: true }).fill('four words by chance');
+    }
+    const downloading = old.page.waitForEvent('download');
+    await button(old.page, 'Save the file').click();
+    const backup = await (await downloading).path();
+    await button(old.page, 'I have the file').click();
+    const { page } = joining;
+    await settingsPage(page, 'Devices');
+    await button(page, 'Renew for a year').click();
+    await page.getByText('Do it on the device with the key').waitFor();
+    await page.getByLabel('Backup file').setInputFiles(backup);
+    await page.getByLabel('Password').fill('four words by chance');
+    await keep(page, 'account-key-dark-narrow', true);
+    await button(page, 'Open the key').click();
+    await page.getByText('The account’s key is open').waitFor();
+    await button(page, 'Renew for a year').click();
+    await page.getByText('valid for about a year again').waitFor();
+  });
+
   test('it is renewed and named; the old one gives it its messages, and removes it after a question', async () => {
     const { page } = old;
+    await settingsPage(page, 'Devices');
     await button(page, 'Renew for a year').click();
     await page.getByText('valid for about a year again').waitFor();
     const other = page.locator('.devices > li').filter({ hasText: 'Telephone' });

@@ -64,6 +64,7 @@ async function keepAll(page: Page, name: string): Promise<void> {
 
 describe.skipIf(!hasChromium)('the settings', () => {
   let ann: Visitor;
+  let backup: string;
 
   test('what is on this device is saved as JSON and as text, in which no message looks like another', async () => {
     ann = await visit(browser, url);
@@ -130,6 +131,18 @@ describe.skipIf(!hasChromium)('the settings', () => {
     await page.locator('dd').getByText(new URL(there).host).waitFor();
   });
 
+  test('a backup is saved, for what follows', async () => {
+    const { page } = ann;
+    await button(page, 'Save a backup').first().click();
+    for (const label of ['Password', 'Password again']) {
+      await page.getByLabel(label, { exact: true }).fill('four words by chance');
+    }
+    const downloading = page.waitForEvent('download');
+    await button(page, 'Save the file').click();
+    backup = await (await downloading).path();
+    await button(page, 'I have the file').click();
+  });
+
   test('erasing asks, removes the device from the account, and leaves nothing in the browser', async () => {
     const { page } = ann;
     await settingsPage(page, 'Erase this device');
@@ -146,5 +159,54 @@ describe.skipIf(!hasChromium)('the settings', () => {
     // The page that is open now has a new store: without account, drafts and keys.
     expect(await page.locator('.entry').count()).toBe(0);
     expect(ann.complaints.filter((line) => !line.includes('net::ERR_FAILED'))).toEqual([]);
+  });
+
+  test('a set-up that was interrupted goes on or is discarded', async () => {
+    const { page } = await visit(browser, url);
+    const context = page.context();
+    const methods = `${(endpoints[0] ?? '').replace(/\/$/, '')}/**`;
+    // What a relay says to everyone arrives; no call that changes something does.
+    await context.route(methods, (route) =>
+      route.request().method() === 'POST' ? route.abort() : route.continue(),
+    );
+    await button(page, 'New account').click();
+    await page.getByRole('alert').filter({ hasText: /./ }).waitFor();
+    await page.reload();
+    await page.getByText('A set-up on this device did not end').waitFor();
+    await keepAll(page, 'begun');
+    await button(page, 'Discard it').click();
+    await page.getByText('A set-up on this device did not end').waitFor({ state: 'detached' });
+    await button(page, 'New account').click();
+    await page.getByRole('alert').filter({ hasText: /./ }).waitFor();
+    await page.reload();
+    await button(page, 'Go on with it').waitFor();
+    await context.unroute(methods);
+    await button(page, 'Go on with it').click();
+    await page.locator('.entry').first().waitFor();
+  });
+
+  test('03 §11.3: an account whose relay does not answer is recovered after a warning, with this device alone', async () => {
+    const { page } = ann;
+    const methods = `${(endpoints[1] ?? '').replace(/\/$/, '')}/**`;
+    // Who it is it still says: the client needs that to go above the route that it published.
+    await page
+      .context()
+      .route(methods, (route) =>
+        route.request().url().endsWith('/relay/descriptor') ? route.continue() : route.abort(),
+      );
+    await page.getByText('I have a backup').click();
+    await page.getByLabel('Backup file').setInputFiles(backup);
+    await page.getByLabel('Password').fill('four words by chance');
+    await button(page, 'Open').click();
+    await page
+      .getByRole('heading', { name: 'The relay of this account does not answer' })
+      .waitFor();
+    expect(await button(page, 'Recover the account here').isDisabled()).toBe(true);
+    await page.getByLabel('The old relay is gone').check();
+    await keepAll(page, 'recover');
+    await button(page, 'Recover the account here').click();
+    await page.locator('.entry').first().waitFor();
+    await settingsPage(page, 'Relay');
+    await page.locator('dd.id').getByText(relays.relay('a').server.relayId).waitFor();
   });
 });

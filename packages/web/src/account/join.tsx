@@ -20,6 +20,8 @@ export function Join({ app, onEnd }: { readonly app: App; readonly onEnd: () => 
   const [isChecking, setChecking] = useState(false);
   const cancel = () => {
     joinKey.value = '';
+    // The device's keys were made for this request only. What cannot be discarded is used again.
+    app.client.discardSetUp().catch(() => undefined);
     onEnd();
   };
   useEffect(() => {

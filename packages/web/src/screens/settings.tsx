@@ -7,6 +7,8 @@ import { Export } from '../account/export.tsx';
 import { Home } from '../account/home.tsx';
 import { LockPage } from '../account/lock.tsx';
 import { l } from '../account/lock-text.ts';
+import { Notifications } from '../account/notifications.tsx';
+import { n } from '../account/notify-text.ts';
 import { s as pageText } from '../account/settings-text.ts';
 import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Screen } from '../parts/controls.tsx';
@@ -16,16 +18,14 @@ import { text } from '../text/index.ts';
 
 /** The pages below the settings, by the name in the route. */
 const pages = {
-  devices: Devices,
-  home: Home,
-  lock: LockPage,
-  export: Export,
-  erase: Erase,
+  ...{ devices: Devices, home: Home, lock: LockPage, notify: Notifications },
+  ...{ export: Export, erase: Erase },
 } as const;
 const titles: Readonly<Record<keyof typeof pages, string>> = {
   devices: deviceText.devices,
   home: pageText.home,
   lock: l.lock,
+  notify: n.title,
   export: pageText.exporting,
   erase: pageText.erase,
 };

@@ -1,45 +1,33 @@
-import { isRefusal } from '@posthouse/client/web';
-import type { WalletError } from '@posthouse/protocol';
 import { useState } from 'preact/hooks';
-import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
 import { later } from '../parts/later.tsx';
 import { joinKey } from '../router.ts';
 import { type App, messageOf } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
+const Begun = later(async () => (await import('../account/begun.tsx')).Begun, true);
 const Join = later(async () => (await import('../account/join.tsx')).Join, true);
+const Restore = later(async () => (await import('../account/restore.tsx')).Restore, true);
 
 /** The first screen: a new account, or one that is on another device or in a backup. */
 export function Welcome({ app }: { readonly app: App }) {
   const [code, setCode] = useState('');
-  const [password, setPassword] = useState('');
-  const [file, setFile] = useState<File | undefined>();
-  const [doing, setDoing] = useState('');
+  const [isCreating, setCreating] = useState(false);
   const [fault, setFault] = useState('');
   const [isJoining, setJoining] = useState(joinKey.value !== '');
   const { name, needsInvite } = app.config;
 
-  const run = async (what: string, work: () => Promise<void>) => {
+  const create = async () => {
     setFault('');
-    setDoing(what);
+    setCreating(true);
     try {
-      await work();
+      await app.setUp({ inviteCode: code.trim() });
     } catch (error) {
-      setFault(faultText(error));
+      setFault(messageOf(error));
     } finally {
-      setDoing('');
+      setCreating(false);
     }
   };
-  const create = () => run(text.creating, () => app.setUp(code.trim()));
-  const restore = () =>
-    run(text.restoring, async () => {
-      if (file === undefined) return;
-      const { openBackup } = await loadCryptography();
-      const key = await openBackup(app.config, file, password);
-      await app.setUp(code.trim(), key);
-      app.backedUp();
-    });
 
   if (isJoining || joinKey.value !== '') {
     return (
@@ -53,6 +41,7 @@ export function Welcome({ app }: { readonly app: App }) {
     <main class="welcome">
       <h1>{text.welcome(name)}</h1>
       <p>{text.welcomeText}</p>
+      <Begun app={app} code={code.trim()} />
       <form
         onSubmit={(event) => {
           event.preventDefault();
@@ -69,10 +58,14 @@ export function Welcome({ app }: { readonly app: App }) {
             }}
           />
         )}
-        <button type="submit" disabled={doing !== ''}>
+        <button type="submit" disabled={isCreating}>
           {text.newAccount}
         </button>
       </form>
+      <p role="status">{isCreating ? text.creating : ''}</p>
+      <p role="alert" class="fault">
+        {fault}
+      </p>
       <p>
         <button type="button" class="plain" onClick={() => setJoining(true)}>
           {text.join}
@@ -80,42 +73,8 @@ export function Welcome({ app }: { readonly app: App }) {
       </p>
       <details>
         <summary>{text.restore}</summary>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            void restore();
-          }}
-        >
-          <p class="field">
-            <label for="backup-file">{text.backupFile}</label>
-            <input
-              id="backup-file"
-              type="file"
-              required
-              accept=".json,application/json"
-              onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
-            />
-          </p>
-          <Field
-            {...{ label: text.password, value: password, onValue: setPassword, type: 'password' }}
-            autoComplete="current-password"
-            required
-          />
-          <button type="submit" disabled={doing !== ''}>
-            {text.openBackup}
-          </button>
-        </form>
+        <Restore app={app} code={code.trim()} />
       </details>
-      <p role="status">{doing}</p>
-      <p role="alert" class="fault">
-        {fault}
-      </p>
     </main>
   );
-}
-
-function faultText(error: unknown): string {
-  const { fault } = error as Partial<WalletError>;
-  if (fault !== undefined) return fault === 'password' ? text.wrongPassword : text.notABackup;
-  return isRefusal(error) ? error.message : messageOf(error);
 }

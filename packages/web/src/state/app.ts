@@ -143,11 +143,20 @@ export class App implements Host {
   /**
    * Sets an account up on this device: a new one, or that of a key.
    *
+   * @param options.recover removes all other devices of the account, whose relay is gone
    * @throws ClientError, RelayRefused; the same call can be made again, and goes on
    */
-  async setUp(inviteCode: string, accountKey?: Uint8Array): Promise<void> {
+  async setUp({
+    inviteCode,
+    accountKey,
+    recover = false,
+  }: {
+    readonly inviteCode: string;
+    readonly accountKey?: Uint8Array;
+    readonly recover?: boolean;
+  }): Promise<void> {
     const account = await this.client.setUp({
-      relayId: this.config.relayId,
+      ...{ relayId: this.config.relayId, recover },
       ...(accountKey !== undefined && { accountKey, keepKey: true }),
       ...(inviteCode !== '' && { inviteCode }),
     });

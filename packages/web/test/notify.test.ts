@@ -1,0 +1,72 @@
+/** Notifications of the messenger while it is open and hidden, in Chromium, on a real relay. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { befriend, type Office, openOffice, post } from './office.ts';
+import { hasChromium, openBrowser, visit } from './support.ts';
+
+let office: Office;
+let browser: Browser;
+beforeAll(async () => {
+  if (!hasChromium) return;
+  office = await openOffice();
+  browser = await openBrowser(office.origin);
+});
+afterAll(async () => {
+  await browser?.close();
+  await office?.[Symbol.asyncDispose]();
+});
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+
+/** Titles and texts of the notifications that are shown. */
+async function shown(page: Page): Promise<string> {
+  return (await page.evaluate(`navigator.serviceWorker.ready
+    .then((registration) => registration.getNotifications())
+    .then((all) => all.map(({ title, body }) => title + ': ' + body).join())`)) as string;
+}
+
+describe.skipIf(!hasChromium)('notifications', () => {
+  test('are asked for in the settings only, are shown while the page is hidden, and have a text if that was chosen', async () => {
+    const ann = await office.newPerson();
+    const { page, complaints } = await visit(browser, office.url);
+    await page.context().grantPermissions(['notifications'], { origin: office.origin });
+    await befriend(page, ann, 'Ann <b>');
+    await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
+    await button(page, 'Settings').click();
+    await button(page, 'Notifications').click();
+    await page.getByLabel('Who wrote', { exact: true }).check();
+    const { MESSENGER_PICTURES: pictures } = process.env;
+    if (pictures !== undefined) await page.screenshot({ path: `${pictures}/notifications.png` });
+    await post(ann, 'while it is seen');
+    await page.locator('.entry').filter({ hasText: 'while it is seen' }).waitFor();
+    expect(await shown(page)).toBe('');
+    await page.evaluate(
+      `Object.defineProperty(document, 'visibilityState', { get: () => 'hidden', configurable: true })`,
+    );
+    await post(ann, 'secret one');
+    await expect.poll(() => shown(page)).toBe('Ann <b>: New message');
+    await page.getByLabel('Who wrote, and the beginning of the text').check();
+    await post(ann, `two \u202e${'x'.repeat(500)}`);
+    await expect.poll(() => shown(page)).toMatch(/^Ann <b>: two \[U\+202E\]x{1,120}$/);
+    await page.getByLabel('None').check();
+    await page.evaluate(`navigator.serviceWorker.ready
+      .then((registration) => registration.getNotifications())
+      .then((all) => all.forEach((each) => each.close()))`);
+    await post(ann, 'three');
+    await page.locator('.entry').filter({ hasText: 'three' }).waitFor();
+    expect(await shown(page)).toBe('');
+    expect(complaints).toEqual([]);
+  });
+
+  test('a browser that does not permit them says so', async () => {
+    const { page } = await visit(browser, office.url);
+    await button(page, 'New account').click();
+    await page.locator('.entry').first().waitFor();
+    await button(page, 'Settings').click();
+    await button(page, 'Notifications').click();
+    await page.evaluate(`Notification.requestPermission = async () => 'denied'`);
+    await page.getByLabel('Who wrote', { exact: true }).click();
+    await page.getByText('The browser does not permit notifications').waitFor();
+    expect(await page.getByLabel('None').isChecked()).toBe(true);
+  });
+});
