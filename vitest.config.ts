@@ -101,7 +101,7 @@ const long = {
     'packages/conformance/test/*.test.ts',
     'packages/relay/test/*.test.ts',
     'packages/relay/test/!(nats|storage)/**/!(*races|*jobs|*-job).test.ts',
-    'packages/relay/test/nats/{groups,network}.test.ts',
+    'packages/relay/test/nats/{groups,network,operator}.test.ts',
   ],
 };
 
