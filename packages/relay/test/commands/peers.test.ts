@@ -177,7 +177,7 @@ describe('posthouse peers', () => {
     await know('a', { ...failing, retry_at: 9_000_000_000 });
     await know('b', { last_ok: at });
     const before = Math.floor(Date.now() / 1_000);
-    expect(await peers('retry', id('a'))).toEqual({
+    expect(await peers('retry', id('a'), '--log', 'warn')).toEqual({
       code: 0,
       output: `relay ${id('a')} is tried again within a minute, if this relay runs\n`,
       // The one log line of a change.
@@ -204,7 +204,7 @@ describe('posthouse peers', () => {
     await insert(relay.context.storage, 'blocks', {
       ...{ kind: 'relay', id: id('a'), reason: '', created_at: at },
     });
-    expect(await peers('retry', id('a'))).toEqual({
+    expect(await peers('retry', id('a'), '--log', 'warn')).toEqual({
       code: 1,
       output: '',
       errors: `relay ${id('a')} is blocked: end that with posthouse block remove\n`,
