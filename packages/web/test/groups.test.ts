@@ -123,7 +123,7 @@ describe.skipIf(!hasChromium)('a group of three', () => {
     await page.locator('.own').getByText('waiting').waitFor({ state: 'detached' });
   });
 
-  test('a link leads somebody without an account to the group; a refused person may ask again', async () => {
+  test('a link leads a person without an account to the group; after a refusal the person may ask again', async () => {
     await manage(ann.page, 'Chess');
     await button(ann.page, 'Make a link').click();
     link = await ann.page.getByLabel('Invitation to a group').inputValue();

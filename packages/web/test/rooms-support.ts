@@ -56,7 +56,7 @@ export async function keep(page: Page, name: string): Promise<void> {
 
 /** Opens the messenger with a new account, and leaves the list on the screen. */
 export async function newPerson(
-  { browser, url }: Messenger,
+  { browser, url }: Pick<Messenger, 'browser' | 'url'>,
   options: BrowserContextOptions = {},
 ): Promise<Visitor> {
   const visitor = await visit(browser, url, options);

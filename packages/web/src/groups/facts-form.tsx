@@ -21,7 +21,7 @@ export function FactsForm({ app, view: { group }, act }: GroupProps) {
         void act(() => app.account.groups.update(id, facts));
       }}
     >
-      <h2>{text.description}</h2>
+      <h2>{text.facts}</h2>
       <Field {...{ label: text.name, value: name, onValue: setName }} required />
       <Field {...{ label: text.description, value: description, onValue: setDescription }} />
       <PolicyField value={invitePolicy} onValue={setPolicy} />

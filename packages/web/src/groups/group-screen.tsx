@@ -9,7 +9,7 @@ import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import { FactsForm, Nickname } from './facts-form.tsx';
 import { type GroupProps, type GroupView, ownNickname } from './group-view.ts';
-import { HandBack } from './hand-back.tsx';
+import { HandBack, hasLostChanges } from './hand-back.tsx';
 import { Invite } from './invite.tsx';
 import { Keys } from './keys.tsx';
 import { Members } from './members.tsx';
@@ -63,6 +63,7 @@ function GroupContent({ app, view, act }: GroupProps) {
   const { id, membership, state, blocked } = group;
   const isMember = membership === 'member';
   const isOpen = isMember && state?.status === 'active' && blocked === undefined;
+  const isLost = hasLostChanges(group);
   const isOwner = state?.owner === app.account.id;
   const { groups } = app.account;
   return (
@@ -75,12 +76,12 @@ function GroupContent({ app, view, act }: GroupProps) {
       {membership === 'applied' && <p>{text.waitingForApproval}</p>}
       {membership === 'ended' && state?.status !== 'closed' && <p>{text.notMember}</p>}
       {state?.status === 'closed' && <p>{text.closed}</p>}
-      {blocked !== undefined && (
+      {blocked !== undefined && !isLost && (
         <p class="fault">
           {text.blocked} ({blocked.reason})
         </p>
       )}
-      {app.rooms.value?.restored.value.has(id) && <HandBack app={app} group={group} />}
+      {(isLost || app.rooms.value?.restored.value.has(id)) && <HandBack app={app} group={group} />}
       {isMember && (
         <button type="button" onClick={() => show({ screen: 'chat', kind: 'group', id })}>
           {text.openGroup}

@@ -6,7 +6,7 @@ import { show } from '../router.ts';
 import type { MakeSource } from '../state/conversation-source.ts';
 import type { Host } from '../state/host.ts';
 import { lineOf } from './entry-lines.ts';
-import { HandBack } from './hand-back.tsx';
+import { HandBack, hasLostChanges } from './hand-back.tsx';
 import { memberName } from './names.ts';
 import { text } from './text.ts';
 import { writtenLines } from './written-lines.ts';
@@ -18,7 +18,7 @@ function barrierOf(group: Group | undefined): string {
   if (membership === 'applied') return text.waitingForApproval;
   if (state?.status === 'closed') return text.closed;
   if (membership === 'ended') return text.notMember;
-  if (blocked !== undefined) return text.blocked;
+  if (blocked !== undefined) return hasLostChanges(group) ? text.wentBack : text.blocked;
   return membership === 'member' ? '' : text.notRead;
 }
 
@@ -72,7 +72,9 @@ function Status({ app, group }: { readonly app: Host; readonly group: Group | un
           {text.noKey} <Manage id={id} label={text.recover} />
         </p>
       )}
-      {app.rooms.value?.restored.value.has(id) && <HandBack app={app} group={group} />}
+      {(app.rooms.value?.restored.value.has(id) || hasLostChanges(group)) && (
+        <HandBack app={app} group={group} />
+      )}
       {decisions > 0 && isOpen && (
         <p class="banner">
           <Manage id={id} label={text.decide(decisions)} />

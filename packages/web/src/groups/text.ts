@@ -20,6 +20,7 @@ const en = {
     administrator: 'Administrator',
     member: 'Member',
   } satisfies Record<GroupRole, string>,
+  facts: 'Name and rules',
   save: 'Save',
 
   invite: 'Invite',
@@ -88,6 +89,7 @@ const en = {
   wentBackOwner:
     'Members that were added or removed since may be wrong there. Hand it back to put that right.',
   wentBackLocked: 'Take the lock off this device to hand back what changed since.',
+  wentBackMember: 'It goes on when its owner has handed back what changed since.',
   handBack: 'Hand the changes back',
   handedBack: 'The changes were handed back.',
   understood: 'Understood',
@@ -144,6 +146,7 @@ const de: typeof en = {
     members_shareable: 'Alle Mitglieder, auch per Link',
   },
   roles: { owner: 'Besitz', administrator: 'Verwaltung', member: 'Mitglied' },
+  facts: 'Name und Regeln',
   save: 'Speichern',
 
   invite: 'Einladen',
@@ -215,6 +218,7 @@ const de: typeof en = {
     'Wer seitdem aufgenommen oder entfernt wurde, stimmt dort vielleicht nicht. Gib die Änderungen zurück, damit es wieder stimmt.',
   wentBackLocked:
     'Nimm die Sperre von diesem Gerät, um zurückzugeben, was sich seitdem geändert hat.',
+  wentBackMember: 'Es geht weiter, sobald zurückgegeben ist, was sich seitdem geändert hat.',
   handBack: 'Änderungen zurückgeben',
   handedBack: 'Die Änderungen sind zurückgegeben.',
   understood: 'Verstanden',

@@ -74,7 +74,7 @@ export function ConversationList({ app }: { readonly app: App }) {
         ))}
       </ul>
       {found.length + others.length === 0 && <p>{text.nothingFound}</p>}
-      {app.contacts.value.length === 0 && <p class="hint">{text.none}</p>}
+      {app.contacts.value.length + found.length === 0 && <p class="hint">{text.none}</p>}
       <footer class="row">
         <button type="button" onClick={() => show({ screen: 'add' })}>
           {text.add}

@@ -6,7 +6,7 @@ import type { ComponentType } from 'preact';
 import type { Host } from './host.ts';
 
 /** A message that another one answers; groups know it by its sequence, `order`. */
-export interface AnsweredLine extends MessageKey {
+interface AnsweredLine extends MessageKey {
   readonly order?: number;
 }
 
@@ -31,7 +31,7 @@ export interface Line
 }
 
 /** What is to be sent. */
-export interface LineDraft {
+interface LineDraft {
   readonly text?: string;
   readonly contentType?: string;
   readonly attachments?: readonly ContentReference[];
@@ -39,7 +39,7 @@ export interface LineDraft {
 }
 
 /** One page of lines, oldest first. */
-export interface LinePage {
+interface LinePage {
   readonly lines: readonly Line[];
   readonly hasOlder: boolean;
 }
