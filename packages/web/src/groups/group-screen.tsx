@@ -25,7 +25,8 @@ export function GroupScreen({ app, id }: { readonly app: App; readonly id: strin
     const [group, members] = await Promise.all([groups.get(id), groups.listMembers(id)]);
     const shown = { group, members, applications: [], recoveries: [] };
     setView((before) => ({ ...shown, ...before, group, members }));
-    if (group.membership !== 'member' || group.state?.status !== 'active') return;
+    const isOpen = group.membership === 'member' && group.state?.status === 'active';
+    if (!isOpen || group.blocked !== undefined) return;
     const self = group.state.members.get(app.account.id);
     const [applications, recoveries] = await Promise.all([
       isGroupManager(self?.role ?? 'member') ? groups.listApplications(id) : [],
@@ -109,7 +110,7 @@ function GroupContent({ app, view, act }: GroupProps) {
             work={() => act(() => groups.close(id))}
           />
         )}
-        {(!isMember || state?.status === 'closed' || blocked !== undefined) && (
+        {(!isMember || state?.status === 'closed' || (blocked !== undefined && !isLost)) && (
           <button
             type="button"
             onClick={async () => {

@@ -159,7 +159,12 @@ function Waiting({ app, rooms }: { readonly app: Host; readonly rooms: Rooms }) 
   const invitations = rooms.invitations.value;
   const deciding = rooms.groups.value.filter(({ id }) => rooms.decisions.value.get(id));
   const applied = rooms.groups.value.filter(({ membership }) => membership === 'applied');
-  if (invitations.length + deciding.length + applied.length === 0) return null;
+  // Without the key of a group there is no conversation to list.
+  const keyless = rooms.groups.value.filter(
+    ({ membership, hasKey, state }) =>
+      membership === 'member' && !hasKey && state?.status === 'active',
+  );
+  if (invitations.length + deciding.length + applied.length + keyless.length === 0) return null;
   return (
     <section aria-label={text.waiting}>
       <h2>{text.waiting}</h2>
@@ -179,6 +184,14 @@ function Waiting({ app, rooms }: { readonly app: Host; readonly rooms: Rooms }) 
           <li key={group.id} class="request">
             <p>
               <bdi>{groupName(group)}</bdi>: {text.decide(rooms.decisions.value.get(group.id) ?? 0)}
+            </p>
+            <Action work={async () => show({ screen: 'group', id: group.id })}>{text.open}</Action>
+          </li>
+        ))}
+        {keyless.map((group) => (
+          <li key={`key/${group.id}`} class="request">
+            <p>
+              <bdi>{groupName(group)}</bdi>: {text.noKey}
             </p>
             <Action work={async () => show({ screen: 'group', id: group.id })}>{text.open}</Action>
           </li>

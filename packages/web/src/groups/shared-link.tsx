@@ -52,16 +52,23 @@ function GroupLink({ app, address }: { readonly app: App; readonly address: stri
     show({ screen: 'list' });
   };
   const apply = async () => {
-    const { id } = await groups.join(address).catch((error: unknown) => {
-      // A member whose devices were all lost: the group is read again, and asked for its key.
+    try {
+      const { id } = await groups.join(address);
+      app.rooms.value?.nameApplication(id, found?.name ?? '');
+      await app.rooms.value?.refresh();
+      app.notice.value = text.appliedNow;
+      close();
+    } catch (error) {
       const relayId = relayOf(address);
-      if (!isRefusal(error, 'state_conflict') || relayId === undefined) throw error;
-      return groups.add({ groupId: found?.group_id ?? '', relayId });
-    });
-    app.rooms.value?.nameApplication(id, found?.name ?? '');
-    await app.rooms.value?.refresh();
-    app.notice.value = text.appliedNow;
-    close();
+      const groupId = found?.group_id;
+      const isMember = isRefusal(error, 'state_conflict');
+      if (!isMember || relayId === undefined || groupId === undefined) throw error;
+      // A member whose devices were all lost: the group is read again, and asked for its key.
+      await groups.add({ groupId, relayId });
+      await app.rooms.value?.refresh();
+      close();
+      show({ screen: 'group', id: groupId });
+    }
   };
   return (
     <Screen title={text.sharedGroup}>
