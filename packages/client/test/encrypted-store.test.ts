@@ -98,7 +98,7 @@ describe('encryptedStore', () => {
     for (const wrong of [flipped, second, foreign, sealed.slice(4), '', 'text', '"text"']) {
       await inner.write((tx) => tx.put('a', '1', wrong));
       const reading = raw(store, 'a', '1');
-      await expect(reading).rejects.toMatchObject({ code: 'store_unavailable' });
+      await expect(reading).rejects.toMatchObject({ code: 'store_damaged' });
       await expect(reading).rejects.toThrow('a/1');
       await expect(store.read((tx) => tx.list('a'))).rejects.toThrow('a/1');
     }

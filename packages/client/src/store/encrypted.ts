@@ -40,7 +40,11 @@ export async function encryptedStore(
   store: Store,
   { key, primitives, random = webRandom }: EncryptionOptions,
 ): Promise<Store> {
-  if (key.length !== 32) throw new ClientError('invalid_input', 'the key has not 32 bytes');
+  if (key.length !== 32)
+    throw new ClientError(
+      'invalid_input',
+      'the key has not 32 bytes: pass the one that the store was made with',
+    );
   const cipher = new ValueCipher(key, primitives, random);
   await store.write(async (tx) => {
     const { collection, key: row, text } = probe;
@@ -111,8 +115,8 @@ class EncryptedReader implements StoreReader {
     const text = this.#cipher.open(collection, key, sealed);
     if (text !== undefined) return text;
     throw new ClientError(
-      'store_unavailable',
-      `the row ${collection}/${key} was altered: restore a copy of the store, or set this device up again`,
+      'store_damaged',
+      `the row ${collection}/${key} was altered: put a backup of the store in its place, or add this device again`,
     );
   }
 }

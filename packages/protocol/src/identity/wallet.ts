@@ -80,7 +80,7 @@ export function checkNep6Wallet(value: unknown): asserts value is Nep6Wallet {
   try {
     checkSchema(Nep6Wallet, value);
   } catch (cause) {
-    throw new WalletError('format', 'not a NEP-6 wallet', { cause });
+    throw new WalletError('format', 'not a NEP-6 wallet: choose the file of a wallet', { cause });
   }
   const { n, r, p } = value.scrypt;
   if (128 * r * (n + p) > scryptBounds.memory || n * r * p > scryptBounds.work) {
@@ -148,7 +148,8 @@ function chooseAccount(
     address === undefined
       ? (usable.find(({ isDefault }) => isDefault === true) ?? usable[0])
       : usable.find((account) => account.address === address);
-  if (chosen === undefined) throw new WalletError('account', 'the wallet has no such key');
+  if (chosen === undefined)
+    throw new WalletError('account', 'the wallet has no such key: choose one that it has');
   return chosen;
 }
 
@@ -217,7 +218,10 @@ function checkKey(network: Network, privateKey: Uint8Array, address: string): Wa
   const publicKey = publicKeyOf(network.primitives, privateKey);
   const account = publicKey === undefined ? undefined : deriveAccountId(network, publicKey);
   if (publicKey === undefined || account !== `neo:${network.magic}:${address}`) {
-    throw new WalletError('password', 'the password is wrong, or the key is damaged');
+    throw new WalletError(
+      'password',
+      'the password is wrong, or the key is damaged: try the password again, or another backup',
+    );
   }
   return { account, address, privateKey, publicKey };
 }
