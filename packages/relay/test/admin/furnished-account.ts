@@ -89,6 +89,7 @@ export async function furnish(relay: InProcessRelay, { ann, ben, cem }: People):
     ['registration_requests', { account, address: '192.0.2.7', asked_at: now }],
     ['blocks', { kind: 'account', id: account, reason: 'spam', created_at: now }],
     ['auth_session_ends', { number: 1_000, account }],
+    ['group_owner_reads', { group_id: 'g', device_id: device, knows_loss: 0 }],
     ['relay_facts', { name: 'relay', value: relay.relayId }],
     ['route_keys', { dht_key: 'k', account }],
     ['auth_challenges', { nonce_hash: 'n', account, origin: 'o', expires_at: now + 60 }],

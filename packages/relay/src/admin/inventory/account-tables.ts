@@ -68,6 +68,11 @@ const bySigner: Selection = {
   isIndexed: false,
 };
 
+const byReader: Selection = {
+  of: ({ devices }) => oneOf('device_id', devices),
+  isIndexed: false,
+};
+
 const bySigningCertificate: Selection = {
   of: ({ certificates }) => oneOf('certificate_id', certificates),
   isIndexed: false,
@@ -322,6 +327,10 @@ export const accountTables: readonly (ExportedTable | OtherTable)[] = [
     ...{ table: 'group_recoveries', kind: 'group_key_request', rows: scanned() },
     columns: ['group_id', 'device_id', 'accepted_at', 'expires_at', 'request'],
     ...{ json: ['request'], stays: ofGroup },
+  },
+  {
+    ...{ table: 'group_owner_reads', kind: 'owner_read_after_restore', rows: byReader },
+    ...{ columns: ['group_id', 'device_id', 'knows_loss'], stays: ofGroup },
   },
   {
     ...{ table: 'group_stagings', kind: 'group_rotation', rows: scanned() },
