@@ -13,10 +13,12 @@ export interface Health {
   readonly registry: string;
   readonly certificate: string;
   readonly policy: string;
+  /** Of which clients showed today that a restore lost something. */
+  readonly losses: { readonly groups: number; readonly channels: number };
   readonly peers: { readonly connected: number; readonly failing: number };
 }
 
-type Part = Exclude<keyof Health, 'version' | 'schema' | 'status' | 'peers'>;
+type Part = Exclude<keyof Health, 'version' | 'schema' | 'status' | 'losses' | 'peers'>;
 
 const sentences: { readonly [P in Part]: Readonly<Record<string, string>> } = {
   storage: {
@@ -37,14 +39,15 @@ const sentences: { readonly [P in Part]: Readonly<Record<string, string>> } = {
   policy: { failing: 'The policy program does not run, or gave no answer.' },
 };
 
-/** Says what is wrong; `losses` are groups and channels of which clients know more than the relay. */
-export function faultsOf(health: Health, losses: number): string[] {
+/** Says what is wrong. */
+export function faultsOf(health: Health): string[] {
   const found = (Object.keys(sentences) as Part[]).flatMap((part) => {
     const state = health[part];
     if (state === 'ok' || state === 'none') return [];
     return [sentences[part][state] ?? `${part}: ${state}.`];
   });
-  if (losses === 0) return found;
-  const lost = `Since the restore, clients knew more of a group or channel than this relay, ${count(losses)} times: the log names them, and “Backup and restore” of operations.md what to do.`;
+  const { groups, channels } = health.losses;
+  if (groups + channels === 0) return found;
+  const lost = `A restore lost changes of ${count(groups)} groups and ${count(channels)} channels, as clients showed today: the log names them, and “Backup and restore” of operations.md says what to do.`;
   return [...found, lost];
 }

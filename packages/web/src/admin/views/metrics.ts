@@ -3,24 +3,13 @@
 /** What is on a disk, by the label `part`. */
 const parts: Readonly<Record<string, string>> = { data: 'the database', blobs: 'attachments' };
 
-interface Figures {
-  /** Bytes that are free, by what is on the disk. */
-  readonly free: readonly (readonly [string, number])[];
-  /** How often clients knew more than this relay after a restore. */
-  readonly losses: number;
-}
-
 /**
- * Reads Prometheus's text format.
+ * Reads the free bytes of disks, by what is on them, from Prometheus's text format.
  *
  * @example
- * figuresOf('posthouse_disk_free_bytes{part="data"} 7\n').free; // [['the database', 7]]
+ * freeBytesOf('posthouse_disk_free_bytes{part="data"} 7\n'); // [['the database', 7]]
  */
-export function figuresOf(text: string): Figures {
+export function freeBytesOf(text: string): readonly (readonly [string, number])[] {
   const free = [...text.matchAll(/^posthouse_disk_free_bytes\{part="(\w+)"\} (\d+)/gm)];
-  const losses = [...text.matchAll(/^posthouse_restore_losses_total\S* (\d+)/gm)];
-  return {
-    free: free.map(([, part = '', value]) => [parts[part] ?? part, Number(value)]),
-    losses: losses.reduce((sum, [, value]) => sum + Number(value), 0),
-  };
+  return free.map(([, part = '', value]) => [parts[part] ?? part, Number(value)]);
 }

@@ -4,7 +4,7 @@ import { sentenceOf } from '../notice.ts';
 import { Button, count, Facts, Heading, Id, size, Table, When } from '../parts.tsx';
 import { call, read } from '../session.ts';
 import { faultsOf, type Health } from './health.ts';
-import { figuresOf } from './metrics.ts';
+import { freeBytesOf } from './metrics.ts';
 
 /** One of the largest accounts, groups or channels. */
 interface Largest {
@@ -24,6 +24,9 @@ interface Stats extends Numbers<'taken_at' | 'accounts' | 'groups' | 'channels'>
   readonly last_day: Numbers<'timelines' | 'groups' | 'channels'>;
   readonly oldest_deadline: number | null;
   readonly queue: { readonly messages: number; readonly oldest: number | null };
+  readonly restored: Numbers<'accounts_unconfirmed' | 'groups_waiting' | 'groups_incomplete'> & {
+    readonly restored_at: number | null;
+  };
   readonly top: Readonly<Record<'accounts' | 'groups' | 'channels', readonly Largest[]>>;
 }
 
@@ -55,8 +58,7 @@ function HealthOf() {
     };
     load().catch((error) => setFault(sentenceOf(error)));
   }, []);
-  const figures = figuresOf(metrics);
-  const faults = health === undefined ? [] : faultsOf(health, figures.losses);
+  const faults = health === undefined ? [] : faultsOf(health);
   return (
     <section>
       <h2>Health</h2>
@@ -77,7 +79,7 @@ function HealthOf() {
         <Facts
           of={[
             ['Version', `${health.version}, schema ${health.schema}`],
-            ...figures.free.map(
+            ...freeBytesOf(metrics).map(
               ([part, free]) => [`Free on the disk of ${part}`, size(free)] as const,
             ),
             ['Relays connected', count(health.peers.connected)],
@@ -116,7 +118,7 @@ function Totals() {
   if (stats === undefined) {
     return <p role="status">Adding up {done > 0 && `, ${count(done)} rows so far`} …</p>;
   }
-  const { last_day, queue } = stats;
+  const { last_day, queue, restored } = stats;
   return (
     <section>
       <h2>What it holds</h2>
@@ -139,6 +141,14 @@ function Totals() {
           ['Next deadline', <When at={stats.oldest_deadline} />],
           ['Waiting for other relays', count(queue.messages)],
           ['The oldest of these', <When at={queue.oldest} />],
+          ...(restored.restored_at === null
+            ? []
+            : ([
+                ['Restored', <When at={restored.restored_at} />],
+                ['Accounts not confirmed since', count(restored.accounts_unconfirmed)],
+                ['Groups that wait for their owner', count(restored.groups_waiting)],
+                ['Groups that may lack events', count(restored.groups_incomplete)],
+              ] as const)),
           ['Added up', <When at={stats.taken_at} />],
         ]}
       />
