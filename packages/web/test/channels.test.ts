@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('a channel, its owner, a moderator and a reader', 
     expect(page.url()).toBe(`${messenger.url}#/chat`);
   });
 
-  test('its link shows it to somebody without an account, who can make one and follow', async () => {
+  test('its link shows it to a person without an account, who can make one and follow', async () => {
     reader = await visit(messenger.browser, link);
     const { page } = reader;
     await page.getByText('Round one: a draw').waitFor();

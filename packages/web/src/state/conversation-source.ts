@@ -20,7 +20,7 @@ export interface Line
   readonly order: number;
   /** Instead of a message: what happened, in the person's language. */
   readonly note?: string;
-  /** What is behind a note that needs more words. */
+  /** The reason, for experts: shown when the person opens it. */
   readonly details?: string;
   /** Whose message it is, if the conversation has more than two people; safe to show. */
   readonly sender?: string;
