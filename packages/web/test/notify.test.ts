@@ -1,7 +1,7 @@
 /** Notifications of the messenger while it is open and hidden, in Chromium, on a real relay. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { befriend, type Office, openOffice, post } from './office.ts';
+import { befriend, beginAccount, type Office, openOffice, post } from './office.ts';
 import { hasChromium, openBrowser, visit } from './support.ts';
 
 let office: Office;
@@ -30,6 +30,7 @@ describe.skipIf(!hasChromium)('notifications', () => {
     const ann = await office.newPerson();
     const { page, complaints } = await visit(browser, office.url);
     await page.context().grantPermissions(['notifications'], { origin: office.origin });
+    await beginAccount(page);
     await befriend(page, ann, 'Ann <b>');
     await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
     await button(page, 'Settings').click();
@@ -60,8 +61,7 @@ describe.skipIf(!hasChromium)('notifications', () => {
 
   test('a browser that does not permit them says so', async () => {
     const { page } = await visit(browser, office.url);
-    await button(page, 'New account').click();
-    await page.locator('.entry').first().waitFor();
+    await beginAccount(page);
     await button(page, 'Settings').click();
     await button(page, 'Notifications').click();
     await page.evaluate(`Notification.requestPermission = async () => 'denied'`);
