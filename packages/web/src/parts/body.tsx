@@ -7,8 +7,38 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { text as t } from '../text/index.ts';
 
-/** Texts of `text/plain` need no parser; that of Markdown is loaded when a message needs it. */
+/** What is shown of a long text at first: a page of many such texts would take seconds. */
+const mostCharacters = 3_000;
+const mostLines = 60;
+
+/** Returns the beginning of a long text; a text that is not long, whole. */
+function beginningOf(text: string): string {
+  const lines = text.split('\n', mostLines + 1);
+  const few = lines.length > mostLines ? lines.slice(0, mostLines).join('\n') : text;
+  // Not between the halves of one character.
+  return few.length > mostCharacters
+    ? few.slice(0, mostCharacters).replace(/[\ud800-\udbff]$/, '')
+    : few;
+}
+
+/** A text; of a long one the beginning, until the person wants all of it. */
 export function Body({ body }: { readonly body: MessageBody }) {
+  const [isWhole, setWhole] = useState(false);
+  const text = isWhole ? body.text : beginningOf(body.text);
+  return (
+    <>
+      <Whole body={text === body.text ? body : { ...body, text }} />
+      {text !== body.text && (
+        <button type="button" class="plain" onClick={() => setWhole(true)}>
+          {t.showAll}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** Texts of `text/plain` need no parser; that of Markdown is loaded when a message needs it. */
+function Whole({ body }: { readonly body: MessageBody }) {
   const [tree, setTree] = useState<BodyTree | undefined>();
   const isPlain = !body.content_type.startsWith('text/markdown');
   useEffect(() => {

@@ -12,6 +12,7 @@ export const de: Texts = {
   starting: 'Wird geöffnet …',
   failed: 'Diese Seite kann nicht weitermachen',
   reload: 'Neu laden',
+  showAll: 'Alles zeigen',
   tryingAgain: (reason) =>
     `Etwas konnte nicht gelesen werden. Es wird noch einmal versucht. ${reason}`,
   partMissing: 'Dieser Teil der App konnte nicht geladen werden.',

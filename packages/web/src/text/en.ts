@@ -11,6 +11,7 @@ export const en = {
   starting: 'Opening…',
   failed: 'This page cannot go on',
   reload: 'Reload',
+  showAll: 'Show all',
   tryingAgain: (reason: string) => `Something could not be read. It is tried again. ${reason}`,
   partMissing: 'This part of the app could not be loaded.',
   back: 'Back',
