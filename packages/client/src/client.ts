@@ -111,8 +111,8 @@ export interface NewAccountOptions {
  */
 export class Client implements AsyncDisposable {
   readonly #core: Core;
+  /** By ID and transport. */
   readonly #relays = new Map<string, RelayConnection>();
-  readonly #httpRelays = new Map<string, RelayConnection>();
   readonly #senders: Sender[] = [];
   readonly #closing: AbortController;
   #account: Account | undefined;
@@ -239,13 +239,21 @@ export class Client implements AsyncDisposable {
    * `account.devices.approve`.
    *
    * @param accountPublicKey base64url; `Account.publicKey` on an existing device of the account
-   * @throws ClientError `invalid_input`
+   * @throws ClientError `invalid_input`; `already_set_up` if the store holds another account
    * @example
    * const request = await client.requestDevice(publicKey);
    */
   async requestDevice(accountPublicKey: string): Promise<DeviceRequest> {
     const { network, store, random, clock } = this.#core;
     const record = await store.write(async (tx) => {
+      const own = await ownRecords.get(tx, ownKey);
+      // A device of two accounts would show that one person has both.
+      if (own !== undefined && own.publicKey !== accountPublicKey) {
+        throw new ClientError(
+          'already_set_up',
+          'this store already holds an account: use another store',
+        );
+      }
       const kept = await deviceKeys.get(tx, 'device');
       if (kept !== undefined) return kept;
       const keys = {
@@ -268,7 +276,8 @@ export class Client implements AsyncDisposable {
    * reads the device state, which must contain this device.
    *
    * @param options.accountPublicKey the same key as in the request; it is not read from the approval
-   * @throws ClientError `verification_failed`; RelayRefused, RelayUnreachable, RelayMisbehaviour
+   * @throws ClientError `verification_failed`, `already_set_up`
+   * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
    * import { readFile } from 'node:fs/promises';
    * import { parseDeviceApproval } from '@posthouse/client';
@@ -318,10 +327,9 @@ export class Client implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#core.events.close();
-    const connections = [...this.#relays.values(), ...this.#httpRelays.values()];
     await Promise.all([
       ...this.#senders.map((sender) => sender.close()),
-      ...connections.map((item) => item[Symbol.asyncDispose]()),
+      ...[...this.#relays.values()].map((item) => item[Symbol.asyncDispose]()),
     ]);
   }
 
@@ -347,21 +355,12 @@ export class Client implements AsyncDisposable {
     const { network, store } = core;
     const { account, publicKey } = record;
     const kept = await store.read((tx) => deviceKeys.get(tx, 'device'));
-    if (kept === undefined)
-      throw new ClientError(
-        'store_mismatch',
-        'the device keys are missing: restore the store, or add this device again',
-      );
+    if (kept === undefined) throw missingKeys();
     const keys = deviceKeyBytes(kept);
     const signer = deviceSigner(network, keys);
     const certificate = async () => {
       const found = await store.read((tx) => ownCertificates.get(tx, ownKey));
-      if (found === undefined) {
-        throw new ClientError(
-          'store_mismatch',
-          'the device certificate is missing: restore the store, or add this device again',
-        );
-      }
+      if (found === undefined) throw missingKeys();
       return found;
     };
     const identity = deviceIdentity(network, signer, certificate, account);
@@ -374,7 +373,7 @@ export class Client implements AsyncDisposable {
       encryptionKey: keys.encryptionKey,
       certificate,
       relay,
-      relayOverHttp: (relayId) => this.#relayOverHttp(relayId, identity),
+      relayOverHttp: (relayId) => this.#relay(relayId, identity, 'http'),
       wakeSignal: new WakeSignal(),
       stateReads: new Map(),
       sender: this.#newSender(),
@@ -389,23 +388,27 @@ export class Client implements AsyncDisposable {
     return sender;
   }
 
-  #relay(relayId: string, identity: Parameters<Core['connect']>[1]): RelayConnection {
-    let connection = this.#relays.get(relayId);
+  #relay(
+    relayId: string,
+    identity: Parameters<Core['connect']>[1],
+    transport?: 'http',
+  ): RelayConnection {
+    const key = `${relayId} ${transport}`;
+    let connection = this.#relays.get(key);
     if (connection === undefined) {
-      connection = this.#core.connect(relayId, identity);
-      this.#relays.set(relayId, connection);
+      connection = this.#core.connect(relayId, identity, transport);
+      this.#relays.set(key, connection);
     }
     return connection;
   }
+}
 
-  #relayOverHttp(relayId: string, identity: Parameters<Core['connect']>[1]): RelayConnection {
-    let connection = this.#httpRelays.get(relayId);
-    if (connection === undefined) {
-      connection = this.#core.connect(relayId, identity, 'http');
-      this.#httpRelays.set(relayId, connection);
-    }
-    return connection;
-  }
+/** The error of a store without the device's keys, or without its certificate. */
+function missingKeys(): ClientError {
+  return new ClientError(
+    'store_mismatch',
+    'device keys are missing: restore the store, or add this device again',
+  );
 }
 
 /** Binds a store to one network, permanently (01 N4). */

@@ -65,6 +65,21 @@ test('without a relay, lines are stored and the exit status says so; they are se
   expect((await bob.json('inbox')).messages).toMatchObject([{ text: 'one' }, { text: 'two' }]);
 });
 
+test('an interrupt while lines wait says that they are stored', async () => {
+  const [ann] = await contactsOfCourier(world);
+  await world.stopRelay();
+  const chat = ann.start(['chat', 'bob', '--json']);
+  chat.input.write('waits\n');
+  await expect.poll(chat.objects).toMatchObject([{ event: 'sent' }]);
+  chat.stop();
+  const exit = await chat.exit;
+  await world.startRelay();
+  expect({ exit, error: chat.written.error }).toMatchObject({
+    exit: 130,
+    error: expect.stringContaining('stored'),
+  });
+});
+
 test('a line that cannot be sent is reported, and the next one is sent', async () => {
   const [ann, bob] = await contactsOfCourier(world);
   const chat = ann.start(['chat', 'bob', '--markdown']);

@@ -426,6 +426,8 @@ describe('devices', () => {
     expect((await laptop.json('inbox')).messages).toHaveLength(1);
     const { devices } = await ann.json('devices');
     expect(devices).toMatchObject([{}, { device, history: 'handed-over' }]);
+    const own = await ann.run(['devices', 'remove', devices[0].device]);
+    expect(own).toMatchObject({ exit: 2, error: expect.stringContaining('--force') });
     await ann.json('devices', 'remove', device);
     expect((await ann.json('devices')).devices).toHaveLength(1);
     expect((await laptop.run(['inbox'])).exit).toBe(5);

@@ -268,6 +268,49 @@ describe('periods', () => {
     ).toEqual([laptop.deviceId]);
   });
 
+  test.each([
+    ['has read the devices just now', 0],
+    ['read the devices long ago', 7_200],
+  ])(
+    '03 §18.1: a message of a contact who %s waits until his newer grant is read',
+    async (_how, age) => {
+      const [phone, bob] = await world.friends();
+      const laptop = await addDevice(phone);
+      await settle(laptop, phone);
+      await phone.devices.remove(phone.deviceId);
+      await settle(laptop);
+      world.clock.advance(age);
+      // His grant is of the removed device alone, and he has read no other one yet.
+      const refusal = await bob.messages.send(laptop.id, { text: 'still here' }).catch((e) => e);
+      expect(refusal).toMatchObject({ error: 'forbidden', kept: true });
+      await bob.sync();
+      await settle(laptop, bob);
+      expect(await texts(laptop)).toEqual(['still here']);
+    },
+  );
+
+  test('03 §15.2, §16.4: a recovered account and an old contact who accepts its invite write to each other again', async () => {
+    const accountKey = nodeRandom(32);
+    const [lost, bob] = [await world.person({ accountKey }), await world.person()];
+    await befriend(lost, bob);
+    await bob.contacts.rename(lost.id, 'Ann');
+    world.clock.advance(1);
+    const ann = await world.person({ accountKey, recover: true });
+    world.clock.advance(7_200);
+    await expect(bob.contacts.request(ann.id)).rejects.toMatchObject({ code: 'invalid_input' });
+    await bob.contacts.join((await ann.contacts.invite()).text);
+    expect(await bob.contacts.get(ann.id)).toMatchObject({ status: 'active' });
+    await ann.sync();
+    await ann.contacts.approve(bob.id);
+    await settle(ann, bob);
+    await bob.messages.send(ann.id, { text: 'from Bob' });
+    await ann.messages.send(bob.id, { text: 'from Ann' });
+    await settle(ann, bob);
+    expect((await texts(ann)).sort()).toEqual(['from Ann', 'from Bob']);
+    expect(await texts(bob)).toContain('from Ann');
+    expect((await bob.contacts.get(ann.id)).record).toMatchObject({ alias: 'Ann' });
+  });
+
   test('03 §11.3, 07 §B11: recoveries right after one another all take effect', async () => {
     const accountKey = nodeRandom(32);
     const { id } = await (await world.client()).setUp({ accountKey });

@@ -19,7 +19,7 @@ async function newcomer() {
     const rows = await store.read((tx) => Promise.all(names.map((name) => tx.list(name))));
     return rows.flat().length;
   };
-  return { client, steered, keys };
+  return { client, store, steered, keys };
 }
 
 const away = { code: 'relay_unreachable' };
@@ -97,6 +97,27 @@ test('a requested device is discarded with its keys: the next request is of anot
   await expect(client.completeDevice(approval, known)).rejects.toMatchObject({
     code: 'verification_failed',
   });
+});
+
+test('03 §11.2: a store with an account asks for no device of another one, and completes none', async () => {
+  const [ann, bob] = [await world.person(), await world.person()];
+  const { client, store } = await newcomer();
+  const account = await client.setUp();
+  const rows = async () =>
+    JSON.stringify(
+      await store.read(async (tx) => [await tx.list('certificates'), await tx.list('own')]),
+    );
+  const before = await rows();
+  const refused = { code: 'already_set_up' };
+  await expect(client.requestDevice(ann.publicKey)).rejects.toMatchObject(refused);
+  const request = await (await world.client()).requestDevice(bob.publicKey);
+  const approval = await bob.devices.approve(request);
+  await expect(
+    client.completeDevice(approval, { accountPublicKey: bob.publicKey }),
+  ).rejects.toMatchObject(refused);
+  expect(await rows()).toBe(before);
+  // Its own account renews it with the same keys.
+  expect((await client.requestDevice(account.publicKey)).certificate.account).toBe(account.id);
 });
 
 test.each(['auth.challenge', 'device.state.publish'])(

@@ -180,8 +180,7 @@ export async function beginSetup(
   if (route === undefined && options.mustExist) {
     throw new ClientError(
       'no_relay',
-      'the account exists, and no relay tells where: try again; if all its devices are lost, pass ' +
-        '`recover`',
+      'no relay tells where the account is: try again; if all its devices are lost, pass `recover`',
     );
   }
   const keys = kept ?? {

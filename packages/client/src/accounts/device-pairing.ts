@@ -91,7 +91,7 @@ function accountOfKey(network: Network, publicKey: string): string {
   } catch (cause) {
     throw new ClientError(
       'invalid_input',
-      'not an account public key: pass `Account.publicKey` of an existing device',
+      'not an account public key: pass `Account.publicKey` of a device',
       { cause },
     );
   }

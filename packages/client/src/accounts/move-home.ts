@@ -106,10 +106,7 @@ export async function cancelMove(core: AccountCore): Promise<void> {
       throw new ClientError('invalid_input', 'no move is unfinished: there is nothing to cancel');
     }
     if (record.isRouteSent) {
-      throw new ClientError(
-        'move_conflict',
-        'the route was sent and may be in force: finish the move, or replace it by another one',
-      );
+      throw new ClientError('move_conflict', 'the route was sent: finish the move, or replace it');
     }
     await moves.delete(tx, ownKey);
   });

@@ -81,7 +81,7 @@ async function send(
     if (!isRefusal(cause, 'stale_state', 'state_conflict')) throw cause;
     throw new ClientError(
       'move_conflict',
-      'another device is moving the account or changed the devices: synchronize, then move again',
+      'another device changed the account: synchronize, then move again',
       { cause },
     );
   }

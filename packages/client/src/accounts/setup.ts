@@ -216,8 +216,8 @@ async function joinAccount(
   }).catch((error: unknown) => {
     throw withAdvice(
       error,
-      `the account is at home at ${relayId}: try again; if that is gone for good, name another relay ` +
-        'and pass `recover`, which removes the devices of before',
+      `the account goes on at ${relayId}; if that is gone, name another relay and pass ` +
+        '`recover`, which removes its devices',
     );
   });
   await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));

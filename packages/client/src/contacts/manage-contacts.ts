@@ -30,7 +30,7 @@ import type { MessageRow } from '../messages/message-rows.ts';
 import { sendMessage } from '../messages/send-message.ts';
 import { enqueueTask } from '../sync/tasks.ts';
 import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
-import { nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
+import { issuedGrant, nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
 /** An invite that was made. */
 export interface IssuedContactInvite {
@@ -72,7 +72,8 @@ function parseInvite({ network }: AccountCore, given: string | ContactInvite): C
 
 /**
  * Sends a contact request: the own consent with an invite as authorization, or without one if the
- * account is publicly discoverable (03 §13.2).
+ * account is publicly discoverable (03 §13.2). To a contact it is sent again with an invite only, so that
+ * one that set itself up anew gets a grant.
  *
  * @throws ClientError, RelayRefused, RelayUnreachable, RelayMisbehaviour
  */
@@ -90,7 +91,9 @@ export async function addContact(
   if (account === core.account)
     throw new ClientError('invalid_input', 'that is the own account: pass another one');
   const row = await core.store.read((tx) => contactRow(tx, account));
-  if (row.relationship.status === 'active') {
+  const isActive = row.relationship.status === 'active';
+  // With an invite the person consents again: the contact may have lost its devices and all grants.
+  if (isActive && invite === undefined) {
     throw new ClientError('invalid_input', `${account} is a contact already: nothing to do`);
   }
   // A pending request of that account is answered with its grant; nothing else is needed.
@@ -101,7 +104,7 @@ export async function addContact(
   );
   const consent = await makeConsent(core, row, { note, signal });
   const { state: relationship } = relationshipStep(row.relationship, 'user-adds');
-  const after: ContactRow = { ...row, relationship, offered: consent.grant };
+  const after = isActive ? row : { ...row, relationship, offered: consent.grant };
   return await sendConsent(core, { consent, before: row, after, authorization: invite, signal });
 }
 
@@ -131,7 +134,7 @@ export async function approveRequest(
   return await sendConsent(core, { consent, before: row, after, authorization: grant, signal });
 }
 
-/** Makes a consent with the own device state and a grant. A grant offered before is reused. */
+/** Makes a consent with the own device state and a grant. A grant issued before is reused. */
 async function makeConsent(
   core: AccountCore,
   row: ContactRow,
@@ -139,9 +142,11 @@ async function makeConsent(
 ): Promise<ContactConsent> {
   const { network, account } = core;
   const state = await resolveOwnState(core, await core.home(), { account, signal });
-  const kept =
-    row.offered?.signatures[core.device.deviceId] === undefined ? undefined : row.offered;
-  const grant: ContactGrant = kept ?? signGrant(network, core.device, { grantee: row.account });
+  const issued = issuedGrant(row);
+  const grant: ContactGrant =
+    issued?.signatures[core.device.deviceId] === undefined
+      ? signGrant(network, core.device, { grantee: row.account })
+      : issued;
   const consent = {
     $type: network.type('contact.consent'),
     device_state: state,

@@ -18,7 +18,7 @@ export function nextUpdatedAt(core: AccountCore, row: ContactRow): number {
   if (!Number.isSafeInteger(next))
     throw new ClientError(
       'counter_exhausted',
-      'no later `updated_at` is left: the contact record cannot change any more',
+      'no later `updated_at` is left for the contact record',
     );
   return next;
 }

@@ -36,7 +36,7 @@ export async function postMessage(
   return await core.sender.writing.run(async () => {
     // Sealing adds more; the exact size is known only then.
     if (utf8(canonicalJson(content)).length * (4 / 3) > limits.envelopeBytes) {
-      throw new ClientError('invalid_input', `message: over ${limits.envelopeBytes} bytes sealed`);
+      throw new ClientError('invalid_input', `message: over ${limits.envelopeBytes} bytes`);
     }
     await checkReferences('message', content);
     return await core.store.write(async (tx) => {

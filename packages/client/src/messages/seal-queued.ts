@@ -78,7 +78,7 @@ async function seal(
   const { to } = row;
   const { includeThisDevice, devices } = value;
   const grant = async (tx: StoreReader): Promise<Authorization | undefined> =>
-    value.purpose.kind === 'direct' && to !== core.account
+    value.purpose.kind !== 'consent' && to !== core.account
       ? await requireGrant(tx, to)
       : value.authorization;
   const given = await core.store.read(grant);
@@ -167,7 +167,9 @@ async function storeSealed(
 function isHopeless(error: unknown, hasContact: boolean): boolean {
   if (isRefusal(error)) {
     const isAnswer = hasContact && error.method === 'device.state.resolve';
-    return isAnswer && !leavesMessageOpen(error) && !isWrongHome(error);
+    // A contact's newer grant may be among what was not read yet, or come with a new invite.
+    const isOpen = leavesMessageOpen(error) || isWrongHome(error) || isRefusal(error, 'forbidden');
+    return isAnswer && !isOpen;
   }
   const codes = ['no_recipient_device', 'not_a_contact', 'invalid_input'] as const;
   return codes.some((code) => isClientError(error, code));

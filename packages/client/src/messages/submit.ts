@@ -59,13 +59,15 @@ export async function submit(
 
 /**
  * Whether a refusal of a queued message does not settle it yet. It may be sealed again, once: with
- * fresh device states after `device_unknown`, with the relay's clock after `clock_skew` (04 §15.1).
- * After `message_expired` it may have been accepted before, also under its second ID.
+ * fresh device states after `device_unknown`, with the relay's clock after `clock_skew` (04 §15.1),
+ * with the contact's latest grant after `forbidden`: the one it was sent with may be of devices that
+ * were removed (03 §18). After `message_expired` it may have been accepted before, also under its
+ * second ID.
  */
 export function isUnsettled(row: OutboxRow, error: unknown): error is PlainRefusal {
   if (row.place === undefined || !isRefusal(error) || error.method !== 'message.send') return false;
   if (isRefusal(error, 'message_expired')) return true;
-  return isResealable(row) && isRefusal(error, 'device_unknown', 'clock_skew');
+  return isResealable(row) && isRefusal(error, 'device_unknown', 'clock_skew', 'forbidden');
 }
 
 /** Whether a message was not sealed again yet. */

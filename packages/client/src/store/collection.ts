@@ -13,7 +13,7 @@ function parseRecord<V>(text: string): V {
   } catch (cause) {
     throw new ClientError(
       'store_damaged',
-      'a row of the store is damaged: put a backup in its place, or add this device again',
+      'a row of the store is damaged: restore the store, or add this device again',
       { cause },
     );
   }

@@ -429,11 +429,11 @@ test('a message that is refused for good is rejected, and those after it are sen
     ['bad', 'good'].map((text) => ann.messages.post(bob.id, { text })),
   )) as [Message, Message];
   program.online();
-  program.rule(['message.send'], refusedOnce(403, 'forbidden'));
+  program.rule(['message.send'], refusedOnce(400, 'bad_request'));
   await ann.sync();
   expect(await ann.messages.settled(bad)).toMatchObject({
     status: 'rejected',
-    error: { code: 'forbidden' },
+    error: { code: 'bad_request' },
   });
   expect(await ann.messages.settled(good)).toMatchObject({ status: 'target_accepted' });
   await expect(ann.messages.send(bob.id, { text: 'last' })).resolves.toBeDefined();

@@ -55,7 +55,7 @@ test.each(ends)('04 §14.2: delivering, then $last', async ({ answer, last }) =>
 test('target_accepted at once, rejected, failed and cancelled end a message, each once', async () => {
   const { program, ann, bob } = await setScene();
   const accepted = await ann.messages.send(bob.id, { text: 'one' });
-  program.rule(['message.send'], refusedOnce(403, 'forbidden'));
+  program.rule(['message.send'], refusedOnce(400, 'bad_request'));
   const rejected = await ann.messages.post(bob.id, { text: 'two' });
   expect(await ann.messages.settled(rejected)).toMatchObject({ status: 'rejected' });
   program.offline();

@@ -68,6 +68,8 @@ export function chatCommand(base: Command, environment: CliEnvironment): Command
       ending.abort();
       await following;
     }
+    // Ctrl+C is a usual end of a conversation, but not while lines wait.
+    if ((await account.status()).outbox > 0) opened.signal.throwIfAborted();
   });
 }
 

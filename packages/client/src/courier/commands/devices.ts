@@ -222,16 +222,27 @@ function renewCommand(environment: CliEnvironment): Command {
 function removeCommand(environment: CliEnvironment): Command {
   const command = withKey(subcommand('remove <device>', 'remove a device')).option(
     '--force',
-    'remove it at once, even if contacts could not be notified first',
+    'remove it at once, even if contacts could not be notified first; needed for this device',
   );
   return onAccount<KeyOptions & { force?: boolean }>(
     command,
     environment,
     async ({ account, out, settings, signal }, { options, args }) => {
       const [device = ''] = args;
+      const { force = false } = options;
+      const isThisDevice = device === account.deviceId;
+      if (isThisDevice && !force) {
+        const { outbox } = await account.status();
+        throw new UsageError(
+          'that is this device: this folder cannot be used any more afterwards. ' +
+            `${outbox} messages or writes that wait here are never sent, a stored account key is ` +
+            'lost with the folder (courier key export saves it), and contacts write to the account ' +
+            'only if another device has synchronized with them. Add --force to remove it',
+        );
+      }
       const accountKey = await givenSigner(networkOf(settings), options, environment);
-      await account.devices.remove(device, { accountKey, force: options.force === true, signal });
-      if (device !== account.deviceId) await account.sync({ signal });
+      await account.devices.remove(device, { accountKey, force, signal });
+      if (!isThisDevice) await account.sync({ signal });
       out.result({ device, removed: true }, () => [
         `${device} is no longer a device of the account`,
       ]);
