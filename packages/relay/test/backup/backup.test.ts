@@ -59,7 +59,9 @@ describe.each(['sqlite', 'postgres'] as const)('of %s', (engine) => {
     expect(existsSync(`${file}.partial`)).toBe(false);
     const before = await contents(source);
     const result = await restoreTo(file, folder);
-    expect(result).toEqual({ relay: '0xaa', createdAt: madeAt, restoredAt, hasKeys: false });
+    const rows = Object.values(manifest.tables).reduce((sum, table) => sum + table.rows, 0);
+    expect(result).toEqual({ relay: '0xaa', createdAt: madeAt, restoredAt, rows, hasKeys: false });
+    expect(rows).toBe(Object.values(before).flat().length);
     const after = await rowsOf(folder);
     // What other relays and clients know better than the backup.
     const changed = [
