@@ -72,6 +72,11 @@ const verbs: readonly Verb[] = [
     () => import('./check.ts'),
   ],
   ['doctor', 'the same, and whether other relays reach this one', () => import('./doctor.ts')],
+  [
+    'web',
+    'compare the messenger that an address serves with the one of this installation',
+    () => import('./web.ts'),
+  ],
   ['config', 'show the configuration', () => import('./config.ts')],
 ];
 

@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
   type Encoding,
   fileHeaders,
+  guardHeaders,
+  pagePolicy,
   pickEncoding,
   type ServedFile,
   type WebApp,
@@ -12,30 +14,7 @@ import { unknownMethod } from './early-errors.ts';
 /** Where the messenger is, on the host and not after a base address: the service worker's scope. */
 const appPath = '/app/';
 
-/**
- * The page's policy. It talks to any relay of the network, so to any address by HTTPS and WSS; every script
- * is its own; one policy of Trusted Types exists, for the addresses of its worker and service worker.
- */
-const headers = {
-  'content-security-policy': [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self' blob:",
-    "connect-src 'self' https: wss:",
-    "worker-src 'self'",
-    "manifest-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    'trusted-types posthouse',
-  ].join('; '),
-  'cross-origin-opener-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
-  'referrer-policy': 'no-referrer',
-  'x-content-type-options': 'nosniff',
-};
+const headers = { ...guardHeaders, 'content-security-policy': pagePolicy.join('; ') };
 
 /** Adds `/app/`, its files and its `config.json`. `charge` takes
  * what bytes cost from the allowance of the caller's address, and throws if it is used up. */

@@ -19,13 +19,14 @@ const FileList = Type.Object({
     { maxItems: 200 },
   ),
 });
-type ListedFile = Static<typeof FileList>['files'][number];
+export type WebFileList = Static<typeof FileList>;
+export type ListedFile = WebFileList['files'][number];
 
 /** Bytes of all files in memory, compressed ones included. */
 const mostBytes = 3_145_728;
 
 /** How a browser may get a file: as it is, or compressed. */
-const encodings = ['br', 'gzip', 'identity'] as const;
+export const encodings = ['br', 'gzip', 'identity'] as const;
 export type Encoding = (typeof encodings)[number];
 
 const extensions = { br: '.br', gzip: '.gz', identity: '' } as const;
@@ -41,7 +42,7 @@ export interface ServedFile {
 }
 
 /** The list itself is served, too: what a page got can be compared with it. */
-const listName = 'files.json';
+export const listName = 'files.json';
 
 /**
  * Reads the messenger's files, and the list of them.
@@ -49,7 +50,7 @@ const listName = 'files.json';
  * @throws Error that names the file which is missing, or is not the one that was built
  */
 export function readWebFiles(folder: string): ReadonlyMap<string, ServedFile> {
-  const list = readList(folder);
+  const { files: list } = readWebList(folder);
   const files = new Map(list.map((file) => [file.name, readFile(folder, file)]));
   files.set(listName, listFile(folder));
   let total = 0;
@@ -61,7 +62,9 @@ export function readWebFiles(folder: string): ReadonlyMap<string, ServedFile> {
   return files;
 }
 
-const digestOf = (content: Buffer) => createHash('sha256').update(content).digest('base64');
+/** Computes the digest of a file, as `files.json` has it: SHA-256 in base64. */
+export const digestOf = (content: Uint8Array) =>
+  createHash('sha256').update(content).digest('base64');
 
 function listFile(folder: string): ServedFile {
   const content = readFileSync(join(folder, listName));
@@ -71,19 +74,29 @@ function listFile(folder: string): ServedFile {
   };
 }
 
-function readList(folder: string): readonly ListedFile[] {
+/**
+ * Reads the list of a built messenger.
+ *
+ * @throws Error that names the file if there is none
+ */
+export function readWebList(folder: string): WebFileList {
   const path = join(folder, listName);
   try {
-    const list: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    checkSchema(FileList, list);
-    return list.files;
+    return parseWebList(readFileSync(path, 'utf8'));
   } catch (cause) {
     throw new Error(`${path}: not the list of a built messenger`, { cause });
   }
 }
 
-/** @returns nothing for what cannot be decoded, or is longer than it may be */
-function decoded(encoding: Encoding, body: Buffer, length: number): Uint8Array {
+/** @throws Error if the text is no list of a messenger's files */
+export function parseWebList(text: string): WebFileList {
+  const list: unknown = JSON.parse(text);
+  checkSchema(FileList, list);
+  return list;
+}
+
+/** Decodes a body. @returns nothing for what cannot be decoded, or is longer than it may be */
+export function decoded(encoding: Encoding, body: Buffer, length: number): Uint8Array {
   const options = { maxOutputLength: Math.max(1, length) };
   try {
     if (encoding === 'br') return brotliDecompressSync(body, options);

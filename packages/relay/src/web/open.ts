@@ -60,14 +60,19 @@ function publicNodes({ registry, web }: WebConfig): readonly string[] | undefine
   const given = web === true || web === false ? undefined : web.nodes;
   const nodes = given ?? registry.nodes;
   for (const node of nodes) {
-    const { protocol, pathname, search, username, password } = new URL(node);
-    if (protocol === 'https:' && pathname + search + username + password === '/') continue;
+    if (isPublicNode(node)) continue;
     throw new Error(
       'web: the messenger tells everyone the nodes of the chain, which may hold a key in their address or ' +
         'be on this machine: name public ones (https, no path) in web.nodes',
     );
   }
   return nodes;
+}
+
+/** Whether everyone may be told a node's address: HTTPS, without anything that can be a key. */
+export function isPublicNode(node: string): boolean {
+  const { protocol, pathname, search, username, password } = new URL(node);
+  return protocol === 'https:' && pathname + search + username + password === '/';
 }
 
 /** A registry file is what every client of the network reads: it holds no secret. */

@@ -1,5 +1,4 @@
 /** The messenger as a relay serves it (decision 0045): known names only, from memory. */
-import { createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,30 +6,13 @@ import { brotliCompressSync, brotliDecompressSync, gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, test } from 'vitest';
 import { readWebFiles } from '../../src/web/files.ts';
 import { openWeb } from '../../src/web/open.ts';
+import { builtContents, writeMessenger } from '../support/built-messenger.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-const contents: Readonly<Record<string, readonly [type: string, content: string]>> = {
-  'index.html': ['text/html; charset=utf-8', '<!doctype html><title>app</title>'],
-  'main-ABCDEFGH.js': ['text/javascript; charset=utf-8', 'console.log("app");'.repeat(50)],
-};
-const digestOf = (content: string) => createHash('sha256').update(content).digest('base64');
-
-/** Writes a folder as the build of the messenger makes one. */
-function writeFolder(path: string, change: (file: Record<string, unknown>) => object = (f) => f) {
-  const files = Object.entries(contents).map(([name, [type, content]]) => {
-    writeFileSync(join(path, name), content);
-    writeFileSync(join(path, `${name}.gz`), gzipSync(content));
-    writeFileSync(join(path, `${name}.br`), brotliCompressSync(content));
-    const bytes = content.length;
-    const immutable = name !== 'index.html';
-    return change({ name, type, bytes, sha256: digestOf(content), immutable });
-  });
-  writeFileSync(join(path, 'files.json'), JSON.stringify({ version: '1', files }));
-}
-writeFolder(folder);
+writeMessenger(folder);
 
 const relay = servedRelay({ web: { folder }, registration: 'invite' });
 const script = '/app/main-ABCDEFGH.js';
@@ -45,7 +27,7 @@ describe('the messenger under /app/', () => {
     const { status, headers, text } = await fetched('/app/');
     expect([status, headers['content-type'], text]).toEqual([
       200,
-      ...(contents['index.html'] ?? []),
+      ...(builtContents['index.html'] ?? []),
     ]);
     const policy = String(headers['content-security-policy']).split('; ');
     for (const rule of [
@@ -86,7 +68,7 @@ describe('the messenger under /app/', () => {
     const { headers } = await fetched(script, { 'accept-encoding': accepted }, 'HEAD');
     expect(headers['content-encoding']).toBe(encoding);
     expect(headers.vary).toContain('accept-encoding');
-    const [, content = ''] = contents['main-ABCDEFGH.js'] ?? [];
+    const [, content = ''] = builtContents['main-ABCDEFGH.js'] ?? [];
     const length = { br: brotliCompressSync(content).length, gzip: gzipSync(content).length };
     const expected = length[encoding as keyof typeof length] ?? content.length;
     expect(Number(headers['content-length'])).toBe(expected);
@@ -101,7 +83,7 @@ describe('the messenger under /app/', () => {
         async (answer) => resolve(Buffer.concat(await answer.toArray())),
       ).on('error', reject);
     });
-    expect(brotliDecompressSync(bytes).toString()).toBe(contents['main-ABCDEFGH.js']?.[1]);
+    expect(brotliDecompressSync(bytes).toString()).toBe(builtContents['main-ABCDEFGH.js']?.[1]);
   });
 
   test.each([
@@ -178,7 +160,7 @@ describe('a folder that is not a built messenger is refused by name', () => {
     ],
     [
       'a name that leads out of it',
-      () => writeFolder(broken, (file) => ({ ...file, name: '../a.js' })),
+      () => writeMessenger(broken, { change: (file) => ({ ...file, name: '../a.js' }) }),
       /files\.json/,
     ],
     [
@@ -187,13 +169,13 @@ describe('a folder that is not a built messenger is refused by name', () => {
       /index\.html is missing/,
     ],
   ])('%s', (_what, damage, message) => {
-    writeFolder(broken);
+    writeMessenger(broken);
     damage();
     expect(() => readWebFiles(broken)).toThrow(message);
   });
 
   test.each(['.br', '.gz'])('a compressed form (%s) of another content', (extension) => {
-    writeFolder(broken);
+    writeMessenger(broken);
     const other = extension === '.br' ? brotliCompressSync('other') : gzipSync('other');
     writeFileSync(join(broken, `index.html${extension}`), other);
     expect(() => readWebFiles(broken)).toThrow(`index.html${extension}: not the file`);
