@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { terminalJson } from '@posthouse/protocol/terminal';
 import { Command, InvalidArgumentError } from 'commander';
 import { type Comparison, compareServed } from '../operations/served-web/compare.ts';
-import { builtFolder, readWebList } from '../web/index.ts';
+import { builtFolder } from '../web/index.ts';
 import { note, oneLine, print } from './terminal-output.ts';
 
 const help = `
@@ -82,14 +82,14 @@ async function verify(url: URL, { ca, timeout, json, ...flags }: Flags): Promise
       'no messenger was built here: run npm run build:web, or name one with --folder',
     );
   }
-  let authority: string | undefined;
+  let comparison: Comparison;
   try {
-    readWebList(folder);
-    authority = ca === undefined ? undefined : readFileSync(ca, 'utf8');
+    const authority = ca === undefined ? undefined : readFileSync(ca, 'utf8');
+    comparison = await compareServed({ url, folder, authority, timeout });
   } catch (error) {
+    // What a server answers is in the comparison: this is about the folder, or the authority.
     return wrongArguments((error as Error).message);
   }
-  const comparison = await compareServed({ url, folder, authority, timeout });
   if (json === true) print([terminalJson({ url: url.href, ...comparison })]);
   else show(url, comparison);
   if (comparison.differences.length > 0) process.exitCode = 1;

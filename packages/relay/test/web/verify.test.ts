@@ -162,6 +162,15 @@ describe('posthouse web verify', () => {
     expect(command.output.errors).toContain(words);
   });
 
+  test.each([
+    ['an authority that is none', ['--folder', folder, '--ca', join(folder, 'index.html')], 'PEM'],
+    ['a folder without a list', ['--folder', root], 'files.json'],
+  ])('%s is a wrong argument, not a difference: status 2', async (_what, flags, words) => {
+    const command = posthouse(['web', 'verify', address, ...flags]);
+    expect(await command.ended).toBe(2);
+    expect(command.output.errors).toContain(words);
+  });
+
   test.each<[what: string, by: Change, expected: string]>([
     [
       'changes what is compressed alone',
