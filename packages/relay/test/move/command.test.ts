@@ -114,7 +114,7 @@ describe.concurrent('posthouse move', { timeout: patience }, () => {
       for (let count = 0; count < 15_000; count += 1) await putEnvelope(tx, `${count}`, 'text');
     });
     const args = ['--from', typed(from), '--to', typed(to)];
-    const stopped = await posthouse(args, (errors) => errors.includes('copying devices'));
+    const stopped = await posthouse(args, (errors) => errors.includes('copying message_envelopes'));
     expect(stopped.code).toBe(1);
     expect(stopped.errors).toContain('stopped: run the same command again to continue');
     expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', 'arriving']);
