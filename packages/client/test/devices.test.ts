@@ -298,6 +298,9 @@ describe('periods', () => {
     const ann = await world.person({ accountKey, recover: true });
     world.clock.advance(7_200);
     await expect(bob.contacts.request(ann.id)).rejects.toMatchObject({ code: 'invalid_input' });
+    // What he writes meanwhile waits for the grant that the consent is answered with.
+    const refusal = await bob.messages.send(ann.id, { text: 'before' }).catch((error) => error);
+    expect(refusal).toMatchObject({ error: 'forbidden', kept: true });
     await bob.contacts.join((await ann.contacts.invite()).text);
     expect(await bob.contacts.get(ann.id)).toMatchObject({ status: 'active' });
     await ann.sync();
@@ -306,7 +309,7 @@ describe('periods', () => {
     await bob.messages.send(ann.id, { text: 'from Bob' });
     await ann.messages.send(bob.id, { text: 'from Ann' });
     await settle(ann, bob);
-    expect((await texts(ann)).sort()).toEqual(['from Ann', 'from Bob']);
+    expect((await texts(ann)).sort()).toEqual(['before', 'from Ann', 'from Bob']);
     expect(await texts(bob)).toContain('from Ann');
     expect((await bob.contacts.get(ann.id)).record).toMatchObject({ alias: 'Ann' });
   });

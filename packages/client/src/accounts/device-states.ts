@@ -202,7 +202,7 @@ export function requireCurrentDevices(core: Core, state: AccountDeviceState): De
   if (devices.length === 0) {
     throw new ClientError(
       'no_recipient_device',
-      `${state.account} has no valid device now: try again after one is renewed`,
+      `${state.account} has no valid device: try again after one is renewed`,
     );
   }
   return devices;

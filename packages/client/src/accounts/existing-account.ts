@@ -69,7 +69,7 @@ export async function findRoute(
   if (without === 0 && failures.length === 1) throw cause;
   throw new ClientError(
     'no_relay',
-    `${without} of ${active.length} relays know no account of this key, others gave no answer: try ` +
+    `${without} of ${active.length} relays know no account of this key: try ` +
       'again; if it is new, or all its devices are lost, pass `recover`',
     { cause },
   );

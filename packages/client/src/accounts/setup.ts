@@ -186,17 +186,16 @@ async function afterFailure(core: Core, record: CreateRecord, error: unknown): P
     if (begun !== undefined) await setups.put(tx, ownKey, { ...begun, isOpen: true });
     return false;
   });
-  if (!isRouteSent) return error;
-  return withAdvice(
-    error,
-    `the set-up goes on at ${relayId}; if that is gone, name another relay and pass \`recover\``,
-  );
+  return isRouteSent ? withAdvice(error, relayId) : error;
 }
 
 /** Adds what a person can do to the error of a relay that is away. */
-function withAdvice(error: unknown, advice: string): unknown {
+function withAdvice(error: unknown, relayId: string): unknown {
   if (!(error instanceof RelayUnreachable)) return error;
   const { message, outcomeUnknown, cause } = error;
+  const advice =
+    `the set-up goes on at ${relayId}; if that is gone, name another relay and pass ` +
+    '`recover`, which removes all other devices';
   return new RelayUnreachable(`${message}; ${advice}`, { outcomeUnknown, cause });
 }
 
@@ -214,11 +213,7 @@ async function joinAccount(
     signal,
     change: (current) => withCertificate(core, current, record.certificate),
   }).catch((error: unknown) => {
-    throw withAdvice(
-      error,
-      `the account goes on at ${relayId}; if that is gone, name another relay and pass ` +
-        '`recover`, which removes its devices',
-    );
+    throw withAdvice(error, relayId);
   });
   await core.store.write((tx) => finishSetup(core, tx, { record, state, signer }));
 }

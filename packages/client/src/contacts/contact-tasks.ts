@@ -156,7 +156,7 @@ async function refreshContactState(
     return await contactRow(tx, account);
   });
   if (row === undefined) return;
-  const authorization = row.record?.grant_from_contact ?? row.unverified ?? row.request?.grant;
+  const authorization = row.record?.grant_from_contact ?? row.request?.grant;
   await resolveContactState(core, account, { ...(authorization && { authorization }), signal });
   await core.store.write(async (tx) => {
     await retryUnverifiedGrant(core, tx, account);

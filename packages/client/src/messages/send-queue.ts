@@ -4,6 +4,7 @@ import { leavesMessageOpen, leavesOpen } from '../connect/backoff.ts';
 import { untilAborted } from '../connect/deadline.ts';
 import type { AccountCore } from '../core.ts';
 import { isRefusal, RelayMisbehaviour, RelayRefused } from '../errors.ts';
+import { pendingOf } from '../sync/outbox.ts';
 import { restoredAtOf } from '../sync/reach-relay.ts';
 import type { SendWork } from '../sync/sender.ts';
 import { askFormerRelay, submitAfterMove } from './flush-outbox.ts';
@@ -11,6 +12,7 @@ import {
   ensureAdopted,
   firstId,
   headOf,
+  messageQueue,
   type QueuedMessage,
   waitingConversations,
 } from './message-queue.ts';
@@ -41,7 +43,15 @@ export function sendWaiting(core: AccountCore, to: string): SendWork {
         await deliver(core, head, signal);
       } catch (error) {
         const left = await core.store.read((tx) => headOf(tx, to));
-        if (left !== undefined && firstId(left.value) === firstId(head.value)) throw error;
+        if (left !== undefined && firstId(left.value) === firstId(head.value)) {
+          // The answer to a consent has the grant that the messages before it wait for.
+          const waiting = await core.store.read((tx) => pendingOf(tx, messageQueue, to));
+          const consent = waiting.find(({ value }) => value.purpose.kind === 'consent');
+          if (consent === undefined || !isRefusal(error, 'forbidden')) throw error;
+          await deliver(core, consent, signal);
+          core.sender.answered(firstId(consent.value));
+          continue;
+        }
         failure = error;
       }
       core.sender.answered(firstId(head.value), failure);

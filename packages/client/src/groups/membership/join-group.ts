@@ -204,10 +204,7 @@ export async function applyToGroup(
   const before = await store.write(async (tx) => {
     const known = await groupRow(tx, group_id);
     if (known?.standing === 'member' || known?.standing === 'creating') {
-      throw new ClientError(
-        'invalid_input',
-        `the account is already a member of ${group_id}: no application is needed`,
-      );
+      throw new ClientError('invalid_input', `the account is a member of ${group_id} already`);
     }
     // Verified state is bound to its host by the group's ID; anything else may be a wrong address.
     const fresh: GroupRow = { ...emptyGroupRow({ group_id, relay_id }), standing: 'applied' };
