@@ -1,7 +1,8 @@
 /** A store whose values are encrypted, over the stores of Node. */
+import { join } from 'node:path';
 import { noblePrimitives } from '@posthouse/protocol/crypto';
 import { nodePrimitives } from '@posthouse/protocol/node';
-import { describe, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../relay/test/support/folder.ts';
 import { MemoryStore, type Store } from '../src/index.ts';
 import { SqliteStore } from '../src/node.ts';
@@ -14,9 +15,13 @@ const key = new Uint8Array(32).fill(7);
 const options = { key, primitives: nodePrimitives };
 
 storeContract('an encrypted store in memory', () => encryptedStore(new MemoryStore(), options));
-storeContract('an encrypted SQLite file', () =>
-  encryptedStore(SqliteStore.open(':memory:'), options),
-);
+const files = temporaryFolder();
+afterAll(() => files[Symbol.dispose]());
+let opened = 0;
+storeContract('an encrypted SQLite file', () => {
+  opened += 1;
+  return encryptedStore(SqliteStore.open(join(files.path, `${opened}.sqlite`)), options);
+});
 
 /** A store that is not closed with its wrapper. */
 async function withRows(rows: readonly (readonly [string, string, string])[]) {

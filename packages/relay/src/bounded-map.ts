@@ -31,7 +31,7 @@ export class BoundedMap<K, V> {
   readonly #options: BoundedMapOptions<V>;
   #total = 0;
 
-  /** @param capacity entries, at least 1; or the sum of their sizes */
+  /** @param capacity entries, at least 1; or the sum of their sizes: a larger value is not kept */
   constructor(capacity: number, options: BoundedMapOptions<V> = {}) {
     this.#capacity = capacity;
     this.#options = options;
@@ -58,15 +58,18 @@ export class BoundedMap<K, V> {
     const { sizeOf } = this.#options;
     const size = sizeOf?.(value) ?? 1;
     const known = this.#entries.get(key);
-    if (known === undefined) {
-      this.#entries.set(key, { value, isUsed: false });
-      this.#total += size;
-    } else {
+    if (known !== undefined) {
       this.#total += size - (sizeOf?.(known.value) ?? 1);
       known.value = value;
       known.isUsed = true;
+      this.#evictTo(this.#capacity);
+      return;
     }
-    if (this.#total > this.#capacity) this.#evict();
+    // Before it is there: otherwise it would be the only one that was not used.
+    this.#evictTo(this.#capacity - size);
+    if (size > this.#capacity) return;
+    this.#entries.set(key, { value, isUsed: false });
+    this.#total += size;
   }
 
   delete(key: K): boolean {
@@ -85,7 +88,8 @@ export class BoundedMap<K, V> {
     for (const [key, { value }] of this.#entries) yield [key, value];
   }
 
-  #evict(): void {
+  #evictTo(most: number): void {
+    if (this.#total <= most) return;
     let left = mostPassedOver;
     // An entry that was moved to the end comes up again, as one that was not used.
     for (const [key, entry] of this.#entries) {
@@ -98,7 +102,7 @@ export class BoundedMap<K, V> {
       }
       this.delete(key);
       this.#options.evicted?.(entry.value);
-      if (this.#total <= this.#capacity) return;
+      if (this.#total <= most) return;
     }
   }
 }

@@ -32,6 +32,14 @@ test('what is evicted is told, and sizes are added up', () => {
   expect(Object.fromEntries(map.entries())).toEqual({ 2: 'b', 4: 'dddd' });
 });
 
+test('what was just set stays, also if all others were used, and one of them goes', () => {
+  const map = new BoundedMap<string, number>(3);
+  for (const key of ['a', 'b', 'c']) map.set(key, 1);
+  for (const key of ['a', 'b', 'c']) map.get(key);
+  map.set('d', 4);
+  expect(Object.fromEntries(map.entries())).toEqual({ b: 1, c: 1, d: 4 });
+});
+
 test('one more is evicted, too, if all were used, and a few are looked at for it', () => {
   const map = new BoundedMap<number, number>(1_000);
   for (let key = 0; key < 1_000; key += 1) map.set(key, key);
@@ -39,7 +47,7 @@ test('one more is evicted, too, if all were used, and a few are looked at for it
   map.set(1_000, 1_000);
   expect(map.size).toBe(1_000);
   expect(map.peek(64)).toBeUndefined();
-  // Those that were passed over are the newest, and are not used any more.
+  // Those that were passed over come before it alone, and count as not used.
   const keys = [...map.entries()].map(([key]) => key);
-  expect(keys.slice(-2)).toEqual([62, 63]);
+  expect(keys.slice(-3)).toEqual([62, 63, 1_000]);
 });

@@ -1,7 +1,6 @@
 /** Exports what the relay keeps of one account, for the person (posthouse account export). */
 import { ProtocolError } from '@posthouse/protocol';
 import { type JsonObject, type JsonValue, parseJson } from '@posthouse/protocol/json';
-import { wasEverHere } from '../accounts/index.ts';
 import { readBoundRelay } from '../storage/identity.ts';
 import {
   type Filter,
@@ -45,7 +44,8 @@ interface ExportTools extends Pick<VerbTools, 'storage' | 'clock' | 'progress' |
  * Exports all rows of an account from one snapshot, in batches of bounded size.
  *
  * @returns how many lines of each kind there are
- * @throws ProtocolError `not_found` if the account was never here; the reason of the signal
+ * @throws ProtocolError `not_found` if there is none, also of a guest or an account that was deleted; the reason
+ *   of the signal
  */
 export async function exportAccount(
   { storage, clock, progress, signal, emit }: ExportTools,
@@ -53,25 +53,26 @@ export async function exportAccount(
 ): Promise<JsonObject> {
   const tables = new Map((await readTables(storage)).map((table) => [table.name, table]));
   return await storage.longRead(async (tx) => {
-    if (!(await wasEverHere(tx, account))) {
-      throw new ProtocolError('not_found', `${account} was never at home here`);
-    }
     const relay = (await readBoundRelay(tx)) ?? '';
     const now = clock.now();
     const head = { kind: 'posthouse.account', version: formVersion, account, relay };
-    await emit([{ ...head, exported_at: now, notes }]);
+    const first = { ...head, exported_at: now, notes };
     const keys = await readKeys(tx, account, tables);
     const lines: Record<string, number> = {};
     let done = 0;
     for (const exported of exportedTables) {
       for await (const batch of rowsOf(tx, { exported, tables, keys })) {
         signal?.throwIfAborted();
+        if (done === 0 && batch.length > 0) await emit([first]);
         for await (const some of linesOf(tx, exported, batch)) await emit(some);
         const { kind, table } = exported;
         if (batch.length > 0) lines[kind] = (lines[kind] ?? 0) + batch.length;
         done += batch.length;
         progress?.({ step: `exporting ${table}`, done, total: undefined });
       }
+    }
+    if (done === 0) {
+      throw new ProtocolError('not_found', `${account}: this relay keeps nothing of it`);
     }
     await emit([{ kind: 'end', lines }]);
     return { account, lines };

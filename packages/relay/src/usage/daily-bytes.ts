@@ -48,6 +48,8 @@ interface Shared {
   readonly limit: number;
   /** The sender. */
   readonly account: string;
+  /** Bytes of a day below which a sender sent little; a part of the limit by default. */
+  readonly quiet?: number;
 }
 
 type Parts = Pick<RelayContext, 'clock' | 'limits' | 'log' | 'storage'>;
@@ -125,21 +127,26 @@ export class DailyByteCounts implements DailyBytes {
     this.#refuse('the home relay and its accounts stored too many bytes today');
   }
 
-  /** Above the bytes of a recipient, a relay that delivered little to it today goes on. */
+  /**
+   * Above the bytes of a recipient, a relay that delivered little to it today goes on; in its part, too,
+   * senders of little have a reserve.
+   */
   #requireOfRecipient({ account, relay, recipient }: StoredBytes): void {
     if (relay === undefined || recipient === undefined) return;
     const limit = this.#context.limits.accountReceivedDailyBytes;
-    if (this.#hasRoom({ key: inboxOf(recipient), limit, account })) return;
-    if (this.#today(inboxOf(recipient, relay)) < limit / relayShare) return;
+    const quiet = limit / senderShare;
+    if (this.#hasRoom({ key: inboxOf(recipient), limit, account, quiet })) return;
+    const ofRelay = { key: inboxOf(recipient, relay), limit: limit / relayShare };
+    if (this.#hasRoom({ ...ofRelay, account, quiet })) return;
     this.#refuse('the account received too many bytes today');
   }
 
   /** Above a limit, accounts that sent little today have a reserve: others of their relay used it up. */
-  #hasRoom({ key, limit, account }: Shared): boolean {
+  #hasRoom({ key, limit, account, quiet = limit / senderShare }: Shared): boolean {
     const bytes = this.#today(key);
     if (bytes < limit) return true;
     if (bytes >= limit + reserveOfSenders(limit)) return false;
-    return this.#today(`account ${account}`) < limit / senderShare;
+    return this.#today(`account ${account}`) < quiet;
   }
 
   /** Above the bytes of all other relays, a relay that stored little today goes on. */

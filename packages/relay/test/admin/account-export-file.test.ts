@@ -70,7 +70,7 @@ test('a file that is there stays, and an account that is not here makes none', a
   expect(readFileSync(to, 'utf8')).toBe('mine');
   const { account: stranger } = accountSigner(network, new Uint8Array(32).fill(9));
   const none = await admin.command('account', 'export', stranger, '--to', file('none.jsonl'));
-  expect([none.code, none.errors]).toEqual([1, `${stranger} was never at home here\n`]);
+  expect([none.code, none.errors]).toEqual([1, `${stranger}: this relay keeps nothing of it\n`]);
   expect(readdirSync(folder.path).filter((name) => name.startsWith('none'))).toEqual([]);
 });
 

@@ -107,6 +107,32 @@ test('an account that was never here is none', async () => {
   await expect(exported(stranger)).rejects.toMatchObject({ code: 'not_found' });
 });
 
+test('02 §18: bytes of a day are given for each relay that delivered, and to no account of another case', async () => {
+  const { storage } = relay.context;
+  const other = `inbox ${ann.account.toLowerCase()} 0xaa`;
+  await storage.write('test', async (tx) => {
+    for (const owner of [`inbox ${ann.account} 0xaa`, other]) {
+      await tx.run('INSERT INTO daily_bytes (owner, day, bytes) VALUES (?, 20000, 3)', owner);
+    }
+  });
+  const { lines } = await exported();
+  const owners = lines.flatMap(({ kind, row }) => (kind === 'bytes_of_day' ? [row.owner] : []));
+  expect(owners).toContain(`inbox ${ann.account} 0xaa`);
+  expect(owners).not.toContain(other);
+});
+
+test('a guest, or an account that was deleted, is given what there is of it', async () => {
+  const { storage } = relay.context;
+  const guest = { account: cem.account.replace(/.{4}$/, 'bbbb') } as Person;
+  await storage.write('test', (tx) =>
+    tx.run(
+      'INSERT INTO daily_bytes (owner, day, bytes) VALUES (?, 20000, 3)',
+      `account ${guest.account}`,
+    ),
+  );
+  expect((await exported(guest)).result.lines).toEqual({ bytes_of_day: 1 });
+});
+
 test('10,000 messages come in chunks of a few, from one snapshot', async () => {
   const { storage } = relay.context;
   const count = 10_000;

@@ -151,6 +151,22 @@ describe('07 §C8: one recipient', () => {
     void counts.require(delivered('large', 1, { recipient: 'cat' }));
   });
 
+  test('in the 64th of a relay a sender of little has a reserve, also if that of the recipient is used up', () => {
+    const counts = counted();
+    const share = limit / 64;
+    void counts.add(delivered('hostile', limit + limit / 4, { recipient: 'ben' }), true);
+    const loud = { recipient: 'ben', account: 'loud' };
+    void counts.require(delivered('shared', 1, loud));
+    void counts.add(delivered('shared', share, loud), true);
+    expect(() => counts.require(delivered('shared', 1, loud))).toThrow(full);
+    const quiet = { recipient: 'ben', account: 'quiet' };
+    void counts.require(delivered('shared', 1, quiet));
+    void counts.add(delivered('shared', share / 4 - 1, loud), true);
+    void counts.require(delivered('shared', 1, quiet));
+    void counts.add(delivered('shared', 1, loud), true);
+    expect(() => counts.require(delivered('shared', 1, quiet))).toThrow(full);
+  });
+
   test('above its day and that of its relay, a sender of little has a reserve of a quarter', () => {
     const counts = counted();
     const loud = { recipient: 'ben', account: 'loud' };

@@ -233,10 +233,12 @@ export const accountTables: readonly (ExportedTable | OtherTable)[] = [
     kind: 'bytes_of_day',
     rows: {
       of: ({ account }) => ({
-        sql: 'owner IN (?, ?)',
-        values: [`account ${account}`, `inbox ${account}`],
+        sql: 'owner IN (?, ?) OR owner LIKE ?',
+        values: [`account ${account}`, `inbox ${account}`, `inbox ${account} %`],
       }),
-      isIndexed: true,
+      isIndexed: false,
+      // SQLite compares without regard to case.
+      isOf: ({ owner }, { account }) => String(owner).includes(account),
     },
     columns: ['owner', 'day', 'bytes'],
     stays: 'how many bytes it stored on the last days, so that a deletion does not raise a limit',
