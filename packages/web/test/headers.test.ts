@@ -12,7 +12,7 @@ test('the examples for other hosts have the policy of the page and the relay, ea
   const given = [...readme.matchAll(/content-security-policy "([^"]+)"/g)].map(
     ([, policy]) => policy,
   );
-  const relay = read('../../relay/src/transport/web-routes.ts');
+  const relay = read('../../relay/src/web/page-headers.ts');
   expect(given).toHaveLength(2);
   for (const policy of given) {
     const rules = (policy ?? '').split('; ');

@@ -154,7 +154,7 @@ test('a direct message that was rejected is listed until it is cancelled, and is
   program.offline();
   const bad = await ann.messages.post(bob.id, { text: 'bad' });
   program.online();
-  program.rule(['message.send'], refusedOnce(403, 'forbidden'));
+  program.rule(['message.send'], refusedOnce(400, 'bad_request'));
   await ann.messages.settled(bad);
   expect(brief(await ann.messages.list({ with: bob.id }))).toEqual([['rejected', 'bad']]);
   await ann.sync();
