@@ -398,6 +398,21 @@ describe('names, unread messages and requests', () => {
 });
 
 describe('devices', () => {
+  test('03 §18: one send is enough for a contact whose grant is of a device that was replaced', async () => {
+    const [ann, bob] = await contacts();
+    const laptop = newPerson();
+    const [ask, answer] = [join(world.folder, 'ask-2.json'), join(world.folder, 'answer-2.json')];
+    const { public_key: key, device: old } = await ann.json('whoami');
+    await laptop.json('devices', 'request', '--account-key', key, '--out', ask, ...laptop.network);
+    await ann.json('devices', 'approve', ask, '--out', answer);
+    await laptop.json('devices', 'complete', answer, '--account-key', key);
+    for (const device of [ann, laptop, ann, laptop]) await device.json('sync');
+    await ann.json('devices', 'remove', old, '--force');
+    await laptop.json('sync');
+    expect(await bob.json('send', 'ann', 'once')).toMatchObject({ status: 'target_accepted' });
+    expect((await laptop.json('inbox')).messages).toMatchObject([{ text: 'once' }]);
+  });
+
   test('a second device joins; the account key stays on the first', async () => {
     const [ann, bob] = await contacts();
     const laptop = newPerson();

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { isClientError } from '../../errors.ts';
+import { isClientError, isRefusal } from '../../errors.ts';
 import type { AccountEvent } from '../../events.ts';
 import type { Message } from '../../messages/message.ts';
 import type { AccountSession, CliEnvironment } from '../client-session.ts';
@@ -30,25 +30,38 @@ export function sendCommand(base: Command, environment: CliEnvironment): Command
     const [to = '', ...words] = args;
     const id = await accountOf(account, to);
     const draft = await draftOf(session, words, options);
-    const message = await toContact(session, () => account.messages.send(id, draft, { signal }));
+    const message = await toContact(
+      session,
+      () => account.messages.send(id, draft, { signal }),
+      id,
+    );
     out.result(messageShape(message, account.id), () => [
       `${message.messageId}  ${statusWords[message.status ?? 'sending']}`,
     ]);
   });
 }
 
-/** Repeats a write after a synchronization if the account is not a contact yet. */
-export async function toContact<T>(
+/**
+ * Repeats a write after a synchronization if the account is not a contact yet. A message that waits for a
+ * newer grant is sent by the synchronization, which reads that grant.
+ */
+export async function toContact<T extends Message>(
   { account, signal }: AccountSession,
   write: () => Promise<T>,
-): Promise<T> {
+  to?: string,
+): Promise<T | Message> {
   try {
     return await write();
   } catch (error) {
-    if (!isClientError(error, 'not_a_contact')) throw error;
+    const waits = to !== undefined && isRefusal(error, 'forbidden') && error.kept === true;
+    if (!waits && !isClientError(error, 'not_a_contact')) throw error;
     // The answer to the contact request may be on the timeline, unread.
     await account.sync({ signal });
-    return await write();
+    if (!waits) return await write();
+    const newest = await account.messages.list({ with: to, newestFirst: true, limit: 50 });
+    const sent = newest.find(({ from }) => from === account.id);
+    if (sent === undefined || sent.status === 'waiting' || sent.status === 'sending') throw error;
+    return sent;
   }
 }
 
