@@ -1,3 +1,4 @@
+import './dispose-symbols.ts';
 import { timelines } from './accounts/account-rows.ts';
 import { syncOwnState } from './accounts/device-states.ts';
 import { atCurrentHome, homeRelay, refreshHome } from './accounts/home-relay.ts';

@@ -1,3 +1,4 @@
+import './dispose-symbols.ts';
 import {
   type AccountSigner,
   currentDevices,

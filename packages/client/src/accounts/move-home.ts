@@ -91,7 +91,7 @@ export async function beginMove(
 function otherMove(begun: MoveRecord | undefined): InstanceType<typeof ClientError> {
   return new ClientError(
     'move_conflict',
-    `a move to ${begun?.to ?? 'another relay'} is not finished: finish it, cancel it or replace it`,
+    `a move to ${begun?.to ?? 'another relay'} is not finished: finish, cancel or replace it`,
   );
 }
 

@@ -33,7 +33,7 @@ export async function requireAccountKey(
   if (signer === undefined) {
     throw new ClientError(
       'account_key_required',
-      'this needs the account key, which is not stored: pass it as `accountKey`',
+      'the account key is not stored: pass it as `accountKey`',
     );
   }
   if (signer.account !== wanted.account) {

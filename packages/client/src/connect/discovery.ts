@@ -118,7 +118,7 @@ export class Discovery {
     if (other !== undefined) return other;
     throw new ClientError(
       'no_relay',
-      'no relay of the registry can be used: check the registry and the network connection',
+      'no relay of the registry can be used: check the registry and the connection',
       { cause },
     );
   }

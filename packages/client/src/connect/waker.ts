@@ -1,4 +1,5 @@
 /** Waking a client: the platform says that the network may be back (02 §12.9). */
+import '../dispose-symbols.ts';
 import type { Clock } from '../environment.ts';
 
 /**

@@ -1,4 +1,5 @@
 /** The state of an account for views: one object, replaced when something changed. */
+import '../dispose-symbols.ts';
 import type { Store } from '../store/index.ts';
 import { type ConnectionEvent, lastConnection } from './event-log.ts';
 

@@ -2,6 +2,7 @@
  * Following an account once per store: of all programs that follow it, one holds the lock of the
  * store and reads from the relays. The others read the events that it records.
  */
+import '../dispose-symbols.ts';
 import type { AccountCore } from '../core.ts';
 import { eventMarks, forgetConnection } from './event-log.ts';
 

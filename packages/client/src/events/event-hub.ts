@@ -1,4 +1,5 @@
 /** The readers of one client: each has a cursor of its own on the event log of the store. */
+import '../dispose-symbols.ts';
 import { systemClock } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { Store } from '../store/index.ts';

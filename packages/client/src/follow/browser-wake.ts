@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 import type { WakeSource } from '../connect/waker.ts';
 
 /** The globals of a page that {@link browserWake} listens to; tests pass their own. */

@@ -1,4 +1,5 @@
 /** Follows an account: its home relay, and every host of its groups and channels (02 §12). */
+import '../dispose-symbols.ts';
 import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
 import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';

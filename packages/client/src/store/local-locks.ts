@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 /** Locks by name among the users of one object; they are granted in the order of asking. */
 export class LocalLocks {
   readonly #last = new Map<string, Promise<void>>();

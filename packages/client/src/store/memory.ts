@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 import { LocalLocks } from './local-locks.ts';
 import { Mutex } from './mutex.ts';
 import type { Store, StoreRange, StoreWriter } from './types.ts';

@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 import type { Store, StoreReader, StoreWriter } from './types.ts';
 import { Watchers } from './watchers.ts';
 

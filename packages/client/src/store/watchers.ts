@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 /** The watchers of a store object: functions to call after commits. */
 export class Watchers {
   readonly #all = new Set<{ readonly changed: () => void }>();

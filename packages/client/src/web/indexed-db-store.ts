@@ -1,3 +1,4 @@
+import '../dispose-symbols.ts';
 import { ClientError } from '../errors.ts';
 import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
 import { IndexedDbTransaction, settled } from './indexed-db-transaction.ts';

@@ -1,4 +1,5 @@
 /** The page's end: an object with the methods of a client whose work a worker does. */
+import '../../dispose-symbols.ts';
 import type { Account, AccountStatus, FollowOptions } from '../../account.ts';
 import type { Client, NewAccountOptions } from '../../client.ts';
 import type { AccountSnapshot } from '../../events/account-state.ts';

@@ -1,4 +1,5 @@
 /** The worker's end: opens the client and makes the page's calls. */
+import '../../dispose-symbols.ts';
 import { Network, type RegistryNodes, staticRegistry } from '@posthouse/protocol';
 import { webPrimitives } from '@posthouse/protocol/web';
 import { Account } from '../../account.ts';
