@@ -25,13 +25,21 @@ export function installBuilt(folder: string): string {
     symlinkSync(join(modules, name), join(target, name));
   }
   for (const name of readdirSync(packages)) {
+    // The messenger is no package of its own: the relay's has it.
+    if (manifestOf(join(packages, name)).private === true) continue;
     const dist = join(packages, name, 'dist');
     if (!existsSync(dist)) throw new Error(`@posthouse/${name} is not built: npm run build`);
     cpSync(dist, join(target, '@posthouse', name), { recursive: true });
   }
   const relay = join(target, '@posthouse/relay');
-  const { bin } = JSON.parse(readFileSync(join(relay, 'package.json'), 'utf8')) as {
-    readonly bin: { readonly posthouse: string };
-  };
-  return join(relay, bin.posthouse);
+  return join(relay, manifestOf(relay).bin?.posthouse ?? '');
+}
+
+interface Manifest {
+  readonly private?: boolean;
+  readonly bin?: { readonly posthouse: string };
+}
+
+function manifestOf(folder: string): Manifest {
+  return JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 }
