@@ -12,26 +12,28 @@ const load = { connections: 48, window: 8 } as const;
 /** Connections of each relay process to PostgreSQL. */
 const pool = 10;
 /** About how many messages a second are accepted: only the length of runs follows from it. */
-const expectedRate = { sqlite: 2_000, postgres: 400 } as const;
+const expectedRate = 3_000;
 
 interface Setup extends RelayOptions {
   /** PIDs of the database and NATS servers, whose CPU time is reported. */
   readonly servers: readonly number[];
-  /** Messages that are measured. */
-  readonly messages: number;
 }
 
-async function measure(folder: string, setup: Setup): Promise<Record<string, Cell>> {
+async function measure(
+  folder: string,
+  messages: number,
+  setup: Setup,
+): Promise<Record<string, Cell>> {
   await using parts = new AsyncDisposableStack();
   const server = await startRelay(parts, join(folder, setup.name), setup);
   const generator = parts.use(new LoadGenerator());
   const { connections, window } = load;
   await generator.order({ do: 'make', accounts: connections });
   await generator.order({ do: 'open', target: server.target });
-  const warmUp = Math.max(setup.messages / 2, connections * 4);
-  await generator.order({ do: 'messages', connections, messages: warmUp });
+  // The first run is not counted: code is compiled, grants are verified.
+  await generator.order({ do: 'messages', connections, messages });
   await generator.run(server, { window });
-  await generator.order({ do: 'messages', connections, messages: setup.messages });
+  await generator.order({ do: 'messages', connections, messages });
   const before = cpuWithChildren(setup.servers);
   const run = await generator.run(server, { window });
   const spent = cpuWithChildren(setup.servers) - before;
@@ -55,9 +57,9 @@ export async function postgres(
   await using parts = new AsyncDisposableStack();
   const server = parts.use(await TestPostgres.start({ durable: true }));
   const nats = withoutNats === undefined ? parts.use(await TestNats.start()) : undefined;
-  const messages = (rate: number) => Math.max(Math.ceil(rate * seconds), load.connections * 4);
-  const first = { name: 'SQLite, 1 process', servers: [], messages: messages(expectedRate.sqlite) };
-  const rows = [await measure(folder, { ...first, main })];
+  const messages = Math.max(Math.ceil(expectedRate * seconds), load.connections * 4);
+  const first = { name: 'SQLite, 1 process', servers: [], main };
+  const rows = [await measure(folder, messages, first)];
   for (const count of nats === undefined ? [1] : [1, 2, 3]) {
     const url = await server.createDatabase();
     const settings = {
@@ -66,15 +68,7 @@ export async function postgres(
     };
     const servers = [server.pid, ...(nats === undefined ? [] : [nats.pid])];
     const name = `PostgreSQL, ${count} process${count === 1 ? '' : 'es'}`;
-    const setup = {
-      name,
-      count,
-      main,
-      settings,
-      servers,
-      messages: messages(expectedRate.postgres),
-    };
-    rows.push(await measure(folder, setup));
+    rows.push(await measure(folder, messages, { name, count, main, settings, servers }));
   }
   const [sqlite] = rows;
   for (const row of rows) row.ratio = Number(row.perSecond) / Number(sqlite?.perSecond);
