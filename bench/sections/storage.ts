@@ -1,17 +1,12 @@
 /** What one message costs storage: flushes, reads and writes of the process, statements. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { Person } from '../../packages/relay/test/fixtures/person.ts';
 import type { MeasuredServer } from '../measured-process.ts';
 import { MeasuredRelay } from '../measured-relay.ts';
+import { Strace, withoutStrace } from '../strace.ts';
 import type { Cell, Table } from '../table.ts';
 import type { Compared } from './compared.ts';
-
-const withoutStrace =
-  spawnSync('strace', ['--version']).error === undefined ? undefined : 'strace is not installed';
 
 /** Loads under which calls of the system are counted. */
 export const storageSettings = [
@@ -19,41 +14,17 @@ export const storageSettings = [
   { connections: 100, window: 16 },
 ] as const;
 
-/** Counts calls of the system by name, of all threads of a process. */
-class SystemCalls {
-  readonly #child: ChildProcess;
-  readonly #file: string;
+const counted = ['fsync', 'fdatasync', 'pread64', 'pwrite64', 'pwritev', 'pwritev2'];
 
-  private constructor(child: ChildProcess, file: string) {
-    this.#child = child;
-    this.#file = file;
-  }
-
-  static async start(pid: number, file: string): Promise<SystemCalls> {
-    const counted = 'trace=fsync,fdatasync,pread64,pwrite64,pwritev,pwritev2';
-    const options = ['-f', '-c', '-e', counted, '-o', file, '-p', String(pid)];
-    const child = spawn('strace', options, { stdio: ['ignore', 'ignore', 'pipe'] });
-    const lines = createInterface({ input: child.stderr as NonNullable<typeof child.stderr> });
-    const attached = once(lines, 'line');
-    const ended = once(child, 'exit').then(() => ['ended']);
-    const [line] = (await Promise.race([attached, ended])) as [string];
-    if (!line.includes('attached')) throw new Error(`strace does not attach: ${line}`);
-    return new SystemCalls(child, file);
-  }
-
-  /** Detaches and returns the number of calls by name. */
-  async stop(): Promise<ReadonlyMap<string, number>> {
-    this.#child.kill('SIGINT');
-    await once(this.#child, 'exit');
-    const lines = readFileSync(this.#file, 'utf8').split('\n');
-    // % time, seconds, usecs/call, calls, [errors,] syscall
-    const calls = lines.flatMap((line) => {
-      const cells = line.trim().split(/\s+/);
-      const [count, name] = [Number(cells[3]), cells.at(-1) ?? ''];
-      return Number.isInteger(count) && /^f|^p/.test(name) ? [[name, count] as const] : [];
-    });
-    return new Map(calls);
-  }
+/** Reads the number of calls by name from what `strace -c` wrote. */
+function countsOf(text: string): ReadonlyMap<string, number> {
+  // % time, seconds, usecs/call, calls, [errors,] syscall
+  const counts = text.split('\n').flatMap((line) => {
+    const cells = line.trim().split(/\s+/);
+    const [count, name] = [Number(cells[3]), cells.at(-1) ?? ''];
+    return Number.isInteger(count) && counted.includes(name) ? [[name, count] as const] : [];
+  });
+  return new Map(counts);
 }
 
 /** Bytes of the write-ahead log, which never becomes shorter while it is in use. */
@@ -74,11 +45,12 @@ export async function storageTable(parts: Compared, folder: string): Promise<Tab
       rows.push(row);
       if (withoutStrace === undefined) {
         const file = join(folder, 'strace');
-        const calls = await SystemCalls.start(processes[0]?.pid as number, file);
+        const options = { calls: counted, options: ['-c'], file };
+        const strace = await Strace.attach(processes[0]?.pid as number, options);
         const { accepted } = await generator.run(server, { window });
-        const counted = await calls.stop();
+        const counts = countsOf(await strace.detach());
         const each = (...names: string[]) =>
-          names.reduce((sum, name) => sum + (counted.get(name) ?? 0), 0) / accepted;
+          names.reduce((sum, name) => sum + (counts.get(name) ?? 0), 0) / accepted;
         row.flushes = each('fsync', 'fdatasync');
         row.reads = each('pread64');
         row.writes = each('pwrite64', 'pwritev', 'pwritev2');
@@ -107,7 +79,7 @@ export async function storageTable(parts: Compared, folder: string): Promise<Tab
 }
 
 /** Messages whose statements are counted. */
-const counted = 20;
+const measured = 20;
 
 /** Counts the SQL statements of one local message, this checkout's relay only. */
 export async function statementTable(): Promise<Table> {
@@ -120,12 +92,12 @@ export async function statementTable(): Promise<Table> {
     relay.meter = (_, cost) => {
       statements += cost.statements;
     };
-    for (let sent = 0; sent < counted; sent += 1) {
+    for (let sent = 0; sent < measured; sent += 1) {
       const message = ann.message(ben, { authorization: ben.grant(ann), senders });
       await relay.call('message.send', message, { session: ann.session() });
     }
     const boxes = senders.length === 0 ? 'without boxes of the sender' : 'with one';
-    rows.push({ boxes, statements: statements / counted });
+    rows.push({ boxes, statements: statements / measured });
   }
   return {
     section: 'storage',
