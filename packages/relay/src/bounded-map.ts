@@ -30,6 +30,11 @@ export class BoundedMap<K, V> {
   readonly #capacity: number;
   readonly #options: BoundedMapOptions<V>;
   #total = 0;
+  /**
+   * Where the next one to evict is: all before it are gone. A search from the beginning would pass over
+   * what was evicted, thousands of places each time.
+   */
+  #oldest: MapIterator<[K, Entry<V>]> | undefined;
 
   /** @param capacity entries, at least 1; or the sum of their sizes: a larger value is not kept */
   constructor(capacity: number, options: BoundedMapOptions<V> = {}) {
@@ -76,11 +81,14 @@ export class BoundedMap<K, V> {
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
     this.#total -= this.#options.sizeOf?.(entry.value) ?? 1;
+    // An iterator that is not used for long would keep old tables of the map in memory.
+    this.#oldest = undefined;
     return this.#entries.delete(key);
   }
 
   clear(): void {
     this.#entries.clear();
+    this.#oldest = undefined;
     this.#total = 0;
   }
 
@@ -89,20 +97,25 @@ export class BoundedMap<K, V> {
   }
 
   #evictTo(most: number): void {
-    if (this.#total <= most) return;
     let left = mostPassedOver;
-    // An entry that was moved to the end comes up again, as one that was not used.
-    for (const [key, entry] of this.#entries) {
+    while (this.#total > most) {
+      this.#oldest ??= this.#entries.entries();
+      const { done, value } = this.#oldest.next();
+      if (done) {
+        this.#oldest = undefined;
+        return;
+      }
+      const [key, entry] = value;
+      this.#entries.delete(key);
       if (entry.isUsed && left > 0) {
+        // It comes up again, as one that was not used.
         left -= 1;
         entry.isUsed = false;
-        this.#entries.delete(key);
         this.#entries.set(key, entry);
         continue;
       }
-      this.delete(key);
+      this.#total -= this.#options.sizeOf?.(entry.value) ?? 1;
       this.#options.evicted?.(entry.value);
-      if (this.#total <= most) return;
     }
   }
 }

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { BoundedMap } from '../src/bounded-map.ts';
+import { seed } from './support/chance.ts';
 
 test('one more than fit evicts the oldest that was not used', () => {
   const map = new BoundedMap<string, number>(2);
@@ -50,4 +52,37 @@ test('one more is evicted, too, if all were used, and a few are looked at for it
   // Those that were passed over come before it alone, and count as not used.
   const keys = [...map.entries()].map(([key]) => key);
   expect(keys.slice(-3)).toEqual([62, 63, 1_000]);
+});
+
+test('any sequence of calls leaves the entries that a list would have, in its order', () => {
+  const call = fc.oneof(
+    { weight: 20, arbitrary: fc.constant('set' as const) },
+    { weight: 10, arbitrary: fc.constant('get' as const) },
+    { weight: 2, arbitrary: fc.constant('delete' as const) },
+    { weight: 1, arbitrary: fc.constant('clear' as const) },
+  );
+  const change = fc.record({ call, key: fc.integer({ min: 0, max: 9 }) });
+  fc.assert(
+    fc.property(fc.array(change, { minLength: 50, maxLength: 200 }), (changes) => {
+      const map = new BoundedMap<number, number>(4);
+      let list: { readonly key: number; isUsed: boolean }[] = [];
+      for (const { call, key } of changes) {
+        const known = list.find((entry) => entry.key === key);
+        if (call === 'set') map.set(key, key);
+        else map[call](key);
+        if (call === 'delete') list = list.filter((entry) => entry !== known);
+        else if (call === 'clear') list = [];
+        else if (known !== undefined) known.isUsed = true;
+        else if (call === 'set') {
+          while (list.length === 4) {
+            const { key: oldest, isUsed } = list.shift() as (typeof list)[number];
+            if (isUsed) list.push({ key: oldest, isUsed: false });
+          }
+          list.push({ key, isUsed: false });
+        }
+        expect([...map.entries()].map(([each]) => each)).toEqual(list.map((entry) => entry.key));
+      }
+    }),
+    { seed },
+  );
 });
