@@ -25,10 +25,11 @@ export class FairSlots {
     return this.#waiting.sizeOf(owner);
   }
 
-  /** Takes a slot; resolves when it is the owner's turn. */
-  async take(owner: string): Promise<void> {
-    if (this.isFull) await new Promise<void>((resolve) => this.#waiting.add(owner, resolve));
-    else this.#used += 1;
+  /** Takes a slot; returns a promise if it is the owner's turn only later. */
+  take(owner: string): Promise<void> | undefined {
+    if (this.isFull) return new Promise((resolve) => this.#waiting.add(owner, resolve));
+    this.#used += 1;
+    return undefined;
   }
 
   /** Gives a slot back: to the next that waits. */

@@ -40,7 +40,7 @@ export interface KnownAccounts {
    * Finds the facts of an account, in memory or by one read; `undefined` if there are none, or if
    * they may be changing now.
    */
-  find(account: string): Promise<AccountFacts | undefined>;
+  find(account: string): AccountFacts | Promise<AccountFacts | undefined>;
   /**
    * Tells whether facts still hold for this process. If an append asks this where it is applied, no
    * write of this process has changed them before it.

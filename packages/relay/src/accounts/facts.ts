@@ -46,8 +46,8 @@ export class AccountFactsCache implements KnownAccounts {
     });
   }
 
-  async find(account: string): Promise<AccountFacts | undefined> {
-    return this.#facts.get(account) ?? (await this.#read(account));
+  find(account: string): AccountFacts | Promise<AccountFacts | undefined> {
+    return this.#facts.get(account) ?? this.#read(account);
   }
 
   isCurrent(facts: AccountFacts): boolean {

@@ -32,7 +32,8 @@ export class CheckQueue {
    */
   async verify(check: SignatureCheck, payer: string): Promise<boolean | undefined> {
     this.#requireRoom(payer);
-    await this.#slots.take(payer);
+    const turn = this.#slots.take(payer);
+    if (turn !== undefined) await turn;
     try {
       return await this.#engine.verify(check);
     } finally {

@@ -49,8 +49,12 @@ export class SignatureVerifier implements Verifier {
   }
 
   async verify(checks: readonly SignatureCheck[], what: string, payer = ''): Promise<void> {
-    const results = await Promise.all(checks.map((check) => this.#verifyOne(check, payer)));
-    if (results.every((isValid) => isValid === true)) return;
+    const results = checks.map((check) => this.#verifyOne(check, payer));
+    const isValid =
+      results.length === 1
+        ? await results[0]
+        : (await Promise.all(results)).every((each) => each === true);
+    if (isValid === true) return;
     throw new ProtocolError('invalid_signature', `${what}: signature does not verify`);
   }
 

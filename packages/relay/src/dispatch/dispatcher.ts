@@ -179,9 +179,13 @@ export class Dispatcher {
     else if (isPage) this.turns.countPage();
     const charge = (work: Work) => this.#allowances.charge(payer, priceOf(work));
     this.#checkAvailable();
-    const text = await request.params();
+    const read = request.params();
+    const text = read instanceof Promise ? await read : read;
     const asOf = this.#sessionsAsOf();
-    const session = await this.#authorize(request, definition);
+    const session =
+      definition.session === 'none'
+        ? undefined
+        : requireMode(this.#currentSession(request) ?? (await this.#session(request)), definition);
     const params = request.query === undefined ? text : request.query();
     charge({ items: countItems(params) });
     const { network, verifier, keySealer } = this.#context;
@@ -280,19 +284,13 @@ export class Dispatcher {
     };
   }
 
-  /** Finds the session that the method demands. */
-  async #authorize(
-    request: DecodedRequest,
-    definition: MethodDefinition,
-  ): Promise<Session | undefined> {
-    if (definition.session === 'none') return undefined;
-    const session = await this.#session(request);
-    if (definition.session !== 'any' && definition.session !== session.mode) {
-      throw new ProtocolError(
-        'forbidden',
-        `the method asks for a session in ${definition.session} mode`,
-      );
-    }
+  /** Returns the session of a connection, if it is known in memory that it holds. */
+  #currentSession({ credentials }: DecodedRequest): Session | undefined {
+    if (credentials === undefined || 'token' in credentials) return undefined;
+    const { blocks, sessions } = this.#context;
+    const session = sessionCarried(credentials);
+    if (session === undefined || !sessions.isCurrent || blocks.hasAccount(session.account))
+      return undefined;
     return session;
   }
 
@@ -326,7 +324,6 @@ export class Dispatcher {
   async #confirm(connection: ConnectionBinding, session: Session): Promise<Session> {
     const { blocks, sessions } = this.#context;
     const isBlocked = blocks.hasAccount(session.account);
-    if (sessions.isCurrent && !isBlocked) return session;
     const confirmed = isBlocked ? undefined : await sessions.confirm(session);
     if (confirmed !== undefined) return confirmed;
     connection.end(session);
@@ -350,6 +347,12 @@ function payerOf({ credentials, address }: DecodedRequest): Payer {
 
 function connectionOf({ credentials }: DecodedRequest): ConnectionBinding | undefined {
   return credentials === undefined || 'token' in credentials ? undefined : credentials;
+}
+
+/** @throws ProtocolError `forbidden` for a session of another mode than the method asks for */
+function requireMode(session: Session, { session: mode }: MethodDefinition): Session {
+  if (mode === 'any' || mode === session.mode) return session;
+  throw new ProtocolError('forbidden', `the method asks for a session in ${mode} mode`);
 }
 
 function noSession(): ProtocolError {

@@ -20,9 +20,9 @@ export class MeteredVerifier implements Verifier {
     this.#report = report;
   }
 
-  async verify(checks: readonly SignatureCheck[], what: string): Promise<void> {
+  verify(checks: readonly SignatureCheck[], what: string): Promise<void> {
     this.#report({ signatures: checks.length });
-    await this.#inner.verify(checks, what, this.#payer);
+    return this.#inner.verify(checks, what, this.#payer);
   }
 
   async verifyOnce(...[text, checks, what]: Parameters<Verifier['verifyOnce']>): Promise<void> {

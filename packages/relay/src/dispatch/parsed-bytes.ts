@@ -9,8 +9,9 @@ for (const [mark, bytes] of Object.entries(bytesOfMark)) bytesOfByte[mark.charCo
  * its strings, and so many for each value. Marks in strings count too; texts of the protocol have few.
  */
 export function parsedBytes(text: Uint8Array): number {
-  let sum = text.length;
-  for (let index = 0; index < text.length; index += 1) {
+  const { length } = text;
+  let sum = length;
+  for (let index = 0; index < length; index += 1) {
     sum += bytesOfByte[text[index] as number] as number;
   }
   return sum;
