@@ -4,7 +4,7 @@ import type { Clock } from '../context.ts';
  * Limit of connections that are notified in one turn of the event loop. Their hints leave after the
  * batch, so its time does not include what most of it is: to encrypt and send one takes 20 µs or more.
  */
-export const batchSize = 16;
+export const batchSize = 4;
 
 /**
  * Milliseconds after which a turn notifies no further connection. A call takes several turns and waits
