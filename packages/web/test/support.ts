@@ -15,12 +15,21 @@ export const hasChromium = executable !== undefined;
  * registered where certificate errors are only ignored.
  */
 export async function openBrowser(...origins: readonly string[]): Promise<Browser> {
+  return await openBrowserWith([], ...origins);
+}
+
+/** The same, with more arguments for Chromium. */
+export async function openBrowserWith(
+  args: readonly string[],
+  ...origins: readonly string[]
+): Promise<Browser> {
   const keys = await Promise.all(origins.map(publicKeyOf));
   return await chromium.launch({
     executablePath: executable as string,
     args: [
       ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking'],
       `--ignore-certificate-errors-spki-list=${keys.join()}`,
+      ...args,
     ],
   });
 }

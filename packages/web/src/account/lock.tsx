@@ -61,7 +61,7 @@ function NotLocked({ app, canPasskey }: Props) {
         key.fill(0);
         keepLock(kept);
         for (const each of Object.keys(localStorage)) {
-          if (/^posthouse\.(?:draft|rooms)\./.test(each)) localStorage.removeItem(each);
+          if (/^posthouse\.(?:draft|rooms|sending)\./.test(each)) localStorage.removeItem(each);
         }
         await deleteStore(plainStore);
       });

@@ -1,6 +1,7 @@
 import type { AccountEvent } from '@posthouse/client';
-import { browserWake, type WorkerAccount } from '@posthouse/client/web';
+import type { WorkerAccount } from '@posthouse/client/web';
 import { delayAfter } from './retry-delay.ts';
+import { pageWake } from './wake.ts';
 
 /**
  * Follows the account for as long as the page lives. If following ends with an error, it begins again after
@@ -28,7 +29,7 @@ export function followAccount(
         listener(event);
       },
       {
-        wake: browserWake(),
+        wake: pageWake,
         onError: (error) => {
           if (failed(error)) setTimeout(again, delayAfter(failures));
           failures += 1;

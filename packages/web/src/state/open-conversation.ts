@@ -13,6 +13,8 @@ export type { Line } from './conversation-source.ts';
 const pageSize = 50;
 /** Up to so many messages are shown so that what is read stays while others arrive. */
 const mostHeld = 1_000;
+/** Seconds by which the relay's clock, which messages are dated by, may be slow. */
+const clockSlack = 60;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
 
@@ -78,6 +80,11 @@ export class OpenConversation {
     return `posthouse.draft.${this.kind}.${this.id}`;
   }
 
+  /** Before the time of sending: texts that are not known to be stored. */
+  get #sendingKey(): string {
+    return `posthouse.sending.${this.kind}.${this.id}.`;
+  }
+
   /** Shows a page more of what is older. */
   async showOlder(): Promise<void> {
     this.#shown += pageSize;
@@ -106,6 +113,8 @@ export class OpenConversation {
     this.write('');
     this.files.value = [];
     this.replyTo.value = undefined;
+    const key = this.#sendingKey + (performance.timeOrigin + performance.now());
+    if (text !== '' && !isLocked()) localStorage.setItem(key, text);
     try {
       await this.source.post({
         ...(text !== '' && { text }),
@@ -116,6 +125,8 @@ export class OpenConversation {
       if (this.draft.value === '') this.write(text);
       if (this.files.value.length === 0) this.files.value = files;
       throw error;
+    } finally {
+      localStorage.removeItem(key);
     }
     await this.#changed();
   }
@@ -152,6 +163,22 @@ export class OpenConversation {
     this.messages.value = [];
   }
 
+  /** Puts what a tab that ended could not store any more into the draft. */
+  #takeUnsent(): void {
+    const prefix = this.#sendingKey;
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
+    for (const key of keys.sort()) {
+      const unsent = localStorage.getItem(key) ?? '';
+      localStorage.removeItem(key);
+      const since = Number(key.slice(prefix.length)) / 1_000 - clockSlack;
+      const isStored = this.messages.value.some(
+        ({ from, body, createdAt }) =>
+          from === this.#app.account.id && body?.text === unsent && createdAt > since,
+      );
+      if (!isStored) this.write([this.draft.value, unsent].filter(Boolean).join('\n'));
+    }
+  }
+
   async #changed(): Promise<void> {
     await Promise.all([this.refresh(), this.#app.changed()]);
   }
@@ -165,6 +192,7 @@ export class OpenConversation {
     }
     this.hasOlder.value = page.hasOlder;
     this.messages.value = page.lines;
+    if (!this.isRead.value) this.#takeUnsent();
     this.isRead.value = true;
     if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
     this.#oldestHeld = page.lines[0]?.order ?? 0;
