@@ -35,8 +35,9 @@ beforeEach(async () => {
 });
 
 const of = (name: string) => everybody.get(name) as Connection;
-/** What each heard, of those who heard anything. */
-const heard = (): Record<string, Hint[]> => {
+/** What each heard, of those who heard anything, once all hints were sent. */
+const heard = async (): Promise<Record<string, Hint[]>> => {
+  await board.settled();
   const all = [...everybody].map(([name, connection]) => [name, connection.hints()] as const);
   return Object.fromEntries(all.filter(([, hints]) => hints.length > 0));
 };
@@ -62,23 +63,23 @@ describe('05 §15.2: group.timeline.changed', () => {
   ];
   test.each(causes)('%s notifies every subscriber once', async (_name, act) => {
     await act();
-    expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
+    expect(await heard()).toEqual(each('ann ada ben cem', timeline(3)));
   });
 
   test('05 §13.28: a message notifies every subscriber, a repeat of it none', async () => {
     const message = group.message(ben, 1);
     const session = ben.session();
     await relay.call('group.message.send', message, { session });
-    expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
+    expect(await heard()).toEqual(each('ann ada ben cem', timeline(3)));
     await relay.call('group.message.send', message, { session });
-    expect(heard()).toEqual({});
+    expect(await heard()).toEqual({});
   });
 
   test('an approval notifies all of the timeline and managers of the list', async () => {
     await group.apply(eve, await group.invite());
-    heard();
+    await heard();
     await group.approve([eve]);
-    expect(heard()).toEqual({
+    expect(await heard()).toEqual({
       ...each('ben cem', timeline(3)),
       ...each('ann ada', timeline(3), applications),
     });
@@ -89,14 +90,14 @@ describe('05 §15.2: group.timeline.changed', () => {
     const idle = await board.connect(ann, 'laptop');
     await of('ann').subscribeGroups(group, other);
     await other.update({ name: 'other' });
-    expect(heard()).toEqual(each('ann', timeline(1)));
+    expect(await heard()).toEqual(each('ann', timeline(1)));
     expect(idle.hints()).toEqual([]);
   });
 
   test('a refused write notifies no connection', async () => {
     const body = group.link('group.update', { name: 'x' }, { by: ben });
     expect(await relay.codeOf('group.update', body, { session: ben.session() })).toBe('forbidden');
-    expect(heard()).toEqual({});
+    expect(await heard()).toEqual({});
   });
 
   test('the text is the one of 02 §12.1', async () => {
@@ -115,48 +116,48 @@ describe('05 §15.3: group.application.changed, for owner and administrators', (
   test('created, replaced, rejected; not for an identical retry', async () => {
     const invite = await group.invite();
     const application = await group.apply(eve, invite);
-    expect(heard()).toEqual(each('ann ada', applications));
+    expect(await heard()).toEqual(each('ann ada', applications));
     const session = eve.session();
     await relay.call('group.application.submit', application, { session });
-    expect(heard()).toEqual({});
+    expect(await heard()).toEqual({});
     await group.apply(eve, invite);
-    expect(heard()).toEqual(each('ann ada', applications));
+    expect(await heard()).toEqual(each('ann ada', applications));
     const params = { group_id: group.groupId, accounts: [eve.account] };
     await relay.call('group.application.reject', params, { session: ada.session() });
-    expect(heard()).toEqual(each('ann ada', applications));
+    expect(await heard()).toEqual(each('ann ada', applications));
   });
 
   test('a ban of an applicant, and of another account', async () => {
     await group.apply(eve, await group.invite());
-    heard();
+    await heard();
     await group.ban([eve]);
-    expect(heard()).toEqual({
+    expect(await heard()).toEqual({
       ...each('ben cem', timeline(3)),
       ...each('ann ada', timeline(3), applications),
     });
     await group.ban([eve]);
-    expect(heard()).toEqual(each('ann ada ben cem', timeline(4)));
+    expect(await heard()).toEqual(each('ann ada ben cem', timeline(4)));
   });
 
   test('an invitation revoked with an application, and without', async () => {
     const [used, unused] = [await group.invite(), await group.invite()];
     await group.apply(eve, used);
-    heard();
+    await heard();
     const revoke = async ({ invite_id }: { invite_id: string }) => {
       const params = { group_id: group.groupId, invite_id };
       await relay.call('group.invite.revoke', params, { session: ann.session() });
     };
     await revoke(unused);
-    expect(heard()).toEqual({});
+    expect(await heard()).toEqual({});
     await revoke(used);
-    expect(heard()).toEqual(each('ann ada', applications));
+    expect(await heard()).toEqual(each('ann ada', applications));
   });
 
   test('not a former administrator', async () => {
     await group.setRole(ada, 'member');
-    heard();
+    await heard();
     await group.apply(eve, await group.invite());
-    expect(heard()).toEqual(each('ann', applications));
+    expect(await heard()).toEqual(each('ann', applications));
   });
 });
 
@@ -180,16 +181,16 @@ describe('05 §15.4: group.member.recovery.changed', () => {
     expect(await submitted(ben)).toEqual(each('ann ada ben', recoveries));
     const params = { group_id: group.groupId, accounts: [ben.account] };
     expect(await recoverCode(params, ben)).toBe('ok');
-    expect(heard()).toEqual(each('ann ada ben', recoveries));
+    expect(await heard()).toEqual(each('ann ada ben', recoveries));
     await submitted(ben);
     expect(await recoverCode(params, ada)).toBe('ok');
-    expect(heard()).toEqual(each('ann ada ben', recoveries));
+    expect(await heard()).toEqual(each('ann ada ben', recoveries));
   });
 
   test('approved: with the timeline', async () => {
     await submitted(ben);
     await group.recover([ben]);
-    expect(heard()).toEqual({
+    expect(await heard()).toEqual({
       cem: [timeline(3)],
       ...each('ann ada ben', timeline(3), recoveries),
     });
@@ -228,7 +229,7 @@ describe('05 §15.4: group.member.recovery.changed', () => {
   test("deleted with the owner's new key: the owner", async () => {
     await submitted(ann);
     await group.rotate(newMemberKey());
-    expect(heard()).toEqual({
+    expect(await heard()).toEqual({
       ...each('ada ben cem', timeline(3)),
       ann: [timeline(3), recoveries],
     });
@@ -316,7 +317,7 @@ describe('an account that may not read is not notified', () => {
   test('a session that expired', async () => {
     of('ben').bound.cap(relay.clock.now());
     await group.update({ name: 'later' });
-    expect(heard()).toEqual(each('ann ada cem', timeline(3)));
+    expect(await heard()).toEqual(each('ann ada cem', timeline(3)));
   });
 
   test('the remaining members are notified when storage can be read again', async () => {
@@ -324,7 +325,7 @@ describe('an account that may not read is not notified', () => {
     board.beforeLook = () => Promise.reject(new Error('away'));
     await group.remove([ben]);
     await vi.waitFor(() => expect(metrics.value('hints_delayed')).toBe(1), patience);
-    expect(heard()).toEqual({});
+    expect(await heard()).toEqual({});
     board.beforeLook = () => {};
     relay.clock.advance(2);
     await arrives('cem', 3);
@@ -350,7 +351,7 @@ describe('an event committed during a subscription', () => {
 
   test('is notified', async () => {
     await between(() => group.update({ name: 'other' }));
-    expect(heard()).toEqual(each('ann ada ben cem', timeline(3)));
+    expect(await heard()).toEqual(each('ann ada ben cem', timeline(3)));
   });
 
   test.each(['leave', 'remove', 'ban'] as const)(
