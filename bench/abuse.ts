@@ -1,33 +1,52 @@
 /**
  * Measures what attacks do to another account, and to memory, with the limits of production.
  *
- *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3]
+ *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3 --settle 15]
+ *                       [--pause 10] [--bare] [--flags=--trace-gc] [--env LD_PRELOAD=libjemalloc.so.2]
  *
  * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
  * the share of a core that the relay's processes use; their resident memory before, at its peak and
- * 15 seconds after the attack. Then the medians of all runs. Attackers run in a process of their own,
- * on loopback, for a bounded time; if allowed, on the second core, and all before other programs.
+ * `--settle` seconds after the attack. Then the medians of all runs. Attackers run in a process of
+ * their own, on loopback, for a bounded time; if allowed, on the second core. `--bare` also measures
+ * a server that does nothing under the same attack; `--flags` and `--env` are for the relay's Node.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
-import { setPriority } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { grantedMessage, loadTarget, type TestAccount, TestContext } from '@posthouse/conformance';
+import {
+  type Caller,
+  grantedMessage,
+  loadTarget,
+  type Target,
+  type TestAccount,
+  TestContext,
+  WssCaller,
+} from '@posthouse/conformance';
 import type { AttackTarget } from './abuse/attack.ts';
-import { type AttackedRelay, NotHere, oneProcess } from './abuse/relays.ts';
+import {
+  type AttackedRelay,
+  type NodeOptions,
+  NotHere,
+  oneProcess,
+  startBareServer,
+} from './abuse/relays.ts';
 import { attacks } from './abuse/rows.ts';
-import { count, number, readOptions, words } from './options.ts';
+import { count, flag, number, readOptions, text, words } from './options.ts';
 
 const values = readOptions('npm run bench:abuse', {
   rows: words(Object.keys(attacks)),
   calls: count(1_000),
   seconds: number(15),
   runs: count(3),
+  settle: number(15),
+  pause: number(10),
+  bare: flag,
+  flags: text('FLAGS'),
+  env: text('NAME=VALUE,NAME=VALUE'),
 });
 const { calls } = values;
-const settleSeconds = 15;
 
 interface Latency {
   readonly p50: number;
@@ -48,8 +67,8 @@ async function withShare(pids: Pids, work: () => Promise<Latency>): Promise<Meas
   return { ...latency, share: (sum(pids, cpuTime) - used) / seconds };
 }
 
-/** Calls at most a hundred times in a second, as a busy client does; at least for `seconds`. */
-async function measure({ caller }: TestAccount, seconds: number): Promise<Latency> {
+/** Calls at most once in `--pause` milliseconds, as a busy client does; at least for `seconds`. */
+async function measure(caller: Caller, seconds: number): Promise<Latency> {
   const latencies: number[] = [];
   let failed = 0;
   const until = performance.now() + seconds * 1_000;
@@ -62,7 +81,7 @@ async function measure({ caller }: TestAccount, seconds: number): Promise<Latenc
     } catch {
       return { ...quantiles(latencies), failed: failed + 1 };
     }
-    await setTimeout(Math.max(0, 10 - (performance.now() - started)));
+    await setTimeout(Math.max(0, values.pause - (performance.now() - started)));
   }
   return { ...quantiles(latencies), failed };
 }
@@ -117,14 +136,12 @@ class Peak implements Disposable {
 }
 
 /**
- * Pins a process to one core, and lets it go before other programs of the machine; where that is
- * allowed. Otherwise the figures say less. Not with a real-time priority: the kernel's own work,
- * of which the network is a part, would wait for it.
+ * Pins a process to one core, if that is allowed; otherwise the figures say less. Its priority stays as
+ * it is: the kernel's own work, of which the network is a part, would wait for a higher one.
  */
 function pin(pid: number, core: number): void {
   try {
     execFileSync('taskset', ['-a', '-cp', String(core), String(pid)], { stdio: 'ignore' });
-    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), -20);
   } catch {}
 }
 
@@ -167,7 +184,8 @@ async function fillTimeline(context: TestContext, of: TestAccount): Promise<stri
 
 async function measureRow(name: string): Promise<void> {
   await using parts = new AsyncDisposableStack();
-  const { base, folder, pids, befall } = await (attacks[name]?.relay ?? oneProcess)(parts);
+  const makeRelay = attacks[name]?.relay ?? oneProcess;
+  const { base, folder, pids, befall } = await makeRelay(parts, nodeOptions());
   for (const pid of pids) pin(pid, 0);
   const kit = {
     relay: base,
@@ -176,7 +194,7 @@ async function measureRow(name: string): Promise<void> {
   };
   const target = await loadTarget(kit);
   const context = parts.use(await TestContext.open(target, 'wss'));
-  const victim = await context.testAccount();
+  const { caller: victim } = await context.testAccount();
   const attacker = await context.testAccount();
   const page = await fillTimeline(context, attacker);
   const { token } = await context.authenticateDevice(context.https(), attacker.device);
@@ -184,20 +202,58 @@ async function measureRow(name: string): Promise<void> {
   await measure(victim, 0);
   const results: Result[] = [];
   for (let run = 0; run < values.runs; run += 1) {
-    const quiet = await withShare(pids, () => measure(victim, 0));
-    const before = sum(pids, memory);
-    using peak = new Peak(pids);
-    const under = await during(name, known, async () => {
-      await using _fault = await befall?.();
-      return await withShare(pids, () => measure(victim, values.seconds));
-    });
-    await setTimeout(settleSeconds * 1_000);
-    const after = sum(pids, memory);
-    results.push({ quiet, under, before, peak: peak.highest, after });
+    results.push(await measureRun({ name, target: known, victim, pids, befall }));
     print(`${name} ${run + 1}`, results.slice(-1));
-    if (Number.isNaN(after)) break;
+    if (Number.isNaN(results.at(-1)?.after)) break;
   }
   if (results.length > 1) print(`${name} median`, results);
+  if (values.bare && befall === undefined) await measureBare(name, known, target);
+}
+
+/** Returns the flags and the environment of the relay's Node. */
+function nodeOptions(): NodeOptions {
+  const entries = (values.env?.split(',') ?? []).map((entry) => {
+    const [name = '', ...value] = entry.split('=');
+    return [name, value.join('=')];
+  });
+  return { flags: values.flags?.split(' ') ?? [], env: Object.fromEntries(entries) };
+}
+
+interface Run {
+  /** Of the row. */
+  readonly name: string;
+  readonly target: AttackTarget;
+  readonly victim: Caller;
+  readonly pids: Pids;
+  readonly befall?: AttackedRelay['befall'];
+}
+
+async function measureRun({ name, target, victim, pids, befall }: Run): Promise<Result> {
+  const quiet = await withShare(pids, () => measure(victim, 0));
+  const before = sum(pids, memory);
+  using peak = new Peak(pids);
+  const under = await during(name, target, async () => {
+    await using _fault = await befall?.();
+    return await withShare(pids, () => measure(victim, values.seconds));
+  });
+  await setTimeout(values.settle * 1_000);
+  return { quiet, under, before, peak: peak.highest, after: sum(pids, memory) };
+}
+
+/** Measures the same attack on a server that does nothing; the attacker's accounts stay at the relay. */
+async function measureBare(name: string, relay: AttackTarget, target: Target): Promise<void> {
+  await using parts = new AsyncDisposableStack();
+  const { pid, host } = await startBareServer(parts, relay.folder);
+  pin(pid, 0);
+  const victim = parts.use(await WssCaller.open(target, `wss://${host}/`));
+  const bare = `wss://${host}/`;
+  const known = { ...relay, https: `https://${host}/svc/v1`, bare };
+  const results: Result[] = [];
+  await measure(victim, 0);
+  for (let run = 0; run < values.runs; run += 1) {
+    results.push(await measureRun({ name, target: known, victim, pids: [pid] }));
+  }
+  print(`${name}, a bare server`, results);
 }
 
 interface Result {

@@ -1,12 +1,7 @@
 /** What every row of `bench:abuse` is, and what rows share. */
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
-import {
-  loadTarget,
-  type PlainSocket,
-  type TargetOptions,
-  TestContext,
-} from '@posthouse/conformance';
+import { loadTarget, PlainSocket, type TargetOptions, TestContext } from '@posthouse/conformance';
 import type { MakeRelay } from './relays.ts';
 
 /** What an attacker knows. */
@@ -23,6 +18,8 @@ export interface AttackTarget {
   readonly kit: TargetOptions;
   /** The relay's data folder, for what an operator does. */
   readonly folder: string;
+  /** WebSocket of the server that does nothing, if that is attacked instead of the relay. */
+  readonly bare?: string;
 }
 
 /** One row: an attack that runs in a process of its own until the signal is aborted. */
@@ -115,22 +112,34 @@ export async function openSession(context: TestContext) {
   return { caller, device };
 }
 
-/** Makes calls on one WebSocket: a new one for each answer, whatever the answer is. */
-export function hammer(
+/**
+ * Makes calls on one WebSocket: a new one for each answer, whatever the answer is. If a server that does
+ * nothing is attacked, they are made there.
+ */
+export async function hammer(
+  target: AttackTarget,
   socket: PlainSocket,
-  signal: AbortSignal,
-  call: (id: number) => { readonly method: string; readonly params: object },
-  inFlight = 16,
-): void {
+  { signal, call, inFlight = 16 }: Hammering,
+): Promise<void> {
+  const attacked =
+    target.bare === undefined ? socket : await PlainSocket.open(target.bare, target.ca);
   let id = 0;
   const next = () => {
     id += 1;
-    socket.send(JSON.stringify({ jsonrpc: '2.0', id, ...call(id) }));
+    attacked.send(JSON.stringify({ jsonrpc: '2.0', id, ...call(id) }));
   };
-  socket.listen((text) => {
+  attacked.listen((text) => {
     if (!signal.aborted && text.includes('"id":')) next();
   });
   for (let count = 0; count < inFlight; count += 1) next();
+}
+
+interface Hammering {
+  readonly signal: AbortSignal;
+  /** Returns the call with an ID. */
+  readonly call: (id: number) => { readonly method: string; readonly params: object };
+  /** Calls under way at once. */
+  readonly inFlight?: number;
 }
 
 /** Runs the same work several times at once, again and again. */

@@ -9,7 +9,7 @@ export const churn: Attack = {
     const call = async () => {
       const socket = await openRaw(target);
       if (socket.destroyed) return;
-      const closed = once(socket, 'close');
+      const closed = once(socket, 'close').catch(() => {});
       socket.resume().write(get);
       await closed;
     };

@@ -7,14 +7,14 @@ export const hotAccounts: Attack = {
     await using context = await openKit(target);
     for (let count = 0; count < 8 && !signal.aborted; count += 1) {
       const { caller, device } = await openSession(context);
-      hammer(caller.socket, signal, (id) =>
+      const call = (id: number) =>
         id % 2 === 0
           ? { method: 'message.timeline.sync', params: {} }
           : {
               method: 'profile.publish',
               params: { ...context.profile(device, { nickname: `hot ${id}` }) },
-            },
-      );
+            };
+      await hammer(target, caller.socket, { signal, call });
     }
     begun();
     await hold(signal);

@@ -20,10 +20,8 @@ export const hotGroups: Attack = {
       const caller = await context.wss();
       await context.authenticateDevice(caller, account.device);
       if (index >= 8) continue;
-      hammer(caller.socket, signal, () => ({
-        method: 'group.message.send',
-        params: group.message(account, 1),
-      }));
+      const call = () => ({ method: 'group.message.send', params: group.message(account, 1) });
+      await hammer(target, caller.socket, { signal, call });
     }
     begun();
     await hold(signal);

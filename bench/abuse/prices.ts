@@ -18,7 +18,8 @@ export const keySync: Attack = {
     const params = { group_id: group.groupId, limit: epochs };
     const caller = await context.wss();
     await context.authenticateDevice(caller, owner.device);
-    hammer(caller.socket, signal, () => ({ method: 'group.key.sync', params }));
+    const call = () => ({ method: 'group.key.sync', params });
+    await hammer(target, caller.socket, { signal, call });
     begun();
     await hold(signal);
   },
@@ -38,7 +39,8 @@ export const outsiderBan: Attack = {
       deriveAccountId(network, encodeBase64url(nodeRandom(33))),
     );
     const params = group.chainBody('group.member.ban', { accounts }, outsider);
-    hammer(caller.socket, signal, () => ({ method: 'group.member.ban', params }), 2);
+    const call = () => ({ method: 'group.member.ban', params });
+    await hammer(target, caller.socket, { signal, call, inFlight: 2 });
     begun();
     await hold(signal);
   },
@@ -77,7 +79,8 @@ export const refusedForRate: Attack = {
   async run(target, signal, begun) {
     await using context = await openKit(target);
     const { caller } = await openSession(context);
-    hammer(caller.socket, signal, () => ({ method: 'relay.info', params: {} }), 64);
+    const call = () => ({ method: 'relay.info', params: {} });
+    await hammer(target, caller.socket, { signal, call, inFlight: 64 });
     begun();
     await hold(signal);
   },

@@ -22,10 +22,8 @@ export const subscribedNeverReading: Attack = {
     await group.send(writer, 1);
     const second = await context.wss();
     await context.authenticateDevice(second, writer.device);
-    hammer(second.socket, signal, () => ({
-      method: 'group.message.send',
-      params: group.message(writer, 1),
-    }));
+    const call = () => ({ method: 'group.message.send', params: group.message(writer, 1) });
+    await hammer(target, second.socket, { signal, call });
     begun();
     let id = 0;
     const ask = async () => {

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { bareEnvironment } from '../support/command.ts';
 
-const main = new URL('../../src/main.ts', import.meta.url).pathname;
+const sources = new URL('../../src/main.ts', import.meta.url).pathname;
 
 /** Milliseconds for an end in good order. */
 const grace = 15_000;
@@ -18,6 +18,10 @@ export interface RelayProcessOptions {
   readonly peerPort?: number | undefined;
   /** More of its environment: settings that are its own. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Path of the program; by default the sources. */
+  readonly main?: string | undefined;
+  /** Of Node, before the program. */
+  readonly flags?: readonly string[] | undefined;
 }
 
 export class RelayProcess implements AsyncDisposable {
@@ -42,14 +46,14 @@ export class RelayProcess implements AsyncDisposable {
 
   /** Starts one and waits until it answers calls. What it says otherwise goes to `hear`. */
   static async start(
-    { config, port, peerPort = 0, env: own }: RelayProcessOptions,
+    { config, port, peerPort = 0, env: own, flags = [], main = sources }: RelayProcessOptions,
     hear: (line: string) => void,
   ): Promise<RelayProcess> {
     const listen = { POSTHOUSE_FEDERATION_LISTEN: `127.0.0.1:${peerPort}` };
     const env = { ...bareEnvironment(), ...listen, ...own };
     const child = spawn(
       process.execPath,
-      [main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
+      [...flags, main, 'serve', '--config', config, '--listen', `127.0.0.1:${port}`],
       { stdio: ['ignore', 'pipe', 'pipe'], env },
     );
     // Nothing outlives this process, however it ends.
@@ -58,7 +62,10 @@ export class RelayProcess implements AsyncDisposable {
     child.once('exit', () => process.off('exit', end));
     createInterface({ input: child.stderr }).on('line', hear);
     const { promise, resolve, reject } = Promise.withResolvers<string>();
-    createInterface({ input: child.stdout }).once('line', resolve);
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      if (line.startsWith('ready ')) resolve(line);
+      else hear(line);
+    });
     child.once('exit', (code) => reject(new Error(`the relay ended with ${code}, never ready`)));
     const [, base = ''] = (await promise).split(' ');
     return new RelayProcess(child, { base, port, peerPort });
