@@ -70,6 +70,7 @@ Maintainer: ${maintainer} <${email}>
 Section: net
 Priority: optional
 Depends: adduser, libatomic1, libc6 (>= 2.28), libgcc-s1, libstdc++6
+Recommends: libjemalloc2
 Description: relay of a network in which people own their accounts
  Receives and stores end-to-end encrypted messages for the devices of its
  accounts, and hosts groups and channels. Contains the Node.js that runs it.

@@ -2,6 +2,7 @@ import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import type { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
+import { countExternalBytesInHeap, lowerHelperThreads } from './garbage-collection.ts';
 import { readyLine } from './ready-line.ts';
 
 const help = `
@@ -34,6 +35,8 @@ async function serve(options: Flags): Promise<void> {
   const { Relay: relays } = await import('../relay.ts');
   const relay = await relays.start(config, { signal: stopping.signal });
   setFlagsFromString('--semi-space-growth-factor=2');
+  countExternalBytesInHeap();
+  lowerHelperThreads();
   process.stdout.write(`${readyLine(relay)}\n`);
   started.resolve(relay);
   await relay.closed;

@@ -1,7 +1,11 @@
-import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { availableParallelism, getPriority } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { killAll, posthouse } from '../support/command.ts';
+import { posthouseCommand } from '../support/bundled-command.ts';
+import { bareEnvironment, killAll, posthouse } from '../support/command.ts';
 import { inUse, RelayData } from '../support/engine.ts';
 import { HttpClient } from '../support/http.ts';
 import { patience } from '../support/patience.ts';
@@ -19,6 +23,14 @@ afterEach(async () => {
 function serve(more: readonly string[] = [], standardError: 'pipe' | number = 'pipe') {
   const options = ['--dev', '--data', data.path, '--listen', '127.0.0.1:0', ...more];
   return posthouse(['serve', ...options], data.environment, { standardError });
+}
+
+/** Priorities of a process's threads whose name has a text in it; a higher one is nicer. */
+function priorities(pid: number, name: string): number[] {
+  const folder = `/proc/${pid}/task`;
+  return readdirSync(folder)
+    .filter((thread) => readFileSync(join(folder, thread, 'comm'), 'utf8').includes(name))
+    .map((thread) => getPriority(Number(thread)));
 }
 
 describe('posthouse serve', () => {
@@ -41,6 +53,31 @@ describe('posthouse serve', () => {
     // After an orderly close SQLite has no journal; PostgreSQL never has one here.
     expect(existsSync(join(data.path, 'relay.sqlite-wal'))).toBe(false);
   });
+
+  test.runIf(availableParallelism() > 1)(
+    "0047: on one core V8's threads leave it to the event loop, with more they do not",
+    async () => {
+      for (const [cores, nicer] of [
+        ['0', 10],
+        ['0,1', 0],
+      ] as const) {
+        const options = ['--dev', '--data', data.path, '--listen', '127.0.0.1:0'];
+        const program = [process.execPath, posthouseCommand, 'serve', ...options];
+        const env = { ...bareEnvironment(), ...data.environment };
+        const relay = spawn('taskset', ['-c', cores, ...program], { env });
+        await once(relay.stdout, 'data');
+        const pid = relay.pid as number;
+        const [eventLoop = Number.NaN] = priorities(pid, 'MainThread');
+        const expected = new Set([Math.min(19, eventLoop + nicer)]);
+        expect(new Set(priorities(pid, 'V8Worker'))).toEqual(expected);
+        // What stores and verifies has the priority of the event loop.
+        for (const priority of priorities(pid, 'libuv')) expect(priority).toBe(eventLoop);
+        const ended = once(relay, 'exit');
+        relay.kill('SIGTERM');
+        await ended;
+      }
+    },
+  );
 
   test('SIGHUP takes a changed configuration over; a broken one leaves the relay as it is', async () => {
     const config = join(data.path, 'relay.json');
