@@ -4,6 +4,7 @@
  */
 import type { Conversation } from '@posthouse/client';
 import { computed, effect, signal } from '@preact/signals';
+import type { SharedLink } from './parts/find-shared.ts';
 
 export type Route =
   | { readonly screen: 'list' | 'add' | 'backup' | 'new-group' | 'new-channel' | 'shared' }
@@ -11,12 +12,6 @@ export type Route =
   | { readonly screen: 'person' | 'group' | 'channel'; readonly id: string }
   | { readonly screen: 'post'; readonly id: string; readonly sequence: number }
   | { readonly screen: 'chat'; readonly kind: Conversation['kind']; readonly id: string };
-
-/** A link to a group or a channel: the SDK's one word of text, not looked at yet. */
-export interface SharedLink {
-  readonly kind: 'group' | 'channel';
-  readonly address: string;
-}
 
 const list: Route = { screen: 'list' };
 
@@ -80,14 +75,6 @@ export function openShared({ kind, address }: SharedLink): void {
 /** Forgets the link that was opened: it was used, or is not wanted. */
 export function closeShared(): void {
   sharedText.value = '';
-}
-
-/** Finds a group's or channel's address in a text: in a link of any messenger, or as it stands. */
-export function findShared(text: string): SharedLink | undefined {
-  const [address, kind] =
-    /\b[a-z][\w.-]{0,63}-(group|channel)(?::|%3A)[\w-]{1,4096}/i.exec(text) ?? [];
-  if (address === undefined) return undefined;
-  return { kind: kind as SharedLink['kind'], address: address.replace(/%3A/i, ':') };
 }
 
 /** Takes a link to a group or a channel out of the address; without one, the text is empty. */

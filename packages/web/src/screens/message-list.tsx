@@ -3,11 +3,12 @@ import { useMemo } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';
 import { Fault } from '../parts/fault.tsx';
+import { findShared } from '../parts/find-shared.ts';
 import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
 import { Timeline } from '../parts/timeline.tsx';
 import type { TimelineItem } from '../parts/timeline-item.ts';
-import { findShared, openShared } from '../router.ts';
+import { openShared } from '../router.ts';
 import type { App } from '../state/app.ts';
 import type { Line, OpenConversation } from '../state/open-conversation.ts';
 import { dayOf, isoOf, isSameDay, text, timeOf } from '../text/index.ts';
@@ -85,6 +86,7 @@ function MessageLine({
 }) {
   const { from, body, attachments, replyTo, createdAt, status, error, sender } = message;
   const { canReply, more } = opened.source;
+  const link = useMemo(() => findShared(body?.text ?? ''), [body?.text]);
   if (message.note !== undefined) return <NoteLine line={message} />;
   const isOwn = from === app.account.id;
   const answered =
@@ -93,7 +95,6 @@ function MessageLine({
       (other) => other.from === replyTo.from && other.messageId === replyTo.messageId,
     );
   const quote = message.quote ?? answered?.body?.text;
-  const link = body && findShared(body.text);
   const isFinalFailure = status === 'rejected' || status === 'failed';
   return (
     <li class={isOwn ? 'own' : 'theirs'} data-order={message.order}>
