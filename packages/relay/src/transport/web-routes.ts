@@ -1,7 +1,6 @@
 /** Serves the messenger under `/app/`: known names only, from memory (decision 0045). */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import {
-  type Encoding,
   fileHeaders,
   guardHeaders,
   pagePolicy,
@@ -16,8 +15,12 @@ const appPath = '/app/';
 
 const headers = { ...guardHeaders, 'content-security-policy': pagePolicy.join('; ') };
 
-/** Adds `/app/`, its files and its `config.json`. `charge` takes
- * what bytes cost from the allowance of the caller's address, and throws if it is used up. */
+/**
+ * Adds `/app/`, its files and its `config.json`.
+ *
+ * @param charge subtracts what the bytes of an answer cost from the allowance of the caller's address; throws if it is
+ *   used up
+ */
 export function addWebRoutes(
   app: FastifyInstance,
   web: WebApp,
@@ -35,34 +38,26 @@ export function addWebRoutes(
     charge(request, 0);
     return reply.redirect(appPath, 308);
   });
-  route(`${appPath}config.json`, async (_request, reply) =>
-    reply
-      .header('cache-control', 'no-cache')
-      .type('application/json')
-      .send(await web.config()),
-  );
+  route(`${appPath}config.json`, async (request, reply) => {
+    const config = Buffer.from(await web.config());
+    charge(request, request.method === 'HEAD' ? 0 : config.length);
+    return reply.header('cache-control', 'no-cache').type('application/json').send(config);
+  });
   const send = (request: FastifyRequest, reply: FastifyReply, file: ServedFile | undefined) => {
     if (file === undefined) throw unknownMethod();
     const encoding = pickEncoding(file, request.headers['accept-encoding']);
-    charge(request, (file.bodies.get(encoding) as Buffer).length);
-    return sendFile(request, reply, { file, encoding });
+    const body = file.bodies.get(encoding) as Buffer;
+    const own = fileHeaders(file, encoding);
+    const isKnown = request.headers['if-none-match'] === own.etag;
+    charge(request, isKnown || request.method === 'HEAD' ? 0 : body.length);
+    reply.headers(own);
+    if (isKnown) return reply.code(304).send();
+    reply.type(file.type).header('content-length', body.length);
+    return reply.send(request.method === 'HEAD' ? null : body);
   };
   route(appPath, (request, reply) => send(request, reply, web.files.get('index.html')));
   route(`${appPath}:name`, (request, reply) => {
     const { name } = request.params as { readonly name: string };
     return send(request, reply, web.files.get(name));
   });
-}
-
-function sendFile(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  { file, encoding }: { readonly file: ServedFile; readonly encoding: Encoding },
-) {
-  const body = file.bodies.get(encoding) as Buffer;
-  const headers = fileHeaders(file, encoding);
-  reply.headers(headers);
-  if (request.headers['if-none-match'] === headers.etag) return reply.code(304).send();
-  reply.type(file.type).header('content-length', body.length);
-  return reply.send(request.method === 'HEAD' ? null : body);
 }
