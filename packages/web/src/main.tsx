@@ -7,17 +7,20 @@ import { Fault } from './parts/fault.tsx';
 import { listenForKeys } from './parts/keys.ts';
 import { later } from './parts/later.tsx';
 import { invite, opensShared, route, shared, show } from './router.ts';
-import { AddPerson } from './screens/add-person.tsx';
 import { Chat } from './screens/chat.tsx';
 import { ConversationList } from './screens/conversation-list.tsx';
-import { Person } from './screens/person.tsx';
 import { Welcome } from './screens/welcome.tsx';
 import { App } from './state/app.ts';
+import { ending } from './state/ending.ts';
 import { notifyLevel } from './state/notify-mark.ts';
 import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
 
+const AddPerson = later(async () => (await import('./screens/add-person.tsx')).AddPerson);
 const Backup = later(async () => (await import('./screens/backup.tsx')).Backup);
+const Ended = later(async () => (await import('./account/ended.tsx')).Ended);
+const EndedNotice = later(async () => (await import('./account/ended.tsx')).EndedNotice, true);
+const Person = later(async () => (await import('./screens/person.tsx')).Person);
 const Unlock = later(async () => (await import('./account/unlock.tsx')).Unlock);
 const GroupScreen = later(async () => (await loadRooms()).GroupScreen);
 const NewGroup = later(async () => (await loadRooms()).NewGroup);
@@ -88,7 +91,13 @@ function Ready({ app }: { readonly app: App }) {
   }, [unread]);
   useEffect(() => {
     const start = async () => (await import('./account/notify.ts')).startNotifying(app);
-    if (notifyLevel() !== undefined) start().catch(() => undefined);
+    const begin = () => {
+      if (notifyLevel() !== undefined) start().catch(() => undefined);
+    };
+    begin();
+    // Another tab may have switched them on.
+    addEventListener('storage', begin);
+    return () => removeEventListener('storage', begin);
   }, []);
   return (
     <div class="app" data-screen={now.screen}>
@@ -116,6 +125,8 @@ function Shown({ app }: { readonly app: App }) {
       return <Settings key={now.page} {...{ app, page: now.page }} />;
     case 'backup':
       return <Backup app={app} />;
+    case 'ended':
+      return <Ended app={app} />;
     case 'group':
       return <GroupScreen key={now.id} app={app} id={now.id} />;
     case 'channel':
@@ -152,6 +163,7 @@ function Notices({ app }: { readonly app: App }) {
           </button>
         )}
       </div>
+      {ending.value !== '' && <EndedNotice />}
       {updateReady.value && (
         <p role="status" class="notice">
           {text.newVersion}

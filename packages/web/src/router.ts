@@ -3,27 +3,20 @@
  * browser's history, not in the address, which others see over a shoulder or in a list of pages.
  */
 import type { Conversation } from '@posthouse/client';
-import { computed, effect, signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import type { SharedLink } from './parts/find-shared.ts';
+import { keptSignal } from './parts/kept-signal.ts';
 
 export type Route =
-  | { readonly screen: 'list' | 'add' | 'backup' | 'new-group' | 'new-channel' | 'shared' }
+  | {
+      readonly screen: 'list' | 'add' | 'backup' | 'ended' | 'new-group' | 'new-channel' | 'shared';
+    }
   | { readonly screen: 'settings'; readonly page?: string }
   | { readonly screen: 'person' | 'group' | 'channel'; readonly id: string }
   | { readonly screen: 'post'; readonly id: string; readonly sequence: number }
   | { readonly screen: 'chat'; readonly kind: Conversation['kind']; readonly id: string };
 
 const list: Route = { screen: 'list' };
-
-/** A text that stays when the page is loaded again, until it is empty. */
-function keptSignal(storage: Storage, key: string, given: string) {
-  const kept = signal(given || (storage.getItem(key) ?? ''));
-  effect(() => {
-    if (kept.value === '') storage.removeItem(key);
-    else storage.setItem(key, kept.value);
-  });
-  return kept;
-}
 
 /** The invite that the page was opened with, until it is used: a new account takes a while. */
 export const invite = keptSignal(sessionStorage, 'posthouse.invite', takeLink('invite'));

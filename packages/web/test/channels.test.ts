@@ -170,6 +170,26 @@ describe.skipIf(!hasChromium)('a channel, its owner, a moderator and a reader', 
     }
   });
 
+  test('a visitor who opens the link of another channel sees the posts of that one alone', async () => {
+    const { page } = ann;
+    await page.keyboard.press('Escape');
+    await button(page, 'New channel').click();
+    await page.getByLabel('Name', { exact: true }).fill('Go news');
+    await button(page, 'Make the channel').click();
+    const other = await page.getByLabel('Link to this channel').last().inputValue();
+    await button(page, 'Open the channel').click();
+    await post(page, 'Nine stones');
+    await page.locator('.own').getByText('waiting').waitFor({ state: 'detached' });
+    const visitor = await visit(messenger.browser, link);
+    await visitor.page.getByText('Round one: White wins').waitFor();
+    await visitor.page.goto(other);
+    await visitor.page.getByText('Go news').waitFor();
+    await visitor.page.getByText('Nine stones').waitFor();
+    expect(await visitor.page.locator('.posts article').count()).toBe(1);
+    expect(visitor.complaints).toEqual([]);
+    await visitor.page.context().close();
+  });
+
   test('no page complained of anything', () => {
     expect([ann, bob, reader].flatMap(({ complaints }) => complaints)).toEqual([]);
   });

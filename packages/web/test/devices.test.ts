@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Relay } from '@posthouse/relay';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { builtMessenger } from './office.ts';
+import { builtMessenger, toList } from './office.ts';
 import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
@@ -192,6 +192,51 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
     await other.getByRole('button', { name: 'Remove it' }).click();
     await page.getByText('The device was removed').waitFor();
     await expect.poll(() => page.locator('.devices > li').count()).toBe(1);
+  });
+
+  test('the removed one says so on every screen, keeps what it has, and asks the relay once', async () => {
+    const { page } = joining;
+    const notice = page.locator('.notice').getByText('This device was removed from the account.');
+    await notice.waitFor();
+    await button(page, 'What now?').click();
+    await page.getByRole('heading', { name: 'What is still here' }).waitFor();
+    await keep(page, 'ended-dark-narrow', true);
+    await button(page, 'Back').click();
+    await toList(page);
+    await page.locator('.entry').first().click();
+    await page.locator('.composer').getByText('This device was removed').waitFor();
+    expect(await page.getByLabel('Write a message').count()).toBe(0);
+    // Each try shows that it connects.
+    await page.evaluate(`globalThis.tries = 0;
+      new MutationObserver(() => { tries += 1; }).observe(document.querySelector('.pane'),
+        { subtree: true, childList: true, characterData: true });`);
+    await button(page, 'What now?').click();
+    await button(page, 'Save what is on this device').click();
+    const downloading = page.waitForEvent('download');
+    await button(page, 'As text, to read').click();
+    await downloading;
+    expect(await page.evaluate('tries')).toBe(0);
+    await page.reload();
+    await notice.waitFor();
+    await page.context().setOffline(true);
+    await page.reload();
+    await notice.waitFor();
+    await page.context().setOffline(false);
+  });
+
+  test('it joins again as a new device: it is erased, and asks the same account', async () => {
+    const { page } = joining;
+    await button(page, 'What now?').click();
+    await page.locator('summary').filter({ hasText: 'Join again' }).click();
+    await button(page, 'Erase and ask to join').click();
+    const field = page.getByLabel('Request of the new device', { exact: true });
+    await field.waitFor();
+    const again = JSON.parse(await field.inputValue());
+    const before = JSON.parse(request);
+    expect(again.certificate.account).toBe(before.certificate.account);
+    expect(again.certificate).not.toEqual(before.certificate);
+    await button(page, 'Do not join').click();
+    await button(page, 'New account').waitFor();
   });
 
   test('an answer is of no use after the device was removed; joining can be cancelled', async () => {

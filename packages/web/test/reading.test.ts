@@ -84,6 +84,22 @@ describe.skipIf(!hasChromium)('a conversation that is read', () => {
     await page.getByLabel('Write a message').fill('');
   });
 
+  test('a message that arrives has no other searched for links again', async () => {
+    const { page } = ann;
+    expect(await page.locator('.messages article').count()).toBeGreaterThan(40);
+    await page.evaluate(`globalThis.searched = [];
+      const { matchAll } = String.prototype;
+      String.prototype.matchAll = function (...args) {
+        searched.push(String(this));
+        return matchAll.apply(this, args);
+      };`);
+    await post(bob, 'searched once');
+    await line(page, 'searched once').waitFor();
+    expect(new Set((await page.evaluate('searched')) as string[])).toEqual(
+      new Set(['searched once']),
+    );
+  });
+
   test('in a hidden tab nothing is read; when it is seen again, it is', async () => {
     const { page } = ann;
     const set = (state: 'hidden' | 'visible') =>
@@ -139,10 +155,10 @@ describe.skipIf(!hasChromium)('faults', () => {
     await notes.click();
     await page.getByLabel('Write a message').fill('remember');
     await page.getByLabel('Write a message').press('Enter');
-    await page.getByText('It is tried again. no luck').waitFor();
+    await page.getByText('It is tried again. Something went wrong.').waitFor();
     await page.evaluate('faults = 0');
     await notes.getByText('remember').waitFor();
-    await page.getByText('no luck').waitFor({ state: 'detached' });
+    await page.getByText('It is tried again.').waitFor({ state: 'detached' });
     await page.getByLabel('Write a message').fill('and this');
     const fault = new ClientError('store_unavailable', 'gone').toJSON();
     await page.evaluate(`globalThis.fault = ${JSON.stringify(fault)}; faults = 1`);

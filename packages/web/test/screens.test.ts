@@ -220,6 +220,21 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await check(ann.page, name);
   });
 
+  test('of a removed device', async () => {
+    const { page } = ann;
+    await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
+    // Without a network, the relay cannot say otherwise.
+    await page.context().setOffline(true);
+    await page.evaluate(`localStorage.setItem('posthouse.ending', 'device_unknown')`);
+    await toList(page);
+    await page.reload();
+    await click(page, 'What now?');
+    await page.getByRole('heading', { name: 'What is still here' }).waitFor();
+    await page.locator('summary').filter({ hasText: 'Join again' }).click();
+    await check(page, 'ended');
+    await page.context().setOffline(false);
+  });
+
   test('no page complained', () => {
     expect(ann.complaints).toEqual([]);
   });

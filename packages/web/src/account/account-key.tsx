@@ -3,10 +3,10 @@ import type { WalletError } from '@posthouse/protocol';
 import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
-import { Field } from '../parts/controls.tsx';
 import type { App } from '../state/app.ts';
-import { text } from '../text/index.ts';
-import { faultText } from './faults.ts';
+import { own } from '../text/own.ts';
+import { BackupForm } from './backup-form.tsx';
+import { faultText, Said } from './faults.ts';
 import { s } from './settings-text.ts';
 import { useWork } from './sub-screen.tsx';
 
@@ -26,8 +26,6 @@ function forget(): void {
 /** Asks for the backup if this device has no copy of the key. */
 export function AccountKey({ app }: { readonly app: App }) {
   const [isMissing, setMissing] = useState(false);
-  const [file, setFile] = useState<File | undefined>();
-  const [password, setPassword] = useState('');
   const { isBusy, run, report } = useWork();
   useEffect(() => {
     app.client.accountKey().then(
@@ -41,47 +39,21 @@ export function AccountKey({ app }: { readonly app: App }) {
   }, []);
   if (!isMissing) return null;
   if (opened.value !== undefined) return <p role="status">{s.keyOpen}</p>;
-  const open = async () => {
-    if (file === undefined) return;
+  const open = async (file: File, password: string) => {
     const work = async () => {
       const { accountOfKey, openBackup } = await loadCryptography();
       const key = await openBackup(app.config, file, password);
-      if (accountOfKey(app.config, key) !== app.account.id) throw new Error(s.otherKey);
+      if (accountOfKey(app.config, key) !== app.account.id) throw new Said(s.otherKey);
       opened.value = key;
     };
-    await run(text.restoring, work, { words: walletFault });
-    setPassword('');
+    await run(own.restoring, work, { words: walletFault });
+    return true;
   };
   return (
     <section class="box" aria-label={s.key}>
       <h2>{s.key}</h2>
       <p>{s.keyText}</p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void open();
-        }}
-      >
-        <p class="field">
-          <label for="key-file">{text.backupFile}</label>
-          <input
-            id="key-file"
-            type="file"
-            required
-            accept=".json,application/json"
-            onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
-          />
-        </p>
-        <Field
-          {...{ label: text.password, value: password, onValue: setPassword, type: 'password' }}
-          autoComplete="current-password"
-          required
-        />
-        <button type="submit" disabled={isBusy}>
-          {s.openKey}
-        </button>
-        {report}
-      </form>
+      <BackupForm {...{ label: s.openKey, isBusy, open }}>{report}</BackupForm>
     </section>
   );
 }
@@ -90,5 +62,5 @@ export function AccountKey({ app }: { readonly app: App }) {
 export function walletFault(error: unknown): string {
   const { fault } = error as Partial<WalletError>;
   if (fault === undefined) return faultText(error);
-  return fault === 'password' ? text.wrongPassword : text.notABackup;
+  return fault === 'password' ? own.wrongPassword : own.notABackup;
 }

@@ -1,18 +1,20 @@
 import { useEffect, useState } from 'preact/hooks';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
+import { ending } from '../state/ending.ts';
 import { eraseDevice } from './erase-device.ts';
 import { faultText } from './faults.ts';
 import { s } from './settings-text.ts';
-import { SubScreen, useWork } from './sub-screen.tsx';
+import { SubScreen, Sure, useWork } from './sub-screen.tsx';
 
 /** Deletes this device: from the account if that is possible, and then from the browser. */
 export function Erase({ app }: { readonly app: App }) {
   const [hasKey, setHasKey] = useState(false);
   const [removes, setRemoves] = useState(true);
-  const [isSure, setSure] = useState(false);
   const { isBusy, run, report } = useWork();
   useEffect(() => {
+    // A device that is not served any more cannot remove itself.
+    if (ending.value !== '') return;
     app.client.accountKey().then(
       (key) => {
         setHasKey(key !== undefined);
@@ -58,26 +60,9 @@ export function Erase({ app }: { readonly app: App }) {
           </label>
         </p>
       ) : (
-        <p>{s.cannotRemove}</p>
+        ending.value === '' && <p>{s.cannotRemove}</p>
       )}
-      <p>
-        <label>
-          <input
-            type="checkbox"
-            checked={isSure}
-            onChange={({ currentTarget }) => setSure(currentTarget.checked)}
-          />{' '}
-          {s.sure}
-        </label>
-      </p>
-      <button
-        type="button"
-        class="danger"
-        disabled={!isSure || isBusy}
-        onClick={() => void erase()}
-      >
-        {s.eraseNow}
-      </button>
+      <Sure {...{ label: s.eraseNow, sure: s.sure, isBusy, work: erase }} />
       {report}
     </SubScreen>
   );

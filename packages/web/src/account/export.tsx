@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { App } from '../state/app.ts';
 import { saveFile } from '../state/save-file.ts';
 import { exportConversations } from './export-conversations.ts';
+import { faultText } from './faults.ts';
 import { s } from './settings-text.ts';
 import { SubScreen, useWork } from './sub-screen.tsx';
 
@@ -21,7 +22,9 @@ export function Export({ app }: { readonly app: App }) {
       saveFile(made.file);
       app.notice.value = s.exported(made.count);
     };
-    await run(s.exporting, work, { words: (error) => (own.signal.aborted ? '' : String(error)) });
+    await run(s.exporting, work, {
+      words: (error) => (own.signal.aborted ? '' : faultText(error)),
+    });
   };
   return (
     <SubScreen title={s.exporting}>

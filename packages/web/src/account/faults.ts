@@ -1,6 +1,9 @@
 /** What went wrong with an account or device, in words that say what to do. */
+
+import { visibleText } from '@posthouse/client/visible-text';
 import { isClientError, isRefusal } from '@posthouse/client/web';
-import { messageOf } from '../state/app.ts';
+import { messageOf } from '../parts/fault.tsx';
+import { hasSentence, sentenceOf } from '../text/faults.ts';
 import { inLanguage } from '../text/index.ts';
 
 const en = {
@@ -8,7 +11,6 @@ const en = {
   key: 'This device has no copy of the account’s key. Do it on the device with the key, or with your backup.',
   busy: 'The relay has had too many requests. Try again in a while.',
   soon: 'The relay cannot do it now. Try again in a while.',
-  refused: (reason: string) => `The relay refused: ${reason}`,
   misbehaved: 'The relay’s answer is not valid. Nothing was changed here.',
   full: 'There is no space left on this device.',
   other: 'Another page or device changed the same. Reload and look before you try again.',
@@ -21,7 +23,6 @@ const de: typeof en = {
   key: 'Dieses Gerät hat keine Kopie des Kontoschlüssels. Mach es auf dem Gerät mit dem Schlüssel, oder mit deiner Sicherung.',
   busy: 'Das Relay hatte zu viele Anfragen. Versuch es in einer Weile noch einmal.',
   soon: 'Das Relay kann es gerade nicht. Versuch es in einer Weile noch einmal.',
-  refused: (reason) => `Das Relay hat abgelehnt: ${reason}`,
   misbehaved: 'Die Antwort des Relays ist ungültig. Hier wurde nichts geändert.',
   full: 'Auf diesem Gerät ist kein Platz mehr.',
   other:
@@ -43,10 +44,16 @@ const byCode: Readonly<Record<string, string>> = {
   no_relay: t.noRelay,
 };
 
+/** An error whose message is a sentence for people, in their language. */
+export class Said extends Error {}
+
 /** Returns a sentence for people. */
 export function faultText(error: unknown): string {
+  if (error instanceof Said) return error.message;
   if (isRefusal(error, 'rate_limited')) return t.busy;
   if (isRefusal(error, 'temporarily_unavailable')) return t.soon;
-  if (isRefusal(error)) return t.refused(error.message);
-  return (isClientError(error) && byCode[error.code]) || messageOf(error);
+  const own = isClientError(error) ? byCode[error.code] : undefined;
+  if (own !== undefined) return own;
+  const sentence = sentenceOf(error);
+  return hasSentence(error) ? sentence : `${sentence} (${visibleText(messageOf(error))})`;
 }

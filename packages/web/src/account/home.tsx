@@ -1,4 +1,5 @@
 import type { MovePreview, UnfinishedMove } from '@posthouse/client';
+import { visibleName } from '@posthouse/client/visible-text';
 import { useEffect, useState } from 'preact/hooks';
 import { Field } from '../parts/controls.tsx';
 import type { App } from '../state/app.ts';
@@ -147,7 +148,7 @@ function Move({
       )}
       {preview !== undefined && (
         <div class="box">
-          <h3>{s.preview(preview.to.name)}</h3>
+          <h3>{s.preview(visibleName(preview.to.name))}</h3>
           <ul>
             {linesOf(preview).map((line) => (
               <li key={line}>{line}</li>

@@ -1,7 +1,7 @@
 /** Where the lock of this device is kept, and what is said of passkeys. */
 import { isClientError } from '@posthouse/client/web';
 import { lockMark, tabLock } from '../state/stores.ts';
-import { faultText } from './faults.ts';
+import { faultText, Said } from './faults.ts';
 import type { Lock } from './lock-store.ts';
 import { l } from './lock-text.ts';
 
@@ -30,5 +30,5 @@ export function lockFault(error: unknown): string {
 /** @throws Error if another tab of the app is open, which would go on with the other store */
 export async function requireOnlyTab(): Promise<void> {
   const { held = [] } = await navigator.locks.query();
-  if (held.filter(({ name }) => name === tabLock).length > 1) throw new Error(l.otherTabs);
+  if (held.filter(({ name }) => name === tabLock).length > 1) throw new Said(l.otherTabs);
 }

@@ -1,7 +1,9 @@
 /** Notifications while the app is open and hidden. They show no text unless the person chose that. */
 import type { AccountEvent, MessageContent } from '@posthouse/client';
 import { visibleText } from '@posthouse/client/visible-text';
+import { effect } from '@preact/signals';
 import { nameOf, titleOf } from '../parts/names.ts';
+import { isVisible } from '../parts/visibility.ts';
 import type { App } from '../state/app.ts';
 import { notifyLevel } from '../state/notify-mark.ts';
 import { n } from './notify-text.ts';
@@ -16,21 +18,44 @@ interface Notice {
   readonly tag: string;
 }
 
+/** Web Locks: each tab that can be seen has one of this name. */
+const seenLock = 'posthouse.seen';
+
 let isStarted = false;
 
-/** Shows notifications for as long as the page lives. */
+/** Shows notifications for as long as the page lives. Its events are those that the app follows. */
 export function startNotifying(app: App): void {
   if (isStarted) return;
   isStarted = true;
-  app.account.subscribe(
-    (event) => {
-      if (document.visibilityState === 'visible') return;
-      const notice = noticeOf(app, event);
-      if (notice !== undefined) showNotice(notice).catch(() => undefined);
-    },
-    // The app's own reader says what is wrong.
-    { onError: () => undefined },
-  );
+  holdWhileSeen();
+  app.noticed = (event) => {
+    const notice = noticeOf(app, event);
+    if (notice === undefined) return;
+    const show = async () => {
+      if (!(await isSeen())) await showNotice(notice);
+    };
+    show().catch(() => undefined);
+  };
+}
+
+/** Holds the lock while this tab can be seen. */
+function holdWhileSeen(): void {
+  let end: (() => void) | undefined;
+  effect(() => {
+    end?.();
+    end = undefined;
+    if (!isVisible.value) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    end = resolve;
+    navigator.locks?.request(seenLock, { mode: 'shared' }, () => promise).catch(() => undefined);
+  });
+}
+
+/** Whether this tab or another one of the app can be seen. */
+async function isSeen(): Promise<boolean> {
+  if (document.visibilityState === 'visible') return true;
+  const { held = [] } = (await navigator.locks?.query()) ?? {};
+  return held.some(({ name }) => name === seenLock);
 }
 
 function noticeOf(app: App, event: AccountEvent): Notice | undefined {

@@ -80,3 +80,36 @@ export function Ask({
     </details>
   );
 }
+
+/** A button for what cannot be undone, after a box that says so. */
+export function Sure({
+  label,
+  sure,
+  isBusy,
+  work,
+}: {
+  readonly label: string;
+  /** What the person confirms. */
+  readonly sure: string;
+  readonly isBusy: boolean;
+  readonly work: () => Promise<unknown>;
+}) {
+  const [isSure, setSure] = useState(false);
+  return (
+    <>
+      <p>
+        <label>
+          <input
+            type="checkbox"
+            checked={isSure}
+            onChange={({ currentTarget }) => setSure(currentTarget.checked)}
+          />{' '}
+          {sure}
+        </label>
+      </p>
+      <button type="button" class="danger" disabled={!isSure || isBusy} onClick={() => void work()}>
+        {label}
+      </button>
+    </>
+  );
+}

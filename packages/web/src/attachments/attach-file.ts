@@ -26,17 +26,21 @@ export async function attachFiles(
   files: Signal<readonly AttachedFile[]>,
   picked: readonly File[],
 ): Promise<void> {
-  const limit = await fileLimit(app);
+  // At once: Enter sends nothing before each of them is stored.
   const added = picked.map((file): AttachedFile => {
     lastId += 1;
     const { kind } = previewKind(file.type);
     return {
-      ...{ id: lastId, file, stop: new AbortController(), fault: faultOf(file, limit) },
+      ...{ id: lastId, file, stop: new AbortController(), fault: '' },
       ...(kind === 'image' && { preview: URL.createObjectURL(file) }),
     };
   });
   files.value = [...files.value, ...added];
-  for (const { id, fault } of added) if (fault === '') await storeFile(app, files, id);
+  const limit = await fileLimit(app).catch(() => clientLimit);
+  for (const { id, file } of added) change(files, id, { fault: faultOf(file, limit) });
+  for (const { id, file } of added) {
+    if (faultOf(file, limit) === '') await storeFile(app, files, id);
+  }
 }
 
 function faultOf({ size }: File, limit: number): string {
@@ -93,6 +97,6 @@ function storeFault(error: unknown): string {
   if (error instanceof DOMException) return t.unreadable;
   if (isClientError(error, 'no_relay')) return t.noStore;
   if (isRefusal(error, 'rate_limited')) return t.tooMuch;
-  if (isClientError(error, 'invalid_input')) return error.message;
+  if (isClientError(error, 'invalid_input')) return t.tooLargeThere;
   return navigator.onLine ? t.notStored : t.offline;
 }

@@ -2,7 +2,7 @@ import type { Channel } from '@posthouse/client';
 import { visibleName, visibleText } from '@posthouse/client/visible-text';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { Confirm } from '../parts/confirm.tsx';
-import { Action, Field, Handout, Screen } from '../parts/controls.tsx';
+import { Action, Field, Form, Handout, Screen } from '../parts/controls.tsx';
 import { nameOf, shortId } from '../parts/names.ts';
 import { linkTo, show } from '../router.ts';
 import type { App } from '../state/app.ts';
@@ -115,11 +115,12 @@ function Writers({ app, channel, act }: ChannelProps) {
         ))}
       </ul>
       {isOwner && others.length > 0 && (
-        <form
+        <Form
           class="row"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void choose([...moderators, chosen]).then(() => setChosen(''));
+          label={text.addModerator}
+          work={async () => {
+            await choose([...moderators, chosen]);
+            setChosen('');
           }}
         >
           <label class="hidden" for={selectId}>
@@ -138,8 +139,7 @@ function Writers({ app, channel, act }: ChannelProps) {
               </option>
             ))}
           </select>
-          <button type="submit">{text.addModerator}</button>
-        </form>
+        </Form>
       )}
     </section>
   );
@@ -153,16 +153,10 @@ function FactsForm({ app, channel: { id, descriptor }, act }: ChannelProps) {
     return act(() => app.account.channels.update(id, { name: name.trim(), description: said }));
   };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void save();
-      }}
-    >
+    <Form label={text.save} work={save}>
       <h2>{text.facts}</h2>
       <Field {...{ label: text.name, value: name, onValue: setName }} required />
       <Field {...{ label: text.description, value: description, onValue: setDescription }} />
-      <button type="submit">{text.save}</button>
-    </form>
+    </Form>
   );
 }

@@ -2,7 +2,7 @@ import type { Channel, ChannelPostEntry } from '@posthouse/client';
 import { useEffect, useId, useState } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Confirm } from '../parts/confirm.tsx';
-import { Action, Field, Screen } from '../parts/controls.tsx';
+import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import { text } from './text.ts';
@@ -127,18 +127,10 @@ function Remove({ remove }: { readonly remove: (reason: string) => Promise<void>
 function Report({ send }: { readonly send: (reason: string) => Promise<void> }) {
   const [reason, setReason] = useState('');
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void send(reason.trim());
-      }}
-    >
+    <Form label={text.report} canSubmit={reason.trim() !== ''} work={() => send(reason.trim())}>
       <h2>{text.report}</h2>
       <p>{text.reportText}</p>
       <Field {...{ label: text.reason, value: reason, onValue: setReason }} required />
-      <button type="submit" disabled={reason.trim() === ''}>
-        {text.report}
-      </button>
-    </form>
+    </Form>
   );
 }

@@ -38,7 +38,7 @@ export function ReadAsVisitor({ app }: { readonly app: App }) {
     <main class="welcome visitor">
       <h1>{text.title}</h1>
       {account !== undefined && (
-        <Preview account={account} address={address}>
+        <Preview key={address} account={account} address={address}>
           {() => null}
         </Preview>
       )}

@@ -15,23 +15,26 @@ export function followAccount(
     listener,
     failed,
     begun,
+    later = setTimeout,
   }: {
     readonly listener: (event: AccountEvent) => void;
     readonly failed: (error: unknown) => boolean;
     readonly begun: () => void;
+    readonly later?: (work: () => void, milliseconds: number) => unknown;
   },
 ): void {
   let failures = 0;
   const follow = () => {
     account.subscribe(
       (event) => {
-        failures = 0;
+        // Each try begins with an event, also one that fails.
+        if (event.kind === 'connection' && event.state === 'connected') failures = 0;
         listener(event);
       },
       {
         wake: pageWake,
         onError: (error) => {
-          if (failed(error)) setTimeout(again, delayAfter(failures));
+          if (failed(error)) later(again, delayAfter(failures));
           failures += 1;
         },
       },

@@ -30,10 +30,21 @@ export async function openClient(
   });
   // A page that the browser keeps for going back keeps its worker, too, which sleeps with the lock that the other
   // tabs wait for.
-  addEventListener('pagehide', () => worker.terminate());
+  const end = () => worker.terminate();
+  addEventListener('pagehide', end);
   addEventListener('pageshow', ({ persisted }) => {
     if (persisted) location.reload();
   });
   worker.addEventListener('error', ({ message }) => failed(new Error(message)));
-  return client;
+  return {
+    ...client,
+    async close() {
+      removeEventListener('pagehide', end);
+      try {
+        await client.close();
+      } finally {
+        end();
+      }
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import type { GroupInvitePolicy } from '@posthouse/protocol';
 import { useState } from 'preact/hooks';
-import { Field } from '../parts/controls.tsx';
+import { Field, Form } from '../parts/controls.tsx';
 import { type GroupProps, ownNickname } from './group-view.ts';
 import { PolicyField } from './policy-field.tsx';
 import { text } from './text.ts';
@@ -14,19 +14,18 @@ export function FactsForm({ app, view: { group }, act }: GroupProps) {
     state?.invite_policy ?? 'administrators',
   );
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
+    <Form
+      label={text.save}
+      work={() => {
         const facts = { name: name.trim(), description: description.trim(), invitePolicy };
-        void act(() => app.account.groups.update(id, facts));
+        return act(() => app.account.groups.update(id, facts));
       }}
     >
       <h2>{text.facts}</h2>
       <Field {...{ label: text.name, value: name, onValue: setName }} required />
       <Field {...{ label: text.description, value: description, onValue: setDescription }} />
       <PolicyField value={invitePolicy} onValue={setPolicy} />
-      <button type="submit">{text.save}</button>
-    </form>
+    </Form>
   );
 }
 
@@ -35,17 +34,13 @@ export function Nickname({ app, view, act }: GroupProps) {
   const [name, setName] = useState(ownNickname(app, view));
   const { id } = view.group;
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        const nickname = name.trim() === '' ? null : name.trim();
-        void act(() => app.account.groups.setNickname(id, nickname));
-      }}
+    <Form
+      label={text.save}
+      work={() => act(() => app.account.groups.setNickname(id, name.trim() || null))}
     >
       <Field
         {...{ label: text.nickname, help: text.nicknameHelp, value: name, onValue: setName }}
       />
-      <button type="submit">{text.save}</button>
-    </form>
+    </Form>
   );
 }

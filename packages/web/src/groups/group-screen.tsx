@@ -1,12 +1,13 @@
 import type { Group } from '@posthouse/client';
 import { visibleText } from '@posthouse/client/visible-text';
 import { isGroupManager } from '@posthouse/protocol';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Confirm } from '../parts/confirm.tsx';
 import { Screen } from '../parts/controls.tsx';
 import { shortId } from '../parts/names.ts';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
+import { text as common } from '../text/index.ts';
 import { FactsForm, Nickname } from './facts-form.tsx';
 import { type GroupProps, type GroupView, ownNickname } from './group-view.ts';
 import { HandBack, hasLostChanges } from './hand-back.tsx';
@@ -20,11 +21,18 @@ import { text } from './text.ts';
 /** A group: who is in it, who may come in, and what can be changed. */
 export function GroupScreen({ app, id }: { readonly app: App; readonly id: string }) {
   const [view, setView] = useState<GroupView | undefined>();
+  const reads = useRef(0);
   const read = async () => {
     const { groups } = app.account;
+    reads.current += 1;
+    const own = reads.current;
+    // A slower answer to an earlier question must not take the place of a later one.
+    const showNow = (next: (before: GroupView | undefined) => GroupView) => {
+      if (own === reads.current) setView(next);
+    };
     const [group, members] = await Promise.all([groups.get(id), groups.listMembers(id)]);
     const shown = { group, members, applications: [], recoveries: [] };
-    setView((before) => ({ ...shown, ...before, group, members }));
+    showNow((before) => ({ ...shown, ...before, group, members }));
     const isOpen = group.membership === 'member' && group.state?.status === 'active';
     if (!isOpen || group.blocked !== undefined) return;
     const self = group.state.members.get(app.account.id);
@@ -32,7 +40,7 @@ export function GroupScreen({ app, id }: { readonly app: App; readonly id: strin
       isGroupManager(self?.role ?? 'member') ? groups.listApplications(id) : [],
       groups.listRecoveries(id),
     ]);
-    setView({ group, members, applications, recoveries });
+    showNow(() => ({ group, members, applications, recoveries }));
   };
   // Again after each event of a group: this person's other devices and other members change it, too.
   const groups = app.rooms.value?.groups.value;
@@ -78,9 +86,13 @@ function GroupContent({ app, view, act }: GroupProps) {
       {membership === 'ended' && state?.status !== 'closed' && <p>{text.notMember}</p>}
       {state?.status === 'closed' && <p>{text.closed}</p>}
       {blocked !== undefined && !isLost && (
-        <p class="fault">
-          {text.blocked} ({blocked.reason})
-        </p>
+        <div class="fault">
+          {text.blocked}
+          <details>
+            <summary>{common.details}</summary>
+            {visibleText(blocked.reason)}
+          </details>
+        </div>
       )}
       {(isLost || app.rooms.value?.restored.value.has(id)) && <HandBack app={app} group={group} />}
       {isMember && (

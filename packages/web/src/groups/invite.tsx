@@ -1,7 +1,7 @@
 import type { IssuedInvite } from '@posthouse/client';
 import { mayCreateInvite, mayRevokeInvite } from '@posthouse/protocol';
 import { useId, useState } from 'preact/hooks';
-import { Action, Handout } from '../parts/controls.tsx';
+import { Action, Form, Handout } from '../parts/controls.tsx';
 import { nameOf } from '../parts/names.ts';
 import { linkTo } from '../router.ts';
 import { dayOf } from '../text/index.ts';
@@ -42,13 +42,7 @@ export function Invite({ app, view, act }: GroupProps) {
     <section aria-label={text.invite}>
       <h2>{text.invite}</h2>
       {outside.length > 0 && (
-        <form
-          class="row"
-          onSubmit={(event) => {
-            event.preventDefault();
-            void act(inviteContact);
-          }}
-        >
+        <Form class="row" label={text.inviteContact} work={() => act(inviteContact)}>
           <label class="hidden" for={selectId}>
             {text.inviteContact}
           </label>
@@ -65,8 +59,7 @@ export function Invite({ app, view, act }: GroupProps) {
               </option>
             ))}
           </select>
-          <button type="submit">{text.inviteContact}</button>
-        </form>
+        </Form>
       )}
       {mayCreateInvite(role, policy, 'public') && (
         <>

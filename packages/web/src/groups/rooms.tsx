@@ -25,6 +25,8 @@ const namesKey = 'posthouse.rooms.applications';
 const restoredKey = 'posthouse.rooms.restored';
 /** Invitations that are kept; the oldest goes first. */
 const maxInvitations = 20;
+/** Of them of one contact, who could push out those of all others. */
+const maxOfOne = 3;
 
 /** Stores a list for the next start; a locked device keeps nothing that can be read. */
 function store(key: string, value: readonly unknown[]): void {
@@ -56,6 +58,10 @@ export class Rooms implements RoomWatch {
 
   constructor(app: Host) {
     this.#app = app;
+    // What another tab changed.
+    addEventListener('storage', ({ key }) => {
+      if (key === invitationsKey) this.invitations.value = stored(invitationsKey);
+    });
     this.refresh = refresher(
       async () => {
         this.groups.value = await app.account.groups.list();
@@ -117,7 +123,7 @@ export class Rooms implements RoomWatch {
 
   /** Takes an invitation out of the list: used or declined. */
   forget(address: string): void {
-    this.#keep(this.invitations.value.filter((each) => each.address !== address));
+    this.#keep(this.#kept().filter((each) => each.address !== address));
   }
 
   nameApplication(id: string, name: string): void {
@@ -145,8 +151,15 @@ export class Rooms implements RoomWatch {
     const { address, kind } = findShared(body ?? '') ?? {};
     const isOwn = from === this.#app.account.id;
     if (address === undefined || kind !== 'group' || isOwn) return;
-    const others = this.invitations.value.filter((each) => each.address !== address);
-    this.#keep([{ from, address }, ...others].slice(0, maxInvitations));
+    const others = this.#kept().filter((each) => each.address !== address);
+    const ofOthers = others.filter((each) => each.from !== from);
+    const ofThis = others.filter((each) => each.from === from).slice(0, maxOfOne - 1);
+    this.#keep([{ from, address }, ...ofThis, ...ofOthers].slice(0, maxInvitations));
+  }
+
+  /** What another tab may have changed just now; a locked device keeps it in this page alone. */
+  #kept(): readonly Invitation[] {
+    return isLocked() ? this.invitations.value : stored(invitationsKey);
   }
 
   #keep(invitations: readonly Invitation[]): void {

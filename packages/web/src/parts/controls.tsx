@@ -1,6 +1,6 @@
 /** Small parts that several screens have. */
 import type { ComponentChildren } from 'preact';
-import { useId, useState } from 'preact/hooks';
+import { useId, useRef, useState } from 'preact/hooks';
 import { text } from '../text/index.ts';
 
 /** A labelled field. */
@@ -16,14 +16,16 @@ export function Field({
   readonly type?: 'text' | 'password' | 'search';
   readonly autoComplete?: string;
   readonly required?: boolean;
+  readonly disabled?: boolean;
 }) {
   const id = useId();
-  const { value, onValue, type = 'text', autoComplete = 'off', required = false } = input;
+  const { value, onValue, type = 'text', autoComplete = 'off' } = input;
+  const { required = false, disabled = false } = input;
   return (
     <p class="field">
       <label for={id}>{label}</label>
       <input
-        {...({ id, type, value, required } as { type: 'text' })}
+        {...({ id, type, value, required, disabled } as { type: 'text' })}
         autocomplete={autoComplete}
         aria-describedby={help === undefined ? undefined : `${id}-help`}
         onInput={({ currentTarget }) => onValue(currentTarget.value)}
@@ -59,24 +61,74 @@ export function Action({
   );
 }
 
+/** A form that is busy until its work has ended: a second click or Enter meanwhile does nothing. */
+export function Form({
+  work,
+  label,
+  canSubmit = true,
+  children,
+  ...rest
+}: {
+  readonly work: () => Promise<unknown>;
+  /** Of its button. */
+  readonly label: string;
+  readonly canSubmit?: boolean;
+  readonly class?: string;
+  readonly children: ComponentChildren;
+}) {
+  const [isBusy, setBusy] = useState(false);
+  // At once, before the button is shown as disabled.
+  const isRunning = useRef(false);
+  const submit = async () => {
+    if (isRunning.current) return;
+    isRunning.current = true;
+    setBusy(true);
+    try {
+      await work();
+    } finally {
+      isRunning.current = false;
+      setBusy(false);
+    }
+  };
+  return (
+    <form
+      {...rest}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void submit();
+      }}
+    >
+      {children}
+      <button type="submit" disabled={isBusy || !canSubmit}>
+        {label}
+      </button>
+    </form>
+  );
+}
+
 /** A text to hand on: copied, or shared where the device can. */
 export function Handout({ value, title }: { readonly value: string; readonly title: string }) {
   const [isCopied, setCopied] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
   const canShare = typeof navigator.share === 'function';
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(value);
+      setCopied(true);
+    } catch {
+      // The browser refused it: the person copies what is selected.
+      field.current?.select();
+    }
+  };
+  // Anything but a link would be taken for an address below this page, and opening that sends it to the relay.
+  const what = URL.canParse(value) ? { title, url: value } : { title, text: value };
   return (
     <div class="handout">
-      <textarea readonly rows={4} aria-label={title} value={value} />
+      <textarea ref={field} readonly rows={4} aria-label={title} value={value} />
       <div class="row">
-        <Action
-          work={async () => {
-            await navigator.clipboard.writeText(value);
-            setCopied(true);
-          }}
-        >
-          {isCopied ? text.copied : text.copy}
-        </Action>
+        <Action work={copy}>{isCopied ? text.copied : text.copy}</Action>
         {canShare && (
-          <Action plain work={() => navigator.share({ title, url: value }).catch(() => undefined)}>
+          <Action plain work={() => navigator.share(what).catch(() => undefined)}>
             {text.share}
           </Action>
         )}

@@ -1,9 +1,11 @@
-import { useEffect, useState } from 'preact/hooks';
-import { Action, Field, Handout, Screen } from '../parts/controls.tsx';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { Action, Field, Form, Handout, Screen } from '../parts/controls.tsx';
+import { Fault } from '../parts/fault.tsx';
 import { shortId } from '../parts/names.ts';
 import { invite, linkTo, show } from '../router.ts';
-import { type App, messageOf } from '../state/app.ts';
+import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
+import { own } from '../text/own.ts';
 
 /** Two ways to a conversation: an invite of one's own, or that of somebody else. */
 export function AddPerson({ app }: { readonly app: App }) {
@@ -19,8 +21,8 @@ function OwnInvite({ app }: { readonly app: App }) {
   const [link, setLink] = useState('');
   return (
     <section aria-labelledby="own-invite">
-      <h2 id="own-invite">{text.yourInvite}</h2>
-      <p>{text.inviteText}</p>
+      <h2 id="own-invite">{own.yourInvite}</h2>
+      <p>{own.inviteText}</p>
       {link === '' ? (
         <Action
           work={() =>
@@ -29,10 +31,10 @@ function OwnInvite({ app }: { readonly app: App }) {
             )
           }
         >
-          {text.makeInvite}
+          {own.makeInvite}
         </Action>
       ) : (
-        <Handout value={link} title={text.shareTitle} />
+        <Handout value={link} title={own.shareTitle} />
       )}
     </section>
   );
@@ -43,65 +45,62 @@ function OpenInvite({ app }: { readonly app: App }) {
   const [name, setName] = useState('');
   const [note, setNote] = useState('');
   const [inviter, setInviter] = useState('');
-  const [fault, setFault] = useState('');
+  const [fault, setFault] = useState<unknown>('');
+  const reads = useRef(0);
 
   const read = async (value: string) => {
+    reads.current += 1;
+    const run = reads.current;
     setPasted(value);
     setFault('');
     setInviter('');
     const code = textOf(value);
     if (code === '') return;
-    try {
-      setInviter((await app.account.contacts.preview(code)).inviter);
-    } catch {
-      setFault(text.notAnInvite);
-    }
+    const found = await app.account.contacts.preview(code).catch(() => undefined);
+    // Something else may have been pasted meanwhile.
+    if (run !== reads.current) return;
+    if (found === undefined) setFault(own.notAnInvite);
+    else setInviter(found.inviter);
   };
+  const opened = invite.value;
   useEffect(() => {
-    if (invite.value !== '') void read(invite.value);
-  }, []);
+    if (opened !== '') void read(opened);
+  }, [opened]);
   const ask = async () => {
     try {
       await app.account.contacts.join(textOf(pasted), note === '' ? {} : { note });
       if (name.trim() !== '') await app.account.contacts.rename(inviter, name.trim());
-      invite.value = '';
+      // One that was opened meanwhile is not used yet.
+      if (invite.value === opened) invite.value = '';
       await app.changed();
-      app.notice.value = text.asked;
+      app.notice.value = own.asked;
       show({ screen: 'list' });
     } catch (error) {
-      setFault(messageOf(error));
+      setFault(error);
     }
   };
 
   return (
     <section aria-labelledby="their-invite">
-      <h2 id="their-invite">{text.openInvite}</h2>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void ask();
-        }}
-      >
+      <h2 id="their-invite">{own.openInvite}</h2>
+      <Form label={own.ask} canSubmit={inviter !== ''} work={ask}>
         <Field
-          {...{ label: text.pasteInvite, value: pasted, onValue: (value) => void read(value) }}
+          {...{ label: own.pasteInvite, value: pasted, onValue: (value) => void read(value) }}
           required
         />
         {inviter !== '' && (
           <>
             <p>
-              {text.inviteFrom} <span title={inviter}>{shortId(inviter)}</span>
+              {own.inviteFrom} <span title={inviter}>{shortId(inviter)}</span>
             </p>
             <Field {...{ label: text.localName, value: name, onValue: setName }} />
           </>
         )}
-        <Field {...{ label: text.yourNote, value: note, onValue: setNote }} />
-        <button type="submit" disabled={inviter === ''}>
-          {text.ask}
-        </button>
-        <p role="alert" class="fault">
-          {fault}
-        </p>
-      </form>
+        <Field {...{ label: own.yourNote, value: note, onValue: setNote }} />
+      </Form>
+      <div role="alert" class="fault">
+        <Fault error={fault} />
+      </div>
     </section>
   );
 }

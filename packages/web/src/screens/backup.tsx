@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import { Field, Screen } from '../parts/controls.tsx';
-import { type App, messageOf } from '../state/app.ts';
+import { Fault } from '../parts/fault.tsx';
+import type { App } from '../state/app.ts';
 import { type SavedFile, saveFile } from '../state/save-file.ts';
 import { text } from '../text/index.ts';
+import { own } from '../text/own.ts';
 
 const shortest = 10;
 
@@ -12,7 +14,7 @@ export function Backup({ app }: { readonly app: App }) {
   const [password, setPassword] = useState('');
   const [again, setAgain] = useState('');
   const [isSealing, setSealing] = useState(false);
-  const [fault, setFault] = useState('');
+  const [fault, setFault] = useState<unknown>('');
   const [saved, setSaved] = useState<SavedFile | undefined>();
 
   const seal = async () => {
@@ -22,13 +24,13 @@ export function Backup({ app }: { readonly app: App }) {
     setSealing(true);
     try {
       const key = await app.client.accountKey();
-      if (key === undefined) return setFault(text.keyNotHere);
+      if (key === undefined) return setFault(own.keyNotHere);
       const { sealBackup } = await loadCryptography();
       const file = await sealBackup(app.config, key, password);
       saveFile(file);
       setSaved(file);
     } catch (error) {
-      setFault(messageOf(error));
+      setFault(error);
     } finally {
       setSealing(false);
     }
@@ -36,7 +38,7 @@ export function Backup({ app }: { readonly app: App }) {
 
   return (
     <Screen title={text.backup}>
-      <p>{text.backupText}</p>
+      <p>{own.backupText}</p>
       {saved === undefined ? (
         <form
           onSubmit={(event) => {
@@ -55,7 +57,7 @@ export function Backup({ app }: { readonly app: App }) {
             required
           />
           <button type="submit" disabled={isSealing}>
-            {isSealing ? text.sealing : text.saveBackup}
+            {isSealing ? own.sealing : own.saveBackup}
           </button>
         </form>
       ) : (
@@ -63,7 +65,7 @@ export function Backup({ app }: { readonly app: App }) {
           <p>
             <strong>{saved.name}</strong>
           </p>
-          <p>{text.backupCheck}</p>
+          <p>{own.backupCheck}</p>
           <button
             type="button"
             onClick={() => {
@@ -71,13 +73,13 @@ export function Backup({ app }: { readonly app: App }) {
               history.back();
             }}
           >
-            {text.backupSaved}
+            {own.backupSaved}
           </button>
         </>
       )}
-      <p role="alert" class="fault">
-        {fault}
-      </p>
+      <div role="alert" class="fault">
+        <Fault error={fault} />
+      </div>
     </Screen>
   );
 }

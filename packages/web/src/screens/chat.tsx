@@ -1,4 +1,6 @@
-import { nameOf, titleOf } from '../parts/names.ts';
+import type { Conversation } from '@posthouse/client';
+import { useEffect, useState } from 'preact/hooks';
+import { titleOf } from '../parts/names.ts';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
@@ -11,7 +13,14 @@ export function Chat({ app, opened }: { readonly app: App; readonly opened: Open
   const { kind, id } = opened;
   const { Status } = opened.source;
   const listed = app.conversations.value.find((each) => each.kind === kind && each.id === id);
-  const title = listed === undefined ? nameOf(app, id) : titleOf(app, listed);
+  const [found, setFound] = useState<Conversation | undefined>();
+  const isListed = listed !== undefined;
+  useEffect(() => {
+    // The list ends before it, or nothing was written yet.
+    const find = async () => setFound(await app.account.conversations.get({ kind, id }));
+    if (!isListed && kind !== 'person') void app.try(find);
+  }, [isListed]);
+  const title = titleOf(app, listed ?? found ?? { kind, id });
   return (
     <section class="chat" aria-label={title}>
       <header>

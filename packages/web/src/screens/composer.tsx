@@ -1,9 +1,11 @@
 import { later } from '../parts/later.tsx';
 import { nameOf } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
+import { ending } from '../state/ending.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
 import { text } from '../text/index.ts';
 
+const Why = later(async () => (await import('../account/ended.tsx')).Why, true);
 const Attach = later(async () => (await import('../attachments/index.ts')).Attach, true);
 
 /** Where a message is written. */
@@ -14,6 +16,12 @@ export function Composer({
   readonly app: App;
   readonly opened: OpenConversation;
 }) {
+  if (ending.value !== '')
+    return (
+      <p class="composer">
+        <Why />
+      </p>
+    );
   const contact = app.contacts.value.find(({ account }) => account === opened.id);
   const mayWrite = opened.id === app.account.id || contact?.status === 'active';
   const answered = opened.replyTo.value;

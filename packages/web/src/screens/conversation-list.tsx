@@ -70,7 +70,7 @@ export function ConversationList({ app }: { readonly app: App }) {
           <Entry key={`${conversation.kind}/${conversation.id}`} {...{ app, conversation }} />
         ))}
         {others.map((id) => (
-          <Entry key={id} app={app} conversation={emptyConversation(app, id)} />
+          <Entry key={id} app={app} conversation={emptyConversation(id)} />
         ))}
       </ul>
       {found.length + others.length === 0 && <p>{text.nothingFound}</p>}
@@ -90,11 +90,9 @@ export function ConversationList({ app }: { readonly app: App }) {
   );
 }
 
-function emptyConversation(app: App, id: string): Conversation {
-  const name = app.contacts.value.find(({ account }) => account === id)?.name;
-  const title = name === undefined ? {} : { title: name };
-  return { ...{ kind: 'person', id, unread: 0, waiting: 0, place: '' }, ...title };
-}
+const emptyConversation = (id: string): Conversation => ({
+  ...{ kind: 'person', id, unread: 0, waiting: 0, place: '' },
+});
 
 function Connection({ app }: { readonly app: App }) {
   const state = app.connection.value;

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
-import { Action, Field, Screen } from '../parts/controls.tsx';
+import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { nameOf } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
+import { own } from '../text/own.ts';
 
 /** Another account: what to call it, and the end of the contact. */
 export function Person({ app, id }: { readonly app: App; readonly id: string }) {
@@ -16,20 +17,14 @@ export function Person({ app, id }: { readonly app: App; readonly id: string }) 
   return (
     <Screen title={nameOf(app, id)}>
       <p class="id">{id}</p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void change(() => app.account.contacts.rename(id, alias.trim()))();
-        }}
-      >
+      <Form label={text.save} work={change(() => app.account.contacts.rename(id, alias.trim()))}>
         <Field {...{ label: text.localName, value: alias, onValue: setAlias }} />
-        <button type="submit">{text.save}</button>
-      </form>
+      </Form>
       {contact?.status === 'active' && (
         <details>
-          <summary>{text.removeContact}</summary>
-          <p>{text.removeContactText}</p>
-          <Action work={change(() => app.account.contacts.remove(id))}>{text.removeContact}</Action>
+          <summary>{own.removeContact}</summary>
+          <p>{own.removeContactText}</p>
+          <Action work={change(() => app.account.contacts.remove(id))}>{own.removeContact}</Action>
         </details>
       )}
     </Screen>

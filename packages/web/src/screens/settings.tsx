@@ -11,10 +11,11 @@ import { Notifications } from '../account/notifications.tsx';
 import { n } from '../account/notify-text.ts';
 import { s as pageText } from '../account/settings-text.ts';
 import { t as deviceText } from '../account/text.ts';
-import { Action, Field, Screen } from '../parts/controls.tsx';
+import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
+import { own } from '../text/own.ts';
 
 /** The pages below the settings, by the name in the route. */
 const pages = {
@@ -37,12 +38,12 @@ export function Settings({ app, page }: { readonly app: App; readonly page?: str
   return (
     <Screen title={text.settings}>
       <Profile app={app} />
-      <h2>{text.account}</h2>
+      <h2>{own.account}</h2>
       <dl>
-        <dt>{text.yourId}</dt>
+        <dt>{own.yourId}</dt>
         <dd class="id">{app.account.id}</dd>
       </dl>
-      <p>{app.hasBackup.value ? text.backedUp : text.noBackup}</p>
+      <p>{app.hasBackup.value ? own.backedUp : text.noBackup}</p>
       <button type="button" onClick={() => show({ screen: 'backup' })}>
         {text.backup}
       </button>
@@ -82,30 +83,24 @@ function Profile({ app }: { readonly app: App }) {
     setKept(await app.account.profiles.publish(fields));
   };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        void app.try(publish);
-      }}
-    >
+    <Form label={text.save} canSubmit={kept !== undefined} work={() => app.try(publish)}>
       <Field
-        {...{ label: text.profile, help: text.profileHelp, value: name, onValue: setName }}
+        {...{ label: own.profile, help: own.profileHelp, value: name, onValue: setName }}
         autoComplete="nickname"
+        disabled={kept === undefined}
       />
       <p>
         <label>
           <input
             type="checkbox"
+            disabled={kept === undefined}
             checked={isPublic}
             onChange={({ currentTarget }) => setPublic(currentTarget.checked)}
           />{' '}
-          {text.discoverable}
+          {own.discoverable}
         </label>
       </p>
-      <button type="submit" disabled={kept === undefined}>
-        {text.save}
-      </button>
-    </form>
+    </Form>
   );
 }
 
@@ -122,11 +117,11 @@ function Storage() {
   };
   return (
     <>
-      <h2>{text.storage}</h2>
+      <h2>{own.storage}</h2>
       <p role="status">
-        {status?.persisted ? text.persisted : isRefused ? text.refusedPersist : text.notPersisted}
+        {status?.persisted ? own.persisted : isRefused ? own.refusedPersist : own.notPersisted}
       </p>
-      {status?.persisted === false && !isRefused && <Action work={ask}>{text.askPersist}</Action>}
+      {status?.persisted === false && !isRefused && <Action work={ask}>{own.askPersist}</Action>}
     </>
   );
 }

@@ -1,8 +1,9 @@
 import { useState } from 'preact/hooks';
 import { Field } from '../parts/controls.tsx';
+import { Fault } from '../parts/fault.tsx';
 import { later } from '../parts/later.tsx';
 import { joinKey } from '../router.ts';
-import { type App, messageOf } from '../state/app.ts';
+import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 
 const Begun = later(async () => (await import('../account/begun.tsx')).Begun, true);
@@ -13,7 +14,7 @@ const Restore = later(async () => (await import('../account/restore.tsx')).Resto
 export function Welcome({ app }: { readonly app: App }) {
   const [code, setCode] = useState('');
   const [isCreating, setCreating] = useState(false);
-  const [fault, setFault] = useState('');
+  const [fault, setFault] = useState<unknown>('');
   const [isJoining, setJoining] = useState(joinKey.value !== '');
   const { name, needsInvite } = app.config;
 
@@ -23,7 +24,7 @@ export function Welcome({ app }: { readonly app: App }) {
     try {
       await app.setUp({ inviteCode: code.trim() });
     } catch (error) {
-      setFault(messageOf(error));
+      setFault(error);
     } finally {
       setCreating(false);
     }
@@ -63,9 +64,9 @@ export function Welcome({ app }: { readonly app: App }) {
         </button>
       </form>
       <p role="status">{isCreating ? text.creating : ''}</p>
-      <p role="alert" class="fault">
-        {fault}
-      </p>
+      <div role="alert" class="fault">
+        <Fault error={fault} />
+      </div>
       <p>
         <button type="button" class="plain" onClick={() => setJoining(true)}>
           {text.join}

@@ -2,16 +2,20 @@
 
 import type { AccountEvent, Contact, Conversation } from '@posthouse/client';
 import { isClientError, type WorkerAccount, type WorkerClient } from '@posthouse/client/web';
-import { computed, signal } from '@preact/signals';
+import { computed, type ReadonlySignal, signal } from '@preact/signals';
 import { type AppConfig, fetchConfig, readConfig } from '../app-config.ts';
 import { followAccount } from '../engine/follow.ts';
 import { openClient } from '../engine/open-client.ts';
 import { refresher } from '../engine/refresh.ts';
+import { TriedAgain } from '../parts/fault.tsx';
 import { text } from '../text/index.ts';
-import { type MakeSource, personSource } from './conversation-source.ts';
+import { personSource } from './conversation-source.ts';
+import { ending, noteEnding } from './ending.ts';
 import type { Host, RoomWatch } from './host.ts';
+import { LaterRooms, type RoomParts } from './later-rooms.ts';
 import { OpenConversation } from './open-conversation.ts';
 import { isLocked, tabLock } from './stores.ts';
+import { UnreadTotal } from './unread-total.ts';
 
 /** Where the app is before and after there is an account. */
 export type Phase =
@@ -23,13 +27,6 @@ export type Phase =
 
 export type Connection = 'connecting' | 'connected' | 'disconnected';
 export type { Contact, Conversation };
-
-/** What the app itself uses of groups and channels. */
-interface RoomParts {
-  readonly Rooms: new (host: Host) => RoomWatch;
-  readonly groupSource: MakeSource;
-  readonly channelSource: MakeSource;
-}
 
 /** How many conversations are listed; the list asks for more when its end is shown. */
 const listStep = 50;
@@ -46,29 +43,32 @@ export class App implements Host {
   /** Whether a visitor who read a channel wants an account. */
   readonly wantsAccount = signal(false);
   /** Invitations, applications and what else groups wait for; loaded after the start. */
-  readonly rooms = signal<RoomWatch | undefined>(undefined);
+  readonly rooms: ReadonlySignal<RoomWatch | undefined>;
   /** Whether a wallet with this account's key was saved on this device. */
   readonly hasBackup = signal(localStorage.getItem(backupMark) !== null);
   readonly requests = computed(() => this.contacts.value.filter(({ status }) => status === 'asks'));
-  readonly unread = computed(() =>
-    this.conversations.value.reduce((sum, { unread }) => sum + unread, 0),
-  );
-  readonly #loadRooms: () => Promise<RoomParts>;
+  /** Unread messages, also of conversations that are not listed yet. */
+  readonly unread = signal(0);
+  /** Takes every event but those of the connection; set by notifications. */
+  noticed: ((event: AccountEvent) => void) | undefined;
+  readonly #laterRooms: LaterRooms;
   #config: AppConfig | undefined;
   #client: WorkerClient | undefined;
   #account: WorkerAccount | undefined;
-  #rooms: Promise<RoomWatch> | undefined;
   #listed = listStep;
   /** What was opened last; its source may still be loading. */
   #wanted: Pick<Conversation, 'kind' | 'id'> | undefined;
   #hasMore = false;
+  readonly #total = new UnreadTotal();
   /** What was last announced of something that is tried again. */
-  #fault = '';
+  #fault: TriedAgain | undefined;
   readonly #refreshList = refresher(
     async () => {
-      const listed = await this.account.conversations.list({ limit: this.#listed });
+      const { conversations } = this.account;
+      const listed = await conversations.list({ limit: this.#listed });
       this.#hasMore = listed.length === this.#listed;
       this.conversations.value = listed;
+      this.unread.value = await this.#total.count(conversations, listed, this.#hasMore);
       if (this.notice.value === this.#fault) this.notice.value = '';
     },
     (error) => this.failed(error),
@@ -76,13 +76,15 @@ export class App implements Host {
   readonly #refreshContacts = refresher(
     async () => {
       this.contacts.value = await this.account.contacts.list();
+      this.#readProfiles();
     },
     (error) => this.failed(error),
   );
 
   /** @param loadRooms loads groups and channels when they are needed first */
   constructor(loadRooms: () => Promise<RoomParts>) {
-    this.#loadRooms = loadRooms;
+    this.#laterRooms = new LaterRooms(loadRooms);
+    this.rooms = this.#laterRooms.watch;
   }
 
   /** The account. Only screens of the phase `ready` are shown when there is one. */
@@ -174,7 +176,7 @@ export class App implements Host {
     this.#account = account;
     followAccount(account, {
       listener: (event) => this.#apply(event),
-      failed: (error) => this.failed(error),
+      failed: (error) => !noteEnding(error) && this.failed(error),
       begun: () => {
         void this.changed();
         void this.opened.value?.refresh();
@@ -216,7 +218,7 @@ export class App implements Host {
     before?.close();
     this.opened.value = undefined;
     if (key === undefined) return;
-    const make = key.kind === 'person' ? personSource : await this.#roomSource(key.kind);
+    const make = key.kind === 'person' ? personSource : await this.#laterRooms.source(key.kind);
     // Another one may have been opened meanwhile.
     if (this.#wanted !== key) return;
     if (make === undefined) {
@@ -226,15 +228,6 @@ export class App implements Host {
     const opened = new OpenConversation(this, key, make(this, key.id));
     this.opened.value = opened;
     await opened.refresh();
-  }
-
-  async #roomSource(kind: 'group' | 'channel'): Promise<MakeSource | undefined> {
-    try {
-      const { groupSource, channelSource } = await this.#loadRooms();
-      return kind === 'group' ? groupSource : channelSource;
-    } catch {
-      return undefined;
-    }
   }
 
   /** Runs what a person asked for; an error becomes a notice. Returns whether it succeeded. */
@@ -259,7 +252,7 @@ export class App implements Host {
       this.#end(error);
       return false;
     }
-    this.#fault = text.tryingAgain(messageOf(error));
+    this.#fault = new TriedAgain(error);
     this.notice.value = this.#fault;
     return true;
   }
@@ -270,29 +263,29 @@ export class App implements Host {
 
   /** Reads the lists again, after a change of this tab. */
   async changed(): Promise<void> {
+    const { id } = this.opened.value ?? {};
+    if (this.conversations.value.every((each) => each.id !== id)) this.#total.forget();
     await Promise.all([this.#refreshList(), this.#refreshContacts()]);
   }
 
-  /** In the order of the events; offline, a part that was never loaded is left out. */
-  #applyToRooms(event: AccountEvent): void {
-    this.#rooms ??= this.#loadRooms().then(({ Rooms }) => new Rooms(this));
-    this.#rooms.then(
-      (rooms) => {
-        this.rooms.value = rooms;
-        rooms.apply(event);
-      },
-      () => undefined,
-    );
+  #readProfiles(): void {
+    if (this.connection.value !== 'connected') return;
+    const read = async () => await (await import('./profiles.ts')).readProfiles(this);
+    read().catch(() => undefined);
   }
 
   #apply(event: AccountEvent): void {
     if (event.kind === 'connection') {
       this.connection.value = event.state;
-      this.#applyToRooms(event);
+      if (event.state === 'connected') ending.value = '';
+      this.#readProfiles();
+      this.#laterRooms.apply(this, event);
       return;
     }
+    this.noticed?.(event);
+    if (['conversation-read', 'events-missed'].includes(event.kind)) this.#total.forget();
     void this.#refreshList();
-    this.#applyToRooms(event);
+    this.#laterRooms.apply(this, event);
     if (event.kind.startsWith('contact-') || event.kind === 'events-missed') {
       void this.#refreshContacts();
     }
@@ -306,7 +299,3 @@ const storeErrors = ['store_unavailable', 'store_mismatch', 'store_damaged'] as 
 const backupMark = 'posthouse.backup';
 /** Set in a tab that was loaded again for another configuration. */
 const reloadMark = 'posthouse.reloaded';
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

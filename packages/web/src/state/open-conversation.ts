@@ -128,6 +128,7 @@ export class OpenConversation {
     } finally {
       localStorage.removeItem(key);
     }
+    for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
     await this.#changed();
   }
 

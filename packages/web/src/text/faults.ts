@@ -93,13 +93,22 @@ const de: typeof en = {
 
 const sentences = inLanguage({ en, de });
 
-/** Returns a sentence for an error: of the relay's code if it has one, else of the client's. */
-export function sentenceOf(error: unknown): string {
+/** The code that says what to call an error: of the relay if it has one, else of the client. */
+function codeOf(error: unknown): string | undefined {
   const { code } = (error ?? {}) as { readonly code?: unknown };
   const codes = [
     isRefusal(error) ? error.error : undefined,
     isClientError(error) || typeof code === 'string' ? code : undefined,
   ];
-  const known = codes.find((each) => typeof each === 'string' && Object.hasOwn(sentences, each));
-  return sentences[(known as string | undefined) ?? 'unknown'] as string;
+  return codes.find((each) => typeof each === 'string' && Object.hasOwn(sentences, each)) as
+    | string
+    | undefined;
+}
+
+/** Whether there is more to say than that something went wrong. */
+export const hasSentence = (error: unknown) => codeOf(error) !== undefined;
+
+/** Returns a sentence for an error. */
+export function sentenceOf(error: unknown): string {
+  return sentences[codeOf(error) ?? 'unknown'] as string;
 }

@@ -1,0 +1,106 @@
+/** What others are called: by this person's names for them, else by the nicknames that they chose (03 §7). */
+import type { Contact } from '@posthouse/client';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { nameOf, titleOf } from '../src/parts/names.ts';
+import type { Host } from '../src/state/host.ts';
+import { befriend, beginAccount, inviteOf, type Office, openOffice, post } from './office.ts';
+import { hasChromium, openBrowser, visit } from './support.ts';
+
+const id = 'neo:860833102:NXV7ZhHiyM1aHXwpVsRZC6BwNFP2jghXAq';
+const knows = (contact: Partial<Contact>) =>
+  ({
+    account: { id: 'neo:860833102:NSelf' },
+    contacts: { value: [{ account: id, status: 'active', ...contact }] },
+  }) as unknown as Host;
+
+describe('a nickname cannot be taken for a name that this person gave', () => {
+  test.each([
+    [{}, 'NXV7Zh…hXAq'],
+    [{ alias: 'Anna' }, 'Anna'],
+    [{ alias: 'Anna', nickname: 'Bob' }, 'Anna'],
+    [{ nickname: 'Anna' }, 'Anna (NXV7Zh…hXAq)'],
+    [{ nickname: 'You' }, 'You (NXV7Zh…hXAq)'],
+    [{ nickname: 'x'.repeat(64) }, `${'x'.repeat(24)}… (NXV7Zh…hXAq)`],
+    [{ nickname: '\u202eA' }, '[U+202E]A (NXV7Zh…hXAq)'],
+  ] as const)('%o is shown as %s', (contact: Partial<Contact>, name) => {
+    expect(nameOf(knows(contact), id)).toBe(name);
+    // The SDK's title is either of both.
+    const title = contact.alias ?? contact.nickname ?? '';
+    expect(titleOf(knows(contact), { kind: 'person', id, title })).toBe(name);
+  });
+});
+
+describe.skipIf(!hasChromium)('profiles of others', () => {
+  let office: Office;
+  let browser: Browser;
+  beforeAll(async () => {
+    office = await openOffice();
+    browser = await openBrowser(office.origin);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await office?.[Symbol.asyncDispose]();
+  });
+
+  test('are read once of each who asks or is a contact; a name of this person takes their place', async () => {
+    const bob = await office.newPerson();
+    await bob.profiles.publish({ nickname: 'Anna', public_discovery: false });
+    const { page, complaints } = await visit(browser, office.url);
+    await page.evaluate(`globalThis.resolved = [];
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function (request, ...more) {
+        if (request.path?.join('.') === 'profiles.resolve') resolved.push(request.args[0]);
+        return postMessage.call(this, request, ...more);
+      };`);
+    await beginAccount(page);
+    await bob.contacts.join(await inviteOf(page));
+    const shown = `Anna (${bob.id.split(':').at(-1)?.slice(0, 6)}…${bob.id.slice(-4)})`;
+    await page.locator('.request strong').getByText(shown).waitFor();
+    await page.getByRole('button', { name: 'Accept', exact: true }).click();
+    const entry = page.locator('.entry').filter({ hasText: shown });
+    await entry.click();
+    await page.getByRole('heading', { name: shown }).waitFor();
+    await bob.sync();
+    for (const text of ['one', 'two', 'three']) {
+      const [contact] = await bob.contacts.list();
+      await bob.messages.post(contact?.account as string, { text });
+      await bob.sync();
+      await page.locator('.messages').getByText(text).waitFor();
+    }
+    expect(await page.evaluate('resolved')).toEqual([bob.id]);
+    await page.getByRole('button', { name: 'Person', exact: true }).click();
+    await page.getByLabel('Name on your devices').fill('Anna');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('heading', { name: 'Anna', exact: true }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('a group that is open has its name also if the list ends before it', async () => {
+    const bob = await office.newPerson();
+    const { page, complaints } = await visit(browser, office.url);
+    await beginAccount(page);
+    await befriend(page, bob, 'Bob');
+    await page.getByRole('button', { name: 'New group', exact: true }).click();
+    await page.getByLabel('Name', { exact: true }).fill('Chess');
+    await page.getByRole('button', { name: 'Make the group', exact: true }).click();
+    await page.getByRole('button', { name: 'Open the group', exact: true }).click();
+    await page.getByRole('heading', { name: 'Chess' }).waitFor();
+    await page.getByLabel('Write a message').fill('in the group');
+    await page.getByLabel('Write a message').press('Enter');
+    await page.locator('.own').getByText('in the group').waitFor();
+    // As if there were many others: the list ends after one.
+    await page.context().addInitScript(`
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function (request, ...more) {
+        if (request.path?.join('.') === 'conversations.list') request.args[0].limit = 1;
+        return postMessage.call(this, request, ...more);
+      };`);
+    await page.reload();
+    await post(bob, 'one', 'two');
+    await page.locator('.entry').filter({ hasText: 'two' }).waitFor();
+    expect(await page.locator('.entry').filter({ hasText: 'Chess' }).count()).toBe(0);
+    await page.getByRole('heading', { name: 'Chess' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+});
