@@ -197,6 +197,8 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
   test('the removed one says so on every screen, keeps what it has, and asks the relay once', async () => {
     const { page } = joining;
     const notice = page.locator('.notice').getByText('This device was removed from the account.');
+    // At its next sign-in, which is now.
+    await page.reload();
     await notice.waitFor();
     await button(page, 'What now?').click();
     await page.getByRole('heading', { name: 'What is still here' }).waitFor();

@@ -9,7 +9,7 @@ const en = {
   whatNow: 'What now?',
   happened: {
     device_unknown:
-      'The relay does not know this device any more. Another device of the account removed it, the account was recovered with a backup, or this device was not renewed in time.',
+      'The relay does not know this device any more. Another device of the account removed it, the account was recovered with a backup, this device was not renewed in time, or the operator deleted the account.',
     forbidden:
       'The relay refuses every sign-in of this device. Only its operator can change that: ask there, with your account ID.',
   },
@@ -35,7 +35,7 @@ const de: typeof en = {
   whatNow: 'Was nun?',
   happened: {
     device_unknown:
-      'Das Relay kennt dieses Gerät nicht mehr. Ein anderes Gerät des Kontos hat es entfernt, das Konto wurde mit einer Sicherung wiederhergestellt, oder dieses Gerät wurde nicht rechtzeitig verlängert.',
+      'Das Relay kennt dieses Gerät nicht mehr. Ein anderes Gerät des Kontos hat es entfernt, das Konto wurde mit einer Sicherung wiederhergestellt, dieses Gerät wurde nicht rechtzeitig verlängert, oder das Konto wurde beim Relay gelöscht.',
     forbidden:
       'Das Relay lehnt jede Anmeldung dieses Geräts ab. Nur wer es betreibt, kann das ändern: Frag dort, mit deiner Konto-ID.',
   },

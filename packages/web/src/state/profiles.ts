@@ -2,7 +2,7 @@
 import { isRefusal } from '@posthouse/client/web';
 import type { Host } from './host.ts';
 
-/** Accounts that are asked for in the life of a page, each once: whoever asks for contact makes one more. */
+/** Accounts that are asked for in the life of a page, each once: every request of a stranger adds one. */
 const most = 100;
 
 const asked = new Set<string>();
