@@ -30,11 +30,11 @@ const countOfOtherRules = 7;
 const unusedMethods = [
   ...['attrSet', 'attrPush', 'attrJoin', '__find__', 'at', 'before', 'after', 'enableOnly'],
   ...['validateLink', 'normalizeLink', 'normalizeLinkText', 'set', 'configure'],
-  ...['use', 'render', 'parseInline', 'renderInline'],
+  ...['use', 'parseInline'],
 ];
 
-/** Of a class of rules, and of the parser itself. */
-const unusedTwice = ['enable', 'disable'];
+/** Of a class of rules or of the renderer, and of the parser itself. */
+const unusedTwice = ['enable', 'disable', 'render', 'renderInline'];
 
 const method = (name: string) =>
   new RegExp(`^\\t${name}\\([^\\n]*\\) \\{\\n[\\s\\S]*?^\\t\\}\\n`, 'm');
@@ -65,6 +65,11 @@ const unused: readonly (readonly [RegExp, string])[] = [
     '\t\tthis.options = { html: true, ...args[1] };\n\t}\n',
   ],
   [/^\t\tthis\.Token = Token;\n/gm, ''],
+  // How each kind of token is written as HTML.
+  [/^(?:default_rules\.\w+ = function\([\s\S]*?^\};\n)+/m, ''],
+  // Whether a link is open, for addresses in plain text.
+  [/^\t\tthis\.linkLevel = 0;\n/m, ''],
+  [/^\t+(?:if \(isLink\w+\(token\.content\)\) )?state\.linkLevel(?:\+\+|--);\n/gm, ''],
   [/^\t+var _tokens_meta\$curr;\n/gm, ''],
   [
     /\(_tokens_meta\$curr = (tokens_meta\[curr\])\) === null [^;]+\.delimiters;/g,
