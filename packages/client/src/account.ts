@@ -19,7 +19,7 @@ import type { AccountCore } from './core.ts';
 import { isClientError } from './errors.ts';
 import { AccountState } from './events/account-state.ts';
 import { Engine } from './events/engine.ts';
-import { finishedCapacity } from './events/event-log.ts';
+import { finishedCapacity, forgetReader } from './events/event-log.ts';
 import type { AccountEvent } from './events.ts';
 import { followAccount, mayRecover } from './follow/follow.ts';
 import { groupOutbox } from './groups/outbox.ts';
@@ -46,6 +46,12 @@ export interface FollowOptions extends Abortable {
    * connections. `Account.wake` does the same.
    */
   readonly wake?: WakeSource;
+  /**
+   * A name of up to 64 characters, under which the store keeps which events this reader has finished
+   * with. Then it misses nothing over restarts, whatever other readers and `sync` do meanwhile: of the
+   * events that it has not finished with, the newest 10,000 stay. Of a bot, for example.
+   */
+  readonly reader?: string | undefined;
 }
 
 /** What this device stores about its account, without asking a relay. */
@@ -160,11 +166,13 @@ export class Account {
    * any process, tab or worker with this store: each gets every event once, and one of them is
    * connected for all.
    *
-   * A new reader begins after the last event that some reader has finished with. An event is finished
+   * A new reader begins after the last event that some reader has finished with; one that was given a
+   * name, after the last event that it has finished with itself. An event is finished
    * when the next one is asked for: after an error or `break` in the loop, the next reader gets it
    * again.
    *
-   * @throws ClientError that a retry cannot solve, for example after the device was removed
+   * @throws ClientError that a retry cannot solve, for example after the device was removed;
+   *   `invalid_input` for a name that cannot be one, or the 17th
    * @example
    * for await (const event of account.follow()) {
    *   if (event.kind === 'message') console.log(event.message.body?.text);
@@ -172,12 +180,12 @@ export class Account {
    * }
    */
   async *follow(options: FollowOptions = {}): AsyncGenerator<AccountEvent> {
-    const { pollInterval = 30_000, wake } = options;
+    const { pollInterval = 30_000, wake, reader } = options;
     const signal = signalOf(options);
     const wakes = wake?.(() => this.wake());
     const share = this.#engine.join({ pollInterval });
     try {
-      for await (const event of this.#core.events.read(signal, share.ended)) {
+      for await (const event of this.#core.events.read(signal, share.ended, reader)) {
         if (event.kind === 'connection' && event.state === 'connected') this.#preload();
         yield event;
       }
@@ -185,6 +193,16 @@ export class Account {
       wakes?.[Symbol.dispose]();
       await share.leave();
     }
+  }
+
+  /**
+   * Forgets a named reader of `follow`, so that the store keeps no events for it any more.
+   *
+   * @example
+   * await account.forgetReader('bot');
+   */
+  async forgetReader(name: string): Promise<void> {
+    await this.#core.store.write((tx) => forgetReader(tx, name));
   }
 
   /**

@@ -49,6 +49,36 @@ test('each new message of others runs the program once, one at a time, without a
   expect(readdirSync(ann.folder).filter((name) => name.startsWith('run-'))).toHaveLength(2);
 });
 
+test('decision 0034: what other commands read while no program runs is not lost for it, nor run twice', async () => {
+  const [ann, bob] = await contactsOfCourier(world);
+  const bot = program(ann.folder);
+  const runs = async (count: number, ...more: string[]) => {
+    const follow = ann.start(['follow', '--json', '--exec', bot, ...more]);
+    const ids = () => follow.objects().map(({ message_id }) => message_id);
+    await expect.poll(ids).toHaveLength(count);
+    follow.stop();
+    expect(await follow.exit).toBe(0);
+    return ids();
+  };
+  const send = async (text: string): Promise<string> =>
+    (await bob.json('send', 'ann', text)).message_id;
+  const first = await send('one');
+  expect(await runs(1)).toEqual([first]);
+  const away = [await send('two')];
+  expect((await ann.json('inbox')).messages).toHaveLength(2);
+  away.push(await send('three'));
+  await ann.json('sync');
+  expect(await runs(2)).toEqual(away);
+  const last = await send('four');
+  expect(await runs(1)).toEqual([last]);
+  // Another reader of the folder begins as any other.
+  const next = await send('five');
+  expect(await runs(1, '--reader', 'other')).toEqual([next]);
+  expect(await runs(1)).toEqual([next]);
+  const wrong = await ann.run(['follow', '--exec', bot, '--reader', 'x'.repeat(65)]);
+  expect([wrong.exit, wrong.error]).toEqual([2, expect.stringContaining('a long name')]);
+});
+
 test.each([
   ['ends with a status', 'process.exit(3);', '60', 'exit status 3'],
   ['takes too long', 'setInterval(() => {}, 1_000);', '0.5', 'ended after 0.5 seconds'],

@@ -5,9 +5,10 @@ import type { AccountEvent } from '../events.ts';
 export async function* followEvents(
   account: Account,
   signal: AbortSignal,
+  options: { readonly reader?: string | undefined } = {},
 ): AsyncGenerator<AccountEvent> {
   let last: string | undefined;
-  for await (const event of account.follow({ signal })) {
+  for await (const event of account.follow({ ...options, signal })) {
     if (event.kind === 'connection') {
       if (event.state === 'connecting' || (event.state === last && last === 'disconnected'))
         continue;

@@ -5,6 +5,7 @@ import type { AccountEvent } from '../events.ts';
 import type { Store } from '../store/index.ts';
 import { Mutex } from '../store/mutex.ts';
 import {
+  beginReader,
   capacity,
   eventMarks,
   finishedCapacity,
@@ -30,6 +31,8 @@ export class EventHub {
   /** The highest event that a reader of this client has finished with, and the highest stored. */
   #finished = 0;
   #stored = 0;
+  /** The highest event that each named reader has finished with, until it is stored. */
+  readonly #named = new Map<string, number>();
   #delay: Promise<void> | undefined;
   readonly #closed = new AbortController();
   readonly #marking = new Mutex();
@@ -46,9 +49,14 @@ export class EventHub {
    * Yields events from the first one that no reader has finished with, until the signal aborts or
    * `ended` settles. An event is finished when the next one is asked for.
    *
-   * @throws what `ended` rejects with, after the last event
+   * @param reader a name under which it is stored what this reader has finished with
+   * @throws what `ended` rejects with, after the last event; ClientError `invalid_input`
    */
-  async *read(signal: AbortSignal, ended: Promise<void>): AsyncGenerator<AccountEvent> {
+  async *read(
+    signal: AbortSignal,
+    ended: Promise<void>,
+    reader?: string,
+  ): AsyncGenerator<AccountEvent> {
     let isEnded = false;
     const end = ended.finally(() => {
       isEnded = true;
@@ -59,11 +67,12 @@ export class EventHub {
     const abort = () => stop.resolve();
     signal.addEventListener('abort', abort);
     try {
-      const begun = await this.#begin();
+      const begun = await this.#begin(reader);
       let { cursor } = begun;
+      const { head = cursor } = begun;
       // Another program may be connected already.
       const connection = await this.#store.read(lastConnection);
-      if (connection !== undefined && connection.number <= cursor) yield connection.event;
+      if (connection !== undefined && connection.number <= head) yield connection.event;
       while (!signal.aborted) {
         const isLast = isEnded;
         const changed = changes.next();
@@ -71,11 +80,13 @@ export class EventHub {
         if (page.isBehind) yield { kind: 'events-missed' };
         for (const { number, event } of page.events) {
           if (signal.aborted) return;
-          if (!begun.taken.has(number)) yield event;
-          this.#finish(number);
+          // What a connection was before is no news to a named reader.
+          const isPast = event.kind === 'connection' && number <= head;
+          if (!isPast && !begun.taken?.has(number)) yield event;
+          this.#finish(number, reader);
         }
+        if (page.through > cursor) this.#finish(page.through, reader);
         cursor = page.through;
-        this.#finish(cursor);
         if (page.hasMore) continue;
         await this.flush();
         if (isLast) return await end;
@@ -97,7 +108,7 @@ export class EventHub {
         const after: number = this.#drainCursor ?? this.#drainStart.cursor;
         const page = await this.#store.read((tx) => readEventsAfter(tx, after, batchSize));
         if (page.isBehind) this.#drained.push(missedAt(after));
-        this.#drained.push(...page.events.filter(({ number }) => !taken.has(number)));
+        this.#drained.push(...page.events.filter(({ number }) => !taken?.has(number)));
         this.#drainCursor = page.through;
         ({ hasMore } = page);
         if (this.#drained.length > capacity) {
@@ -145,8 +156,11 @@ export class EventHub {
   async flush(): Promise<void> {
     await this.#marking.run(async () => {
       const finished = this.#finished;
-      if (finished <= this.#stored) return;
-      await this.#store.write((tx) => markFinished(tx, finished));
+      const named = [...this.#named];
+      if (finished <= this.#stored && named.length === 0) return;
+      // After a failed write, the next event of a named reader is stored; those before may come again.
+      this.#named.clear();
+      await this.#store.write((tx) => markFinished(tx, finished, named));
       this.#stored = finished;
     });
   }
@@ -157,17 +171,19 @@ export class EventHub {
     await this.flush().catch(() => undefined);
   }
 
-  async #begin(): Promise<ReaderStart> {
+  async #begin(reader?: string): Promise<ReaderStart> {
     await this.flush();
+    if (reader !== undefined) return await this.#store.write((tx) => beginReader(tx, reader));
     return await this.#store.read(async (tx) => ({
       cursor: (await eventMarks(tx)).finished,
       taken: await takenEvents(tx),
     }));
   }
 
-  #finish(number: number): void {
+  #finish(number: number, reader?: string): void {
     this.#finished = Math.max(this.#finished, number);
-    if (this.#finished <= this.#stored) return;
+    if (reader !== undefined) this.#named.set(reader, number);
+    else if (this.#finished <= this.#stored) return;
     this.#delay ??= systemClock
       .sleep(markDelay, this.#closed.signal)
       .then(() => this.flush())
@@ -181,8 +197,10 @@ export class EventHub {
 /** Where a reader begins. */
 interface ReaderStart {
   readonly cursor: number;
-  /** Events after the cursor that another reader has finished with. */
-  readonly taken: ReadonlySet<number>;
+  /** The newest event, for a named reader. */
+  readonly head?: number;
+  /** Events after the cursor that another reader has finished with; not for a named reader. */
+  readonly taken?: ReadonlySet<number>;
 }
 
 type LoggedEvent = LogPage['events'][number];

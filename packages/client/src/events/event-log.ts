@@ -3,6 +3,7 @@
  * of readers. An event is recorded in the transaction that changes the state, so that a crash
  * separates neither from the other.
  */
+import { ClientError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { Collection } from '../store/collection.ts';
 import type { Store, StoreReader, StoreWriter } from '../store/index.ts';
@@ -14,6 +15,10 @@ export const capacity = 10_000;
 
 /** Newest events that are kept although a reader has finished with them, for the other readers. */
 export const finishedCapacity = 1_000;
+
+/** Named readers of one store, and characters of a name. */
+const mostReaders = 16;
+const longestName = 64;
 
 /** Rows removed in one transaction, in addition to as many as it adds. */
 const removalBatch = 200;
@@ -41,10 +46,15 @@ export interface Marks {
   readonly removed: number;
   /** The newest event after which other groups or channels are to be followed. */
   readonly hosted: number;
+  /** The highest event that each named reader has finished with. */
+  readonly readers: Map<string, number>;
 }
 
 /** Stores have another name of `finished`. */
-type StoredMarks = Omit<Marks, 'finished'> & { readonly told: number };
+interface StoredMarks extends Omit<Marks, 'finished' | 'readers'> {
+  readonly told: number;
+  readonly readers?: readonly (readonly [string, number])[];
+}
 
 const hostedKinds: ReadonlySet<AccountEvent['kind']> = new Set([
   'group-joined',
@@ -53,8 +63,8 @@ const hostedKinds: ReadonlySet<AccountEvent['kind']> = new Set([
 ]);
 
 export async function eventMarks(tx: StoreReader): Promise<Marks> {
-  const { told: finished = 0, ...stored } = (await marks.get(tx, 'log')) ?? {};
-  return { head: 0, removed: 0, hosted: 0, ...stored, finished };
+  const { told: finished = 0, readers, ...stored } = (await marks.get(tx, 'log')) ?? {};
+  return { head: 0, removed: 0, hosted: 0, ...stored, finished, readers: new Map(readers) };
 }
 
 /** Appends events to the log, in the transaction that changes what they are about. */
@@ -92,11 +102,51 @@ export async function forgetConnection(tx: StoreWriter): Promise<void> {
   await connections.delete(tx, 'home');
 }
 
-/** Stores that some reader has finished with all events up to this one. */
-export async function markFinished(tx: StoreWriter, number: number): Promise<void> {
+/**
+ * Stores that some reader has finished with all events up to this one, and each named reader with
+ * those up to its own. A named reader that was forgotten meanwhile stays forgotten.
+ */
+export async function markFinished(
+  tx: StoreWriter,
+  number: number,
+  named: Iterable<readonly [string, number]> = [],
+): Promise<void> {
   const before = await eventMarks(tx);
-  const finished = Math.min(number, before.head);
-  if (finished > before.finished) await putMarks(tx, { ...before, finished }, removalBatch);
+  const { readers } = before;
+  for (const [name, through] of named) {
+    const known = readers.get(name);
+    if (known !== undefined) readers.set(name, Math.max(known, through));
+  }
+  const finished = Math.max(before.finished, Math.min(number, before.head));
+  await putMarks(tx, { ...before, finished }, removalBatch);
+}
+
+/**
+ * Returns where a named reader begins: after the last event that it has finished with. A new one begins
+ * as any other reader, and from then on what it has not finished with stays.
+ *
+ * @returns also the newest event
+ * @throws ClientError `invalid_input`
+ */
+export async function beginReader(
+  tx: StoreWriter,
+  name: string,
+): Promise<{ readonly cursor: number; readonly head: number }> {
+  const before = await eventMarks(tx);
+  const { head, finished, readers } = before;
+  const cursor = readers.get(name) ?? finished;
+  readers.set(name, cursor);
+  if (readers.size > mostReaders || name.length > longestName) {
+    throw new ClientError('invalid_input', 'too many readers, or a long name: see `forgetReader`');
+  }
+  await putMarks(tx, before, removalBatch);
+  return { cursor, head };
+}
+
+/** Removes the mark of a named reader, if it has one. */
+export async function forgetReader(tx: StoreWriter, name: string): Promise<void> {
+  const before = await eventMarks(tx);
+  if (before.readers.delete(name)) await putMarks(tx, before, removalBatch);
 }
 
 /**
@@ -122,15 +172,17 @@ export async function takenEvents(tx: StoreReader): Promise<ReadonlySet<number>>
 
 /** Stores the marks and removes events that no reader needs, oldest first. */
 async function putMarks(tx: StoreWriter, next: Marks, limit: number): Promise<void> {
-  const { head, finished, ...others } = next;
-  const needless = Math.max(Math.min(finished, head - finishedCapacity), head - capacity);
+  const { head, finished, readers, ...others } = next;
+  const finishedByAll = Math.min(finished, ...readers.values());
+  const needless = Math.max(Math.min(finishedByAll, head - finishedCapacity), head - capacity);
   const until = Math.min(needless, next.removed + limit);
   let { removed } = next;
   while (removed < until) {
     removed += 1;
     await log.delete(tx, positionKey(removed));
   }
-  await marks.put(tx, 'log', { ...others, head, told: finished, removed });
+  const named = readers.size > 0 && { readers: [...readers] };
+  await marks.put(tx, 'log', { ...others, head, told: finished, removed, ...named });
 }
 
 /** A part of the log, oldest first. */

@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
 import {
+  beginReader,
   eventMarks,
+  forgetReader,
   markFinished,
   markTaken,
   readEventsAfter,
@@ -133,10 +135,56 @@ describe.each(Object.entries(kinds))('%s', (_, open) => {
   test('the mark of what readers have finished with neither falls nor passes the last event', async () => {
     await using store = open();
     await record(store, 3);
+    const at = { head: 3, removed: 0, hosted: 3 };
     await store.write((tx) => markFinished(tx, 2));
     await store.write((tx) => markFinished(tx, 1));
-    expect(await store.read(eventMarks)).toEqual({ head: 3, finished: 2, removed: 0, hosted: 3 });
+    expect(await store.read(eventMarks)).toMatchObject({ ...at, finished: 2 });
     await store.write((tx) => markFinished(tx, 9));
-    expect(await store.read(eventMarks)).toEqual({ head: 3, finished: 3, removed: 0, hosted: 3 });
+    expect(await store.read(eventMarks)).toMatchObject({ ...at, finished: 3 });
+  });
+
+  test('decision 0034: what a named reader has not finished with stays, at most the newest 10,000', async () => {
+    await using store = open();
+    await record(store, 2);
+    await store.write((tx) => markFinished(tx, 2));
+    const begin = () => store.write((tx) => beginReader(tx, 'bot'));
+    expect(await begin()).toEqual({ cursor: 2, head: 2 });
+    await record(store, 3_000);
+    await store.write((tx) => markFinished(tx, 3_002));
+    await record(store, 1);
+    expect((await numbers(store))[0]).toBe(3);
+    await store.write((tx) => markFinished(tx, 0, [['bot', 10]]));
+    await store.write((tx) => markFinished(tx, 0, [['bot', 9]]));
+    expect(await begin()).toEqual({ cursor: 10, head: 3_003 });
+    expect((await numbers(store))[0]).toBe(11);
+    await record(store, 10_000);
+    for (let round = 0; round < 20; round += 1) await record(store, 1);
+    expect((await numbers(store)).length).toBe(10_000);
+    expect(await begin()).toEqual({ cursor: 10, head: 13_023 });
+  });
+
+  test('decision 0034: a named reader that is forgotten holds no event, and stays forgotten', async () => {
+    await using store = open();
+    await record(store, 1_100);
+    await store.write((tx) => beginReader(tx, 'bot'));
+    await store.write((tx) => markFinished(tx, 1_100));
+    expect((await numbers(store))[0]).toBe(1);
+    await store.write((tx) => forgetReader(tx, 'bot'));
+    expect((await numbers(store))[0]).toBe(101);
+    await store.write((tx) => markFinished(tx, 0, [['bot', 5]]));
+    expect((await store.read(eventMarks)).readers.size).toBe(0);
+  });
+
+  test('decision 0034: a store has 16 named readers, and their names are short', async () => {
+    await using store = open();
+    const begin = (name: string) => store.write((tx) => beginReader(tx, name));
+    const refused = { code: 'invalid_input' };
+    await expect(begin('x'.repeat(65))).rejects.toMatchObject(refused);
+    for (let index = 0; index < 14; index += 1) await begin(`bot-${index}`);
+    for (const name of ['__proto__', 'x'.repeat(64)]) await begin(name);
+    await expect(begin('another')).rejects.toMatchObject(refused);
+    expect(await begin('__proto__')).toEqual({ cursor: 0, head: 0 });
+    await store.write((tx) => forgetReader(tx, '__proto__'));
+    await begin('another');
   });
 });

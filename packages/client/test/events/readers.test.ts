@@ -165,6 +165,52 @@ describe.each(Object.entries(kinds))('%s', (_, kind) => {
     expect((await again.sync()).flatMap(textOf)).toEqual([]);
   });
 
+  test('decision 0034: a named reader misses nothing over restarts, whatever else reads meanwhile', async () => {
+    const open = kind();
+    const { ann, bobs, clients } = await pair(open, 1);
+    const [bob] = bobs as [Account];
+    const again = async () => {
+      await clients.pop()?.close();
+      clients.push(await world.client({ store: open() }));
+      return await (clients[0] as Client).account();
+    };
+    const seen: string[] = [];
+    const states: unknown[] = [];
+    /** Follows until a text was finished with, and leaves while the next one is being handled. */
+    const bot = async (account: Account, last: string) => {
+      for await (const event of account.follow({ reader: 'bot' })) {
+        if (event.kind === 'connection') states.push(event.state);
+        const [text] = textOf(event);
+        if (text === undefined) continue;
+        if (seen.at(-1) === last) break;
+        seen.push(text);
+        if (text === last) await ann.messages.send(account.id, { text: 'stop' });
+      }
+    };
+    await write(ann, bob, ['0']);
+    await bot(bob, '0');
+    // Others read what comes while it is away. It left while it handled 'stop'.
+    const reader = await again();
+    await write(ann, bob, ['1', '2']);
+    for await (const event of reader.follow()) if (textOf(event)[0] === '2') break;
+    states.splice(0);
+    const late = await again();
+    await late.sync();
+    await bot(late, '2');
+    expect(seen).toEqual(['0', 'stop', '1', '2']);
+    // Not what the connection was while it was away.
+    expect(states).toEqual(['connecting', 'connected']);
+    await write(ann, bob, ['3']);
+    await bot(await again(), '3');
+    expect(seen).toEqual(['0', 'stop', '1', '2', 'stop', '3']);
+    const last = await again();
+    await last.forgetReader('bot');
+    await last.sync();
+    await write(ann, bob, ['4']);
+    await bot(last, '4');
+    expect(seen).toEqual(['0', 'stop', '1', '2', 'stop', '3', '4']);
+  });
+
   test('what a sync of one channel returned does not come again after a restart; the rest does', async () => {
     const open = kind();
     const { ann, bobs, clients } = await pair(open, 1);

@@ -14,6 +14,7 @@ interface FollowOptions {
   readonly exec: string;
   readonly shell?: boolean;
   readonly timeout: string;
+  readonly reader: string;
 }
 
 /** Longest time for one message, in seconds. */
@@ -23,14 +24,20 @@ export function followCommand(base: Command, environment: CliEnvironment): Comma
   const command = withOptions(base)
     .requiredOption('--exec <program>', 'program to run; its input is the message as JSON')
     .option('--shell', 'the program is a command line for /bin/sh')
-    .option('--timeout <seconds>', 'time for one message, after which the program is ended', '60');
+    .option('--timeout <seconds>', 'time for one message, after which the program is ended', '60')
+    .option(
+      '--reader <name>',
+      'gets each message once, over restarts: name the second of two programs on a folder',
+      'exec',
+    );
   return onAccount<FollowOptions>(command, environment, async (session, { options, args }) => {
     const { account, signal } = session;
     const timeout = Number(options.timeout);
     if (!(timeout > 0 && timeout <= longestTimeout)) {
       throw new UsageError(`--timeout: give seconds, at most ${longestTimeout}`);
     }
-    for await (const event of followEvents(account, signal)) {
+    const { reader } = options;
+    for await (const event of followEvents(account, signal, { reader })) {
       const variables = variablesOf(event, account.id);
       if (variables === undefined) {
         if (event.kind === 'events-missed') session.out.result({ event: event.kind }, () => []);

@@ -25,16 +25,18 @@ export function serveCommand(
   environment: CliEnvironment,
   program: Program,
 ): Command {
-  const command = withOptions(base).requiredOption(
-    '--stdio',
-    'read requests from standard input and write answers and events to standard output',
-  );
-  return onAccount(command, environment, async (opened) => {
+  const command = withOptions(base)
+    .requiredOption(
+      '--stdio',
+      'read requests from standard input and write answers and events to standard output',
+    )
+    .option('--reader <name>', 'gets each event once, over restarts with the same name');
+  return onAccount<ServeOptions>(command, environment, async (opened, { options }) => {
     const ending = new AbortController();
     const signal = AbortSignal.any([opened.signal, ending.signal]);
     const session: Served = { ...opened, signal, program };
     using input = environment.openLines(signal);
-    const following = notify(session);
+    const following = notify(session, options);
     // A failure there, such as a removed device, ends the session.
     following.catch(() => ending.abort());
     const lanes = new RequestLanes();
@@ -53,13 +55,20 @@ export function serveCommand(
   });
 }
 
+interface ServeOptions {
+  readonly reader?: string;
+}
+
 interface Served extends AccountSession {
   readonly program: Program;
 }
 
 /** Writes each event as a notification. */
-async function notify({ account, environment, signal }: AccountSession): Promise<void> {
-  for await (const event of followEvents(account, signal)) {
+async function notify(
+  { account, environment, signal }: AccountSession,
+  { reader }: ServeOptions,
+): Promise<void> {
+  for await (const event of followEvents(account, signal, { reader })) {
     environment.write(notificationLine('event', eventShape(event, account.id)));
     await environment.drained();
   }

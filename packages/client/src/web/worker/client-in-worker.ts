@@ -30,7 +30,7 @@ type Part = (typeof parts)[number];
  */
 export interface WorkerAccount
   extends Pick<Account, 'id' | 'deviceId' | 'publicKey' | 'follow' | 'subscribe' | 'wake'>,
-    InWorker<Pick<Account, 'sync' | 'status'>>,
+    InWorker<Pick<Account, 'sync' | 'status' | 'forgetReader'>>,
     Readonly<{ [Name in Part]: InWorker<Account[Name]> }> {
   /** As `Account.state`. */
   readonly state: Pick<Account['state'], 'subscribe' | 'getSnapshot'>;
@@ -120,6 +120,7 @@ function accountInWorker(calls: PortCalls, facts: AccountFacts): WorkerAccount {
     ...{ id, deviceId, publicKey, wake, follow },
     sync: (...args: unknown[]) => calls.call(['sync'], args),
     status: () => calls.call(['status'], []),
+    forgetReader: (...args: unknown[]) => calls.call(['forgetReader'], args),
     subscribe(listener: (event: AccountEvent) => void, options: SubscribeOptions = {}) {
       const { onError, ...following } = options;
       const stop = new AbortController();

@@ -22,7 +22,7 @@ import { accountKeyOf } from './port-calls.ts';
 /** Methods that a page calls by one name; those of the account's parts have two. */
 const methods = {
   client: ['account', 'accountKey', 'setUp', 'discardSetUp', 'requestDevice', 'completeDevice'],
-  account: ['sync', 'status', 'wake'],
+  account: ['sync', 'status', 'wake', 'forgetReader'],
 } as const;
 
 /** A client, and the store that is closed with it. */
