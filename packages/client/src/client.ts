@@ -19,6 +19,7 @@ import {
   ownRecords,
 } from './accounts/account-rows.ts';
 import {
+  accountOfKey,
   adoptApproval,
   checkApproval,
   type DeviceApproval,
@@ -240,24 +241,27 @@ export class Client implements AsyncDisposable {
    * `account.devices.approve`.
    *
    * @param accountPublicKey base64url; `Account.publicKey` on an existing device of the account
-   * @throws ClientError `invalid_input`; `already_set_up` if the store holds another account
+   * @throws ClientError `invalid_input`; `already_set_up` if the store holds another account, or asked
+   *   or began to set up one: `discardSetUp` ends that
    * @example
    * const request = await client.requestDevice(publicKey);
    */
   async requestDevice(accountPublicKey: string): Promise<DeviceRequest> {
     const { network, store, random, clock } = this.#core;
+    const account = accountOfKey(network, accountPublicKey);
     const record = await store.write(async (tx) => {
       const own = await ownRecords.get(tx, ownKey);
+      const kept = await deviceKeys.get(tx, 'device');
       // A device of two accounts would show that one person has both.
-      if (own !== undefined && own.publicKey !== accountPublicKey) {
+      if ((own?.account ?? kept?.account ?? account) !== account) {
         throw new ClientError(
           'already_set_up',
-          'this store already holds an account: use another store',
+          'this store is for another account: use another store, or `discardSetUp`',
         );
       }
-      const kept = await deviceKeys.get(tx, 'device');
       if (kept !== undefined) return kept;
       const keys = {
+        account,
         signingSeed: encodeBase64url(random(32)),
         encryptionKey: encodeBase64url(random(32)),
       };

@@ -99,6 +99,24 @@ test('a requested device is discarded with its keys: the next request is of anot
   });
 });
 
+test('03 §11.2: a store that asked an account, or begins to set one up, asks no other one with those keys', async () => {
+  const [ann, bob] = [await world.person(), await world.person()];
+  const refused = { code: 'already_set_up', message: expect.stringContaining('discardSetUp') };
+  const asking = await newcomer();
+  const first = await asking.client.requestDevice(ann.publicKey);
+  await expect(asking.client.requestDevice(bob.publicKey)).rejects.toMatchObject(refused);
+  expect(await asking.client.requestDevice(ann.publicKey)).toEqual(first);
+  await asking.client.discardSetUp();
+  const { certificate } = await asking.client.requestDevice(bob.publicKey);
+  expect(certificate.account).toBe(bob.id);
+  expect(certificate.signing_public_key).not.toBe(first.certificate.signing_public_key);
+
+  const beginning = await newcomer();
+  beginning.steered.rules.set('device.state.publish', lostRequest);
+  await expect(beginning.client.setUp()).rejects.toMatchObject(away);
+  await expect(beginning.client.requestDevice(ann.publicKey)).rejects.toMatchObject(refused);
+});
+
 test('03 §11.2: a store with an account asks for no device of another one, and completes none', async () => {
   const [ann, bob] = [await world.person(), await world.person()];
   const { client, store } = await newcomer();

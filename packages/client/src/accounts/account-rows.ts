@@ -33,6 +33,8 @@ export const ownRecords = new Collection<OwnRecord>('own');
 export interface DeviceKeys {
   readonly signingSeed: string;
   readonly encryptionKey: string;
+  /** The account that they were made for; absent in stores of earlier versions. */
+  readonly account?: string;
 }
 export const deviceKeys = new Collection<DeviceKeys>('device-keys');
 export const accountKeys = new Collection<string>('account-keys');

@@ -218,7 +218,7 @@ export async function beginSetup(
         'another program sets this store up: use another store',
       );
     }
-    await deviceKeys.put(tx, 'device', keys);
+    await deviceKeys.put(tx, 'device', { ...keys, account });
     if (keepKey !== undefined) await accountKeys.put(tx, 'account', encodeBase64url(keepKey));
     if (isNewKey) await drawnKeys.put(tx, account, true);
     await ownCertificates.put(tx, ownKey, certificate);

@@ -84,8 +84,8 @@ export function makeDeviceRequest(
   };
 }
 
-/** @throws ClientError `invalid_input` */
-function accountOfKey(network: Network, publicKey: string): string {
+/** Derives the account of a public key. @throws ClientError `invalid_input` */
+export function accountOfKey(network: Network, publicKey: string): string {
   try {
     return deriveAccountId(network, publicKey);
   } catch (cause) {
