@@ -2,6 +2,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { type HttpRequest, webTransport } from '../src/index.ts';
 
 const maxBytes = 1_000;
@@ -97,4 +98,32 @@ test('an aborted request fails with the reason of its signal', async () => {
     AbortSignal.abort(reason),
   );
   await expect(socket).rejects.toBe(reason);
+});
+
+test.each([
+  ['is closed unread if the relay compresses messages', true],
+  ['opens if the relay does not', false],
+])('a WebSocket %s', async (_, perMessageDeflate) => {
+  const sockets = await new Promise<WebSocketServer>((resolve) => {
+    const opened: WebSocketServer = new WebSocketServer(
+      { ...{ host: '127.0.0.1', port: 0 }, perMessageDeflate },
+      () => resolve(opened),
+    );
+  });
+  using _end = { [Symbol.dispose]: () => sockets.close() };
+  sockets.on('connection', (socket) => socket.on('message', (data) => socket.send(String(data))));
+  const { port } = sockets.address() as AddressInfo;
+  const received = Promise.withResolvers<string | undefined>();
+  const opening = webTransport.connect?.(
+    `ws://127.0.0.1:${port}`,
+    { message: received.resolve, oversized() {}, closed() {} },
+    new AbortController().signal,
+  );
+  if (perMessageDeflate) {
+    return await expect(opening).rejects.toMatchObject({ code: 'relay_unreachable' });
+  }
+  const socket = await opening;
+  socket?.send('hello');
+  expect(await received.promise).toBe('hello');
+  socket?.close(1000);
 });

@@ -127,6 +127,8 @@ function openSocket(url: string, events: SocketEvents, signal: AbortSignal): Pro
     };
     signal.addEventListener('abort', abort, { once: true });
     socket.onopen = () => {
+      // The platform would unpack a message of any size before this program sees it.
+      if (socket.extensions) return closeSocket(socket, 1000);
       signal.removeEventListener('abort', abort);
       resolve({ send: (text) => socket.send(text), close: (code) => closeSocket(socket, code) });
     };
