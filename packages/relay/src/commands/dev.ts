@@ -71,8 +71,9 @@ async function dev(flags: DevFlags): Promise<void> {
   const folder = flags.data ?? (await temporaryFolder(parts));
   const { relays, service, network: context } = flags;
   const log = createLog(flags.log);
+  const config = (name: string) => ({ blobs: { folder: join(folder, name, 'attachments') } });
   const network = parts.use(
-    await DevNetwork.start({ folder, relays, service, network: context, log }),
+    await DevNetwork.start({ folder, relays, service, network: context, config, log }),
   );
   for (const relay of network.relays) output.ready(relay);
   output.note(

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fitMemory } from '../memory.ts';
 import { checkConfig, type Purpose } from './check.ts';
 import { plainJson } from './plain-json.ts';
@@ -86,6 +87,13 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
     }
   }
   if (problems.length > 0) throw new ConfigError(problems);
+  if (isDev && layers.values === undefined && sources.get('blobs.folder') === 'default') {
+    const folder = attachmentsOf(nested(found));
+    if (folder !== undefined) {
+      found.set('blobs.folder', folder);
+      sources.set('blobs.folder', 'default of --dev');
+    }
+  }
   if (layers.memory !== undefined) {
     const { limits } = nested(found);
     const isSet = (name: string) => !sources.get(`limits.${name}`)?.startsWith('default');
@@ -167,6 +175,14 @@ const developmentDefaults: Readonly<Record<string, unknown>> = {
   'limits.peerHandshakeRate': 1_000,
   'limits.peerHandshakeBurst': 10_000,
 };
+
+/**
+ * Returns the folder for attachments of a relay for development that a command starts, so that clients
+ * can send files without a setting. Relays that share a database would need to share it.
+ */
+function attachmentsOf({ data, storage }: RelayConfig): string | undefined {
+  return data === '' || storage.engine !== 'sqlite' ? undefined : join(data, 'attachments');
+}
 
 /** Reads `dev` before all other settings, because it changes their defaults. */
 function isDevelopment(layers: ConfigLayers, file: unknown): boolean {

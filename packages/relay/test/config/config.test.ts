@@ -440,6 +440,26 @@ describe('what an operator reads', () => {
     expect(text).toContain('tls.mode = "dev"  (default of --dev)');
   });
 
+  test('decision 0032: with --dev, a command stores attachments in its data folder unless it is told otherwise', () => {
+    const flags = { dev: true, data: '/relay' };
+    const attachments = (more: Parameters<typeof loadConfig>[0] = {}) =>
+      loadConfig({ flags, ...more }).config.blobs.folder;
+    expect(attachments()).toBe(join('/relay', 'attachments'));
+    expect(explainConfig(loadConfig({ flags }))).toMatch(
+      /^blobs\.folder = ".*attachments" {2}\(default of --dev\)$/m,
+    );
+    expect(attachments({ environment: { POSTHOUSE_BLOBS_FOLDER: '' } })).toBe('');
+    expect(attachments({ environment: { POSTHOUSE_BLOBS_FOLDER: '/other' } })).toBe('/other');
+    // Several processes would need one folder; a program says itself what it stores.
+    const postgres = {
+      POSTHOUSE_STORAGE_ENGINE: 'postgres',
+      POSTHOUSE_STORAGE_URL: 'postgres://u@h/d',
+    };
+    expect(attachments({ environment: postgres })).toBe('');
+    expect(attachments({ flags: {}, values: { dev: true, data: '/relay' } })).toBe('');
+    expect(attachments({ flags: { dev: true }, environment: { POSTHOUSE_DATA: '' } })).toBe('');
+  });
+
   test('the JSON Schema is current: node scripts/config-schema.ts writes it', () => {
     const path = new URL('../../config.schema.json', import.meta.url);
     expect(readFileSync(path, 'utf8')).toBe(configSchemaText());
