@@ -225,8 +225,10 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await page.evaluate('navigator.serviceWorker.ready.then(() => 0)');
     // Without a network, the relay cannot say otherwise.
     await page.context().setOffline(true);
-    await page.evaluate(`localStorage.setItem('posthouse.ending', 'device_unknown')`);
     await toList(page);
+    await page.reload();
+    await page.getByText('Not connected').waitFor();
+    await page.evaluate(`localStorage.setItem('posthouse.ending', 'device_unknown')`);
     await page.reload();
     await click(page, 'What now?');
     await page.getByRole('heading', { name: 'What is still here' }).waitFor();
