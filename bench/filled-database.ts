@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 /**
  * Copies the newest record of the only timeline until it has so many records. Each copy has an
- * envelope of its own, under an ID as random as a digest.
+ * envelope of its own, under an ID with a time and what is as random as a digest, ten in a second.
  *
  * @param folder data folder of the relay
  */
@@ -35,7 +35,7 @@ export function fillTimeline(folder: string, records: number): void {
   database.exec('CREATE TEMP TABLE copies (sequence INTEGER PRIMARY KEY, envelope_id TEXT)');
   database
     .prepare(`WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-      INSERT INTO copies SELECT ? + n, lower(hex(randomblob(22))) FROM numbers`)
+      INSERT INTO copies SELECT ? + n, printf('%08x', 1700000000 + n / 10) || lower(hex(randomblob(22))) FROM numbers`)
     .run(copies, sequence);
   for (const sql of statements) database.prepare(sql).run(account, sequence);
   database

@@ -22,6 +22,7 @@ import {
 import { canonicalJson } from '@posthouse/protocol/json';
 import { importPublicKey } from '@posthouse/protocol/node';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { envelopeId } from '../packages/relay/src/messages/message-parts.ts';
 import { migrations } from '../packages/relay/src/messages/migrations.ts';
 import { network } from './support.ts';
 
@@ -103,8 +104,8 @@ function commit(): void {
   const heads = new Map<string, number>();
   database.exec('BEGIN IMMEDIATE');
   for (const { params, envelope, certificate, digest: request } of batch) {
-    const { from, from_device_id, to, message_id } = params.envelope;
-    const ids = [digest(envelope), digest(certificate)] as const;
+    const { from, from_device_id, to, message_id, created_at } = params.envelope;
+    const ids = [envelopeId(created_at, digest(envelope)), digest(certificate)] as const;
     const bytes = Buffer.byteLength(envelope);
     statements.envelope.run(ids[0], until, envelope);
     statements.certificate.run(ids[1], from_device_id, until, certificate);

@@ -48,7 +48,8 @@ export function messageParts(
 ): MessageParts {
   const { envelope, authorization } = params;
   const { complete: text, bytes } = texts;
-  const storedEnvelope = { id: digest(text), text, bytes };
+  const textDigest = digest(text);
+  const id = envelopeId(envelope.created_at, textDigest);
   const credential = authorization === undefined ? undefined : canonicalJson(authorization);
   if (credential !== undefined && Buffer.byteLength(credential) > limits.credentialBytes) {
     throw new ProtocolError('request_too_large', 'authorization: too large');
@@ -60,9 +61,10 @@ export function messageParts(
   if (credential !== undefined) known.set('authorization', credential);
   const rest = canonicalWith(params, { omit: ['envelope'], texts: known });
   return {
-    ...{ envelope, storedEnvelope, signed: texts, recipientBoxes, authorization, credential },
-    digest: digest(`${storedEnvelope.id}\n${rest}`),
-    content: contentDigest(storedEnvelope.id, boxes),
+    ...{ envelope, signed: texts, recipientBoxes, authorization, credential },
+    storedEnvelope: { id, text, bytes },
+    digest: digest(`${textDigest}\n${rest}`),
+    content: contentDigest(id, boxes),
     verifications: new Map(),
   };
 }
@@ -92,9 +94,26 @@ export function boxesText(boxes: ReadonlyMap<string, string>): string {
   return `[${[...boxes.values()].join(',')}]`;
 }
 
-/** Returns the digest of an envelope, by its ID, and the canonical array of its recipient boxes. */
-export function contentDigest(envelopeId: string, boxes: string): string {
-  return digest(`${envelopeId}\n${boxes}`);
+/** Characters of a digest. */
+const digestLength = 43;
+
+/**
+ * Returns the key under which an envelope is stored: its time, then the digest of its text. So
+ * messages of one time are next to each other in the index, not each in a page of its own.
+ *
+ * @param createdAt Unix seconds
+ */
+export function envelopeId(createdAt: number, textDigest: string): string {
+  return createdAt.toString(16).padStart(8, '0') + textDigest;
+}
+
+/**
+ * Returns the digest of an envelope and the canonical array of its recipient boxes.
+ *
+ * @param id of the envelope; one that was stored by an early version is the digest alone
+ */
+export function contentDigest(id: string, boxes: string): string {
+  return digest(`${id.slice(-digestLength)}\n${boxes}`);
 }
 
 /**

@@ -5,9 +5,11 @@
 import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Statement, Writer } from '../storage/types.ts';
 
-/** An envelope as stored: canonical text under its digest. */
+/** An envelope as stored. */
 export interface StoredEnvelope {
+  /** Its time and the digest of its text: see `envelopeId`. */
   readonly id: string;
+  /** Canonical JSON. */
   readonly text: string;
   /** UTF-8 of the text. */
   readonly bytes: number;

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { observeRoute } from '../../src/accounts/index.ts';
 import { digest } from '../../src/digest.ts';
+import { envelopeId } from '../../src/messages/message-parts.ts';
 import { Person, type SendParams } from '../fixtures/person.ts';
 import { engine } from '../support/engine.ts';
 import type { InProcessRelay } from '../support/in-process-relay.ts';
@@ -206,10 +207,10 @@ class Model {
   }
 
   async #recordsOf(person: Person, { envelope }: SendParams) {
-    const envelopeId = digest(canonicalJson(envelope));
+    const id = envelopeId(envelope.created_at, digest(canonicalJson(envelope)));
     const found = this.#wired.relays.map(async (relay) =>
       (await relay.rows('timeline_records'))
-        .filter((row) => row.account === person.account && row.envelope_id === envelopeId)
+        .filter((row) => row.account === person.account && row.envelope_id === id)
         .map(() => ({ at: relay.relayId })),
     );
     return (await Promise.all(found)).flat();

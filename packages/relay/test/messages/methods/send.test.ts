@@ -1,6 +1,8 @@
 import { encodeBase64url, type MessageEnvelope } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { describe, expect, test } from 'vitest';
+import { digest } from '../../../src/digest.ts';
+import { contentDigest, envelopeId } from '../../../src/messages/message-parts.ts';
 import { type MessageOptions, Person, type SendParams } from '../../fixtures/person.ts';
 import { throughEveryFault } from '../../support/faults.ts';
 import { inProcessRelay, network } from '../../support/in-process-relay.ts';
@@ -369,6 +371,26 @@ describe('04 §15: idempotency', () => {
       expect(await codeOf(other)).toBe('state_conflict');
     }
     expect(await relay.dump()).toEqual(before);
+  });
+
+  test('a message that an early version stored under its digest alone is read, and repeated', async () => {
+    const message = toBen();
+    const first = await send(message);
+    const { storage } = relay.context;
+    // Last 43 characters: the digest, without the time.
+    for (const table of ['message_envelopes', 'timeline_records']) {
+      const sql = `UPDATE ${table} SET envelope_id = substr(envelope_id, length(envelope_id) - 42)`;
+      await storage.write('test', (tx) => tx.run(sql));
+    }
+    const { envelope, recipient_boxes: boxes } = message;
+    expect(envelopeId(envelope.created_at, 'x'.repeat(43))).toHaveLength(51);
+    const text = `[${boxes.map((box) => canonicalJson(box)).join(',')}]`;
+    const id = digest(canonicalJson(envelope));
+    const [row] = (await relay.dump()).sent_results as { received: string }[];
+    expect(row?.received).toBe(contentDigest(id, text));
+    expect(contentDigest(envelopeId(envelope.created_at, id), text)).toBe(contentDigest(id, text));
+    expect((await sync(ben)).items.map((item) => item.envelope)).toEqual([envelope]);
+    expect(await send(message)).toEqual(first);
   });
 
   test('member order is no difference', async () => {

@@ -2,6 +2,7 @@
 import { ProtocolError, type TimelinePage } from '@posthouse/protocol';
 import { canonicalJson } from '@posthouse/protocol/json';
 import { digest } from '../../../src/digest.ts';
+import { envelopeId } from '../../../src/messages/message-parts.ts';
 import type { MessageOptions } from '../../fixtures/person.ts';
 import { isUncertain } from '../clients/agent.ts';
 import type { Home } from '../clients/home.ts';
@@ -74,7 +75,7 @@ export class Mail {
     const boxed = [...message.recipient_boxes, ...(message.sender_boxes ?? [])];
     const sent: Sent = {
       id: message.envelope.message_id,
-      envelopeId: digest(canonicalJson(message.envelope)),
+      envelopeId: envelopeId(message.envelope.created_at, digest(canonicalJson(message.envelope))),
       ...{ from, to, relay: home.relay },
       boxed: new Set(boxed.map((box) => box.device_id)),
       hasOwnCopy: message.sender_boxes !== undefined,
