@@ -1,30 +1,14 @@
 /** A message of another relay for an account at home here, as one small write (07 §C8). */
-import type { AccountFacts } from '../known-accounts.ts';
 import type { AppendKind } from '../storage/types.ts';
-import { appendNow, type StoredMessage } from './append.ts';
-import { insertReceived, priorResultsOf, type ReceivedResult } from './received-store.ts';
-import { certificateDeadline } from './rules.ts';
-import { type MessageKey, storeCertificate, storeEnvelope } from './store.ts';
-
-/** A message that is received as long as facts of its recipient hold: what is to be written. */
-export interface ReceivedMessage extends StoredMessage {
-  readonly key: MessageKey;
-  readonly result: ReceivedResult & { readonly keepUntil: number };
-  /** The recipient is at home here at `result.acceptedAt`. */
-  readonly facts: AccountFacts;
-  /** Tells whether the facts hold for this process. */
-  readonly isCurrent: (facts: AccountFacts) => boolean;
-  /** Canonical JSON of each valid device's box, by device ID. */
-  readonly boxes: ReadonlyMap<string, string>;
-  /** Deadline of the record and the envelope, Unix seconds. */
-  readonly keepUntil: number;
-}
+import { appendNow } from './append.ts';
+import { receivedBatch } from './received-batch.ts';
+import type { ReceivedMessage } from './received-message.ts';
+import { insertReceived, priorResultsOf } from './received-store.ts';
+import { storeCertificate, storeEnvelope } from './store.ts';
 
 /**
  * Declines a message of which any method has a result, and one whose facts have changed; returns the
  * record's sequence. `apply` throws `state_conflict` if the timeline has no sequence left.
- *
- * On PostgreSQL, the general way does it.
  */
 export const receivedMessages: AppendKind<ReceivedMessage, number> = {
   name: 'messages.received',
@@ -34,7 +18,7 @@ export const receivedMessages: AppendKind<ReceivedMessage, number> = {
     if (!message.isCurrent(facts)) return undefined;
     if (tx.get(...priorResultsOf(key)) !== undefined) return undefined;
     tx.run(...storeEnvelope(envelope, keepUntil));
-    tx.run(...storeCertificate(certificate, certificateDeadline(keepUntil)));
+    tx.run(...storeCertificate(certificate, message.certificateKeepUntil));
     const sequence = appendNow(tx, {
       account: facts.account,
       ...{ acceptedAt: result.acceptedAt, keepUntil, boxes: message.boxes },
@@ -43,5 +27,5 @@ export const receivedMessages: AppendKind<ReceivedMessage, number> = {
     tx.run(...insertReceived(key, result));
     return sequence;
   },
-  batch: undefined,
+  batch: receivedBatch,
 };

@@ -11,7 +11,7 @@ import { currentDevices, isAuthorized, unlessRefused } from './hot-send.ts';
 import { verifyEnvelope } from './message-parts.ts';
 import type { Receipt, Reception } from './receipt.ts';
 import { wasAccepted } from './recent-messages.ts';
-import { recordDeadline, resultDeadline, visibleBoxes } from './rules.ts';
+import { certificateDeadline, recordDeadline, resultDeadline, visibleBoxes } from './rules.ts';
 
 /**
  * Accepts a message of another relay by what is remembered of its recipient, in one small write.
@@ -34,9 +34,11 @@ export async function receiveHot(
   const devices = currentDevices(facts, now);
   const boxes = visibleBoxes(receipt.recipientBoxes, devices);
   if (boxes.size === 0) return undefined;
+  const keepUntil = recordDeadline(now, limits);
+  const certificateKeepUntil = certificateDeadline(keepUntil);
   const resultUntil = resultDeadline(envelope.created_at, now, limits);
   const sequence = await storage.append(receivedMessages, {
-    ...{ ...message, key, facts, boxes, keepUntil: recordDeadline(now, limits) },
+    ...{ ...message, key, facts, boxes, keepUntil, certificateKeepUntil },
     result: { request, content, acceptedAt: now, keepUntil: resultUntil },
     isCurrent: (held) => knownAccounts.isCurrent(held),
   });
