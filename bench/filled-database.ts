@@ -2,18 +2,23 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 
+/** Characters of a digest. */
+const digestLength = 43;
+
 /**
  * Copies the newest record of the only timeline until it has so many records. Each copy has an
- * envelope of its own, under an ID with a time and what is as random as a digest, ten in a second.
+ * envelope of its own, under an ID as random as a digest; after a time, ten in a second, if the relay
+ * that stored the record does so.
  *
  * @param folder data folder of the relay
  */
 export function fillTimeline(folder: string, records: number): void {
   using database = new DatabaseSync(join(folder, 'relay.sqlite'));
   const newest = database
-    .prepare('SELECT account, max(sequence) AS sequence FROM timeline_records')
-    .get() as { account: string; sequence: number };
-  const { account, sequence } = newest;
+    .prepare('SELECT account, max(sequence) AS sequence, envelope_id AS id FROM timeline_records')
+    .get() as { account: string; sequence: number; id: string };
+  const { account, sequence, id } = newest;
+  const time = id.length > digestLength ? "printf('%08x', 1700000000 + n / 10) || " : '';
   const copies = records - sequence - 1;
   if (copies <= 0) return;
   const of = 'r.account = ? AND r.sequence = ?';
@@ -35,7 +40,7 @@ export function fillTimeline(folder: string, records: number): void {
   database.exec('CREATE TEMP TABLE copies (sequence INTEGER PRIMARY KEY, envelope_id TEXT)');
   database
     .prepare(`WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < ?)
-      INSERT INTO copies SELECT ? + n, printf('%08x', 1700000000 + n / 10) || lower(hex(randomblob(22))) FROM numbers`)
+      INSERT INTO copies SELECT ? + n, ${time}lower(hex(randomblob(21))) FROM numbers`)
     .run(copies, sequence);
   for (const sql of statements) database.prepare(sql).run(account, sequence);
   database
