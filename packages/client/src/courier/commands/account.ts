@@ -48,7 +48,7 @@ export function statusCommand(base: Command, environment: CliEnvironment): Comma
         ['relay', status.homeRelay],
         ['read up to', status.position === -1 ? 'nothing yet' : String(status.position)],
         ['lost by the relay', status.hasGap ? 'yes' : 'no'],
-        ['waiting to be sent', String(status.outbox + status.pendingTasks)],
+        ['to send or confirm', String(status.outbox + status.pendingTasks)],
         ...(move === undefined ? [] : [['not finished', `a move: courier move --to ${move.to}`]]),
       ]),
     );
