@@ -1,4 +1,4 @@
-/** What a page loads of the packages: bundled, minified and compressed as for a web server. */
+/** What a page loads of the packages: bundled, minified and compressed as the files of the messenger are. */
 import { gzipSync } from 'node:zlib';
 import { type BuildOptions, build } from 'esbuild';
 import { expect, test } from 'vitest';
@@ -21,7 +21,7 @@ const input = (contents: string) =>
 async function bundled(contents: string) {
   const { outputFiles } = await build({ ...options, stdin: input(contents) });
   const [file] = outputFiles;
-  return { text: file?.text ?? '', gzip: gzipSync(file?.contents ?? '').length };
+  return { text: file?.text ?? '', gzip: gzipSync(file?.contents ?? '', { level: 9 }).length };
 }
 
 /** The files that a page loads at its start. */
@@ -41,7 +41,7 @@ async function firstLoad(contents: string) {
   const files = outputFiles.filter(({ path }) =>
     [...first].some((name) => path.endsWith(`/${name}`)),
   );
-  return files.reduce((sum, file) => sum + gzipSync(file.contents).length, 0);
+  return files.reduce((sum, file) => sum + gzipSync(file.contents, { level: 9 }).length, 0);
 }
 
 test.each([

@@ -10,6 +10,7 @@ import {
   rejectRequest,
   removeContact,
   renameContact,
+  setBlocked,
 } from '../contacts/manage-contacts.ts';
 import type { AccountCore } from '../core.ts';
 import { type Message, toMessage } from '../messages/message.ts';
@@ -42,7 +43,7 @@ export class Contacts {
 
   /**
    * Lists contacts, accounts that ask to become one, accounts that were asked and have not answered,
-   * and removed contacts.
+   * removed contacts, and blocked accounts.
    *
    * @example
    * for (const { account: peer, name, status } of await account.contacts.list()) {
@@ -163,6 +164,30 @@ export class Contacts {
    */
   remove(peer: string): Promise<void> {
     return removeContact(this.#core, peer);
+  }
+
+  /**
+   * Blocks an account, a contact or not: its requests are dropped and its messages are refused, and the
+   * relationship ends. The account is not notified. The next `sync` sends this to the account's other devices.
+   * What it posts in groups is still delivered: apps leave out what accounts of the status `blocked` wrote.
+   *
+   * @throws ClientError `verification_failed`, `invalid_input`
+   * @example
+   * await account.contacts.block(peer);
+   */
+  block(peer: string): Promise<void> {
+    return setBlocked(this.#core, peer, true);
+  }
+
+  /**
+   * Ends the block of an account, which can send requests again; it is no contact. What it sent meanwhile stays lost.
+   *
+   * @throws ClientError `verification_failed`, `invalid_input`
+   * @example
+   * await account.contacts.unblock(peer);
+   */
+  unblock(peer: string): Promise<void> {
+    return setBlocked(this.#core, peer, false);
   }
 
   /**

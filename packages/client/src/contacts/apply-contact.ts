@@ -20,7 +20,7 @@ import { unixSeconds } from '../environment.ts';
 import type { AccountEvent } from '../events.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
-import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
+import { type ContactRow, contactRow, isBlocked, putContact } from './contact-rows.ts';
 import { issuedGrant, nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
 /** Applies a consent of another account (03 §15). @throws ProtocolError if it is not valid */
@@ -32,10 +32,11 @@ export async function applyConsent(
   const { network } = core;
   const now = unixSeconds(core.clock);
   const account = envelope.from;
+  const row = await contactRow(tx, account);
+  if (isBlocked(row)) return [];
   const known = await knownState(tx, account);
   verifyConsent(network, consent, { envelope, known, now });
   await adoptState(tx, consent.device_state, 0);
-  const row = await contactRow(tx, account);
   const step = relationshipStep(row.relationship, 'consent');
   if (step.effects.includes('store-request')) {
     const note = consent.note === undefined ? {} : { note: consent.note };
@@ -205,13 +206,14 @@ async function applyRecord(
   });
   if (record === undefined) return undefined;
   const event =
-    row.relationship.status === received.status
+    row.relationship.status === received.status && isBlocked(row) === isBlocked({ record })
       ? undefined
       : ({ kind: 'contact-changed', account, status: received.status } as const);
   if (received.status === 'deleted') {
-    const { state: relationship } = relationshipStep(row.relationship, 'deletion-adopted');
-    const request = row.request === undefined ? {} : { request: row.request };
-    await putContact(tx, { account, relationship, record, ...request });
+    const request = !isBlocked({ record }) && row.request;
+    const before = { ...row.relationship, pending: Boolean(request) };
+    const { state: relationship } = relationshipStep(before, 'deletion-adopted');
+    await putContact(tx, { account, relationship, record, ...(request && { request }) });
     return event;
   }
   const { state: relationship } = relationshipStep(row.relationship, 'activation-adopted');

@@ -5,6 +5,7 @@ import {
   noRelationship,
   type Relationship,
 } from '@posthouse/protocol';
+import type { JsonObject } from '@posthouse/protocol/json';
 import { Collection } from '../store/collection.ts';
 import type { StoreReader, StoreWriter } from '../store/index.ts';
 
@@ -30,6 +31,17 @@ export interface ContactRow {
   /** Received, but not verified because the contact's device state is missing; never used. */
   readonly unverified?: ContactGrant;
 }
+
+/** Member of a tombstone whose account is blocked. It is this client's own (03 §17.2); own devices share it. */
+const blocked = 'posthouse.blocked';
+
+/** Whether requests of the account are dropped and its messages are refused. */
+export const isBlocked = ({ record }: Pick<ContactRow, 'record'>): boolean =>
+  (record as JsonObject | undefined)?.[blocked] === true;
+
+/** Returns the member of a record by which its account is blocked. */
+export const blockedMember = { [blocked]: true };
+
 const contacts = new Collection<ContactRow>('contacts');
 
 export async function contactRow(tx: StoreReader, account: string): Promise<ContactRow> {

@@ -2,7 +2,7 @@
 import type { ContactRecord } from '@posthouse/protocol';
 import { profiles } from '../accounts/account-rows.ts';
 import type { StoreReader } from '../store/index.ts';
-import { aliasOf, type ContactRow } from './contact-rows.ts';
+import { aliasOf, type ContactRow, isBlocked } from './contact-rows.ts';
 
 /**
  * The relationship to another account:
@@ -10,9 +10,10 @@ import { aliasOf, type ContactRow } from './contact-rows.ts';
  * - `asks`: the other account asks to become a contact, and waits for `approve` or `reject`;
  * - `waiting`: the own request was sent and is not answered yet;
  * - `removed`: was a contact, until one of the own devices removed it;
+ * - `blocked`: its requests are dropped and its messages are refused, until one of the own devices unblocks it;
  * - `none`: neither.
  */
-export type ContactStatus = 'active' | 'asks' | 'waiting' | 'removed' | 'none';
+export type ContactStatus = 'active' | 'asks' | 'waiting' | 'removed' | 'blocked' | 'none';
 
 /** Another account, as a person knows it. */
 export interface Contact {
@@ -54,7 +55,9 @@ export async function toContact(tx: StoreReader, row: ContactRow): Promise<Conta
   };
 }
 
-function statusOf({ relationship: { status, pending, awaiting } }: ContactRow): ContactStatus {
+function statusOf(row: ContactRow): ContactStatus {
+  const { status, pending, awaiting } = row.relationship;
+  if (isBlocked(row)) return 'blocked';
   if (status === 'active') return 'active';
   if (pending) return 'asks';
   if (awaiting) return 'waiting';

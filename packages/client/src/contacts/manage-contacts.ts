@@ -16,7 +16,7 @@ import {
   signGrant,
   signInvite,
 } from '@posthouse/protocol';
-import { JsonError, parseJson } from '@posthouse/protocol/json';
+import { JsonError, type JsonObject, parseJson } from '@posthouse/protocol/json';
 import {
   knownState,
   requireCurrentDevices,
@@ -28,8 +28,16 @@ import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
 import { sendMessage } from '../messages/send-message.ts';
+import type { StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
-import { type ContactRow, contactRow, putContact } from './contact-rows.ts';
+import {
+  aliasOf,
+  blockedMember,
+  type ContactRow,
+  contactRow,
+  isBlocked,
+  putContact,
+} from './contact-rows.ts';
 import { issuedGrant, nextUpdatedAt, withActiveRelationship } from './relationship-rules.ts';
 
 /** An invite that was made. */
@@ -87,10 +95,11 @@ export async function addContact(
   },
 ): Promise<MessageRow> {
   const { invite, note, signal } = options;
-  verifyInput('account', () => checkAccountId(core.network, account));
-  if (account === core.account)
-    throw new ClientError('invalid_input', 'that is the own account: pass another one');
+  requireOther(core, account);
   const row = await core.store.read((tx) => contactRow(tx, account));
+  if (isBlocked(row)) {
+    throw new ClientError('invalid_input', `${account} is blocked: unblock it first`);
+  }
   const isActive = row.relationship.status === 'active';
   // With an invite the person consents again: the contact may have lost its devices and all grants.
   if (isActive && invite === undefined) {
@@ -208,20 +217,55 @@ export async function removeContact(core: AccountCore, account: string): Promise
         `${account} is not a contact: list the contacts for their IDs`,
       );
     }
-    const { state: relationship } = relationshipStep(row.relationship, 'user-deletes');
-    const alias = row.record?.alias;
-    await putContact(tx, {
-      account,
-      relationship,
-      record: {
-        account,
-        ...(alias !== undefined && { alias }),
-        status: 'deleted',
-        updated_at: nextUpdatedAt(core, row),
-      },
-    });
-    await enqueueTask(tx, { kind: 'sync-contact', account });
+    await putTombstone(core, tx, row);
   });
+}
+
+/**
+ * Blocks an account, or ends that. Both end the relationship, a request and waiting for an answer.
+ *
+ * @throws ClientError `invalid_input`, `verification_failed`
+ */
+export async function setBlocked(
+  core: AccountCore,
+  account: string,
+  shouldBlock: boolean,
+): Promise<void> {
+  requireOther(core, account);
+  await core.store.write(async (tx) => {
+    const row = await contactRow(tx, account);
+    if (isBlocked(row) === shouldBlock) return;
+    await putTombstone(core, tx, row, shouldBlock ? blockedMember : {});
+  });
+}
+
+/** Leaves of a contact what keeps older records out (03 §17.3), and enqueues it for the own devices. */
+async function putTombstone(
+  core: AccountCore,
+  tx: StoreWriter,
+  row: ContactRow,
+  others: JsonObject = {},
+): Promise<void> {
+  const { account } = row;
+  const alias = aliasOf(row);
+  await putContact(tx, {
+    account,
+    relationship: { status: 'deleted', pending: false, awaiting: false },
+    record: {
+      ...others,
+      account,
+      ...(alias !== undefined && { alias }),
+      status: 'deleted',
+      updated_at: nextUpdatedAt(core, row),
+    },
+  });
+  await enqueueTask(tx, { kind: 'sync-contact', account });
+}
+
+function requireOther({ network, account: self }: AccountCore, account: string): void {
+  verifyInput('account', () => checkAccountId(network, account));
+  if (account === self)
+    throw new ClientError('invalid_input', 'that is the own account: pass another one');
 }
 
 /**

@@ -41,6 +41,7 @@ const standings: Readonly<Record<ContactStatus, string>> = {
   asks: 'pending',
   waiting: 'awaiting',
   removed: 'deleted',
+  blocked: 'blocked',
   none: 'none',
 };
 

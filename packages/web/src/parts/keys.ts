@@ -26,8 +26,11 @@ export function listenForKeys(): void {
     if (key === 'k' && (event.ctrlKey || event.metaKey) && search !== null) {
       event.preventDefault();
       show({ screen: 'list' });
-      // After the screen was changed, which takes the focus to its heading.
-      setTimeout(() => search.focus());
+      // Once the list is shown, which it is not on a narrow screen, and before the next key.
+      queueMicrotask(() => {
+        search.focus();
+        search.select();
+      });
     } else if (key === 'Enter' && target === search) {
       entries()[0]?.click();
     } else if (key === 'ArrowDown' || key === 'ArrowUp') {

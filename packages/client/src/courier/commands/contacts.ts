@@ -77,7 +77,7 @@ export function rejectCommand(base: Command, environment: CliEnvironment): Comma
 
 /** Adds all its verbs to `courier contacts`. */
 export function contactsCommand(base: Command, environment: CliEnvironment): Command {
-  const verbs = [listCommand, renameCommand, removeCommand];
+  const verbs = [listCommand, renameCommand, removeCommand, blockCommand, unblockCommand];
   return withVerbs(
     base,
     verbs.map((make) => make(environment)),
@@ -122,6 +122,26 @@ function removeCommand(environment: CliEnvironment): Command {
     out.result(contactShape(await account.contacts.get(id)), () => [
       `${id} is no longer a contact`,
     ]);
+  });
+}
+
+function blockCommand(environment: CliEnvironment): Command {
+  const command = subcommand('block <account>', 'drop requests and messages of an account');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
+    const id = await accountOf(account, args[0] ?? '');
+    await account.contacts.block(id);
+    await account.sync({ signal });
+    out.result(contactShape(await account.contacts.get(id)), () => [`${id} is blocked`]);
+  });
+}
+
+function unblockCommand(environment: CliEnvironment): Command {
+  const command = subcommand('unblock <account>', 'let an account send requests again');
+  return onAccount(command, environment, async ({ account, out, signal }, { args }) => {
+    const id = await accountOf(account, args[0] ?? '');
+    await account.contacts.unblock(id);
+    await account.sync({ signal });
+    out.result(contactShape(await account.contacts.get(id)), () => [`${id} is not blocked`]);
   });
 }
 

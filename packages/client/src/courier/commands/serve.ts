@@ -116,7 +116,7 @@ async function accept(
 
 /** Commands that change what a name stands for: later requests mean the names as they are then. */
 const namingCommands = new Set([
-  ...['accept', 'contacts.remove', 'contacts.rename', 'reject'],
+  ...['accept', 'contacts.block', 'contacts.remove', 'contacts.rename', 'reject'],
   ...['group.add', 'group.create', 'group.forget', 'group.join', 'group.update'],
   ...['channel.create', 'channel.follow', 'channel.unfollow', 'channel.update'],
 ]);
