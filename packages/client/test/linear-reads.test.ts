@@ -75,3 +75,19 @@ test.each(Object.entries(scenes))('%s reads twice as much for twice as much', as
   expect(once).toBeGreaterThan(20);
   expect(twice / once).toBeLessThan(2.2);
 });
+
+test('0045: what a messenger reads at its start does not grow with the messages that are stored', async () => {
+  const counts: number[] = [];
+  for (const size of [100, 400]) {
+    const store = new CountedStore(new MemoryStore());
+    const ann = await world.person({ store });
+    for (let at = 0; at < size; at += 1) await ann.messages.send(ann.id, { text: `${at}` });
+    const { entries: before } = store.reads;
+    await ann.conversations.list({ limit: 50 });
+    await ann.contacts.list();
+    await ann.messages.list({ with: ann.id, newestFirst: true, limit: 51 });
+    counts.push(store.reads.entries - before);
+  }
+  expect(counts[0]).toBeGreaterThan(50);
+  expect(counts[1]).toBe(counts[0]);
+});
