@@ -19,9 +19,19 @@ const folder = import.meta.dirname;
 
 /**
  * Bytes after gzip of what a first visit loads, of the largest part that is loaded when it is needed, and
- * of all parts with groups and channels together.
+ * of all parts with groups and channels, with QR codes, and with Markdown together.
  */
-const budgets = { scripts: 175_000, styles: 8_000, later: 45_000, rooms: 15_000 } as const;
+const budgets = {
+  ...{ scripts: 175_000, styles: 8_000, later: 45_000 },
+  ...{ rooms: 15_000, qr: 6_000, markdown: 20_000 },
+} as const;
+
+/** Sources of the parts that have a budget of their own. */
+const partSources = {
+  rooms: /^src\/(?:groups|channels)\//,
+  qr: /^src\/account\/(?:qr|scan)\.|lean-qr/,
+  markdown: /markdown/,
+} as const;
 /** Bytes after gzip of the operator's page. */
 const adminBudget = 25_000;
 
@@ -133,8 +143,7 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
     ...withImports(worker.metafile as Metafile, workerFile),
     ...withImports(page as Metafile, script),
   ]);
-  const rooms = outputsOf(page as Metafile, /^src\/(?:groups|channels)\//);
-  return checkedSizes(files, { first, rooms });
+  return checkedSizes(files, { first, metafiles });
 }
 
 /**
@@ -217,16 +226,26 @@ function compressed(dist: string, name: string): WebFile {
 
 function checkedSizes(
   files: readonly WebFile[],
-  { first, rooms }: Readonly<Record<'first' | 'rooms', ReadonlySet<string>>>,
+  {
+    first,
+    metafiles,
+  }: { readonly first: ReadonlySet<string>; readonly metafiles: readonly Metafile[] },
 ) {
   const scripts = files.filter(({ name }) => name.endsWith('.js') && name !== 'sw.js');
   const sum = (of: readonly WebFile[]) => of.reduce((total, { gzip }) => total + gzip, 0);
   const later = scripts.filter(({ name }) => !first.has(name)).map(({ gzip }) => gzip);
+  // The page and the worker have files of their own.
+  const sizeOf = (part: keyof typeof partSources) => {
+    const all = metafiles.map((each) => outputsOf(each, partSources[part]));
+    const later = (names: ReadonlySet<string>) =>
+      scripts.filter(({ name }) => names.has(name) && !first.has(name));
+    return Math.max(...all.map((names) => sum(later(names))));
+  };
   const sizes = {
     scripts: sum(scripts.filter(({ name }) => first.has(name))),
     styles: sum(files.filter(({ name }) => name.endsWith('.css'))),
     later: Math.max(0, ...later),
-    rooms: sum(scripts.filter(({ name }) => rooms.has(name) && !first.has(name))),
+    ...{ rooms: sizeOf('rooms'), qr: sizeOf('qr'), markdown: sizeOf('markdown') },
   };
   for (const [part, size] of Object.entries(sizes)) {
     const budget = budgets[part as keyof typeof budgets];

@@ -6,7 +6,7 @@ import { scriptUrl } from './engine/script-urls.ts';
 import { Fault } from './parts/fault.tsx';
 import { listenForKeys } from './parts/keys.ts';
 import { later } from './parts/later.tsx';
-import { invite, opensShared, route, shared, show } from './router.ts';
+import { invite, opensShared, type Route, route, shared, show } from './router.ts';
 import { Chat } from './screens/chat.tsx';
 import { ConversationList } from './screens/conversation-list.tsx';
 import { Welcome } from './screens/welcome.tsx';
@@ -61,10 +61,12 @@ function Main({ app }: { readonly app: App }) {
   }
 }
 
+const chatOf = (shown: Route) => (shown.screen === 'chat' ? shown : undefined);
+
 function Ready({ app }: { readonly app: App }) {
   const now = route.value;
   useEffect(() => {
-    void app.open(now.screen === 'chat' ? now : undefined);
+    void app.open(chatOf(now));
   }, [now]);
   const isFirst = useRef(true);
   const noticed = useRef<unknown>('');
@@ -178,7 +180,7 @@ function Notices({ app }: { readonly app: App }) {
 
 listenForKeys();
 document.documentElement.lang = text.language;
-const app = new App(loadRooms);
+const app = new App(loadRooms, () => chatOf(route.value));
 if (invite.value !== '') show({ screen: 'add' });
 if (opensShared) show({ screen: 'shared' });
 render(<Main app={app} />, document.getElementById('app') as HTMLElement);

@@ -17,7 +17,8 @@ const helpers = `
   const field = (label) => until(() => {
     const named = shown('label').find((each) => each.textContent.trim() === label);
     return named ? document.getElementById(named.htmlFor)
-      : shown('[aria-label]').find((each) => each.ariaLabel === label);
+      
+      : shown('input, textarea').find((each) => each.ariaLabel === label);
   }, label);
   const type = async (label, text) => {
     const into = await field(label);

@@ -14,6 +14,8 @@ test('two builds are the same, byte by byte, and within their budgets', async ()
   expect(sizes.scripts).toBeGreaterThan(100_000);
   expect(sizes.scripts).toBeLessThanOrEqual(175_000);
   expect(sizes.styles).toBeLessThanOrEqual(8_000);
+  expect(sizes.qr).toBeGreaterThan(2_000);
+  expect(sizes.markdown).toBeGreaterThan(10_000);
   await buildMessenger(other as string);
   const names = readdirSync(one as string);
   expect(readdirSync(other as string)).toEqual(names);

@@ -10,6 +10,9 @@ import { AnyPage } from './any-page.ts';
 import { type Elsewhere, serveElsewhere } from './elsewhere.ts';
 import { builtMessenger, type Office, openOffice, post } from './office.ts';
 
+/** The SDK's address in a link of the messenger. */
+const addressIn = (link: string) => decodeURIComponent(new URL(link).hash.replace(/^#[a-z]+=/, ''));
+
 describe.each(['Firefox', 'WebKit'] as const)('a person with %s', (name) => {
   describe.skipIf(isMissing(name))('and one with another client', () => {
     let office: Office;
@@ -66,6 +69,57 @@ describe.each(['Firefox', 'WebKit'] as const)('a person with %s', (name) => {
       await bob.sync();
       const texts = (await bob.messages.list({ limit: 10 })).map(({ body }) => body?.text);
       expect(texts).toEqual(['hello Ann', 'hello Bob']);
+    });
+
+    test('makes a group, lets the other in by a link, and both write there', async () => {
+      await ann.click('New group');
+      await ann.type('Name', 'Chess club');
+      await ann.click('Make the group');
+      await ann.click('Make a link');
+      const link = addressIn(await ann.valueOf('Invitation to a group'));
+      const { id } = await bob.groups.join(link);
+      await ann.see('Asks to join');
+      await ann.click('Let in');
+      await ann.seeNo('Asks to join');
+      await ann.clickText('.entry', 'Chess club');
+      await ann.enter('Write a message', 'Who brings a clock?');
+      await ann.see('Who brings a clock?', '.own');
+      await ann.seeNo('waiting', '.own');
+      const atBob = async () => {
+        await bob.sync();
+        return JSON.stringify(await bob.groups.listEntries(id));
+      };
+      await expect.poll(atBob).toContain('Who brings a clock?');
+      await bob.groups.post(id, { text: 'I do' });
+      await bob.sync();
+      await ann.see('I do', '.theirs');
+      await ann.enter('Write a message', 'Thank you');
+      await ann.see('Thank you', '.own');
+      await ann.clickText('.chat header button', 'Group');
+      await ann.see('Members (2)');
+    });
+
+    test('makes a channel and posts; a person without an account reads it by its link', async () => {
+      await ann.click('New channel');
+      await ann.type('Name', 'Chess news');
+      await ann.click('Make the channel');
+      const link = await ann.valueOf('Link to this channel');
+      await ann.click('Open the channel');
+      await ann.enter('Write a message', 'Round one: a draw');
+      await ann.see('Round one: a draw', '.own');
+      await ann.seeNo('waiting', '.own');
+      const { id } = await bob.channels.follow(addressIn(link));
+      const atBob = async () => {
+        await bob.sync();
+        return JSON.stringify(await bob.channels.listPosts(id));
+      };
+      await expect.poll(atBob).toContain('Round one: a draw');
+      await using other = await openBrowser(name);
+      const visitor = new AnyPage(other.page);
+      await visitor.open(link);
+      await visitor.see('Round one: a draw');
+      expect(await visitor.complaints()).toEqual([]);
+      await ann.clickText('.entry', 'Bob');
     });
 
     test('finds everything after a reload while nothing answers, in Firefox not even the host', async () => {

@@ -166,6 +166,22 @@ describe.skipIf(!hasChromium)('a group of three', () => {
     await line(ann.page, 'now called “The Rook” here').waitFor();
   });
 
+  test('03 §15.2: of a member who is blocked, a line stands for each message, and nothing of it is shown', async () => {
+    await openGroup(carol.page, 'Chess');
+    await carol.page.getByLabel('Write a message').fill('Buy my clocks');
+    await carol.page.getByLabel('Write a message').press('Enter');
+    await openGroup(bob.page, 'Chess');
+    await line(bob.page, 'Buy my clocks').waitFor();
+    await manage(bob.page, 'Chess');
+    await member(bob.page, '…').locator('summary').first().click();
+    await member(bob.page, '…').getByRole('button', { name: 'Person' }).click();
+    await summary(bob.page, 'Person blockieren').click();
+    await button(bob.page, 'Person blockieren').click();
+    await openGroup(bob.page, 'Chess');
+    await line(bob.page, 'Eine Nachricht einer Person, die du blockiert hast').waitFor();
+    expect(await bob.page.locator('.app').textContent()).not.toContain('Buy my clocks');
+  });
+
   test('who is removed reads no more; a ban keeps out until it is lifted', async () => {
     await manage(ann.page, 'Chess');
     const carols = member(ann.page, '…');

@@ -46,16 +46,22 @@ const screens: readonly Screen[] = [
       await click(page, 'Add a person');
       await click(page, 'Make an invite');
       await page.getByLabel('Write to me').waitFor();
+      await page.getByRole('img', { name: 'QR code: Your invite' }).waitFor();
     },
   ],
   ['settings', (page) => click(page, 'Settings')],
   ['backup', (page) => click(page, 'Save a backup')],
-  ...['Devices', 'Home relay', 'Lock', 'Export', 'Erase'].map(
-    (title, index): Screen => [
-      title.toLowerCase().replace(' ', '-'),
-      (page) => openPage(page, index),
-    ],
+  ...['devices', 'home', 'lock', 'notifications', 'blocked', 'export', 'erase'].map(
+    (name, index): Screen => [name, (page) => openPage(page, index)],
   ),
+  [
+    'add-device',
+    async (page) => {
+      await openPage(page, 0);
+      await click(page, 'Add a device');
+      await page.getByRole('img', { name: 'QR code' }).waitFor();
+    },
+  ],
   ['new-group', (page) => click(page, 'New group')],
   ['group', (page) => make(page, 'group', 'Chess club')],
   ['group-conversation', (page) => openRoom(page, 'Chess club')],
@@ -213,6 +219,30 @@ describe.skipIf(!hasChromium)('each screen', () => {
     await page.locator('.own').getByText('by keyboard').waitFor();
     expect(await focused()).toBe('Write a message');
   });
+
+  test.each(['wide', 'narrow'] as const)(
+    '0045: what is typed right after Ctrl+K is searched for, %s, whatever was searched before',
+    async (size) => {
+      const { page } = ann;
+      await page.setViewportSize({ width: widths[size], height: 800 });
+      await toList(page);
+      await openConversation(page, 'Bob');
+      // Keys are tasks: what has the focus when the first one ends gets the next one.
+      const focused = await page.evaluate(`(async () => {
+        const keys = { key: 'k', ctrlKey: true, bubbles: true, cancelable: true };
+        document.activeElement.dispatchEvent(new KeyboardEvent('keydown', keys));
+        for (let turns = 0; turns < 10; turns += 1) await undefined;
+        return document.activeElement.type;
+      })()`);
+      expect(focused).toBe('search');
+      await Promise.all([page.keyboard.type('ли'), page.keyboard.press('Control+k')]);
+      await Promise.all([page.keyboard.type('bo'), page.keyboard.press('Enter')]);
+      await page.getByRole('heading', { name: 'Bob' }).waitFor();
+      await page.setViewportSize({ width: widths.wide, height: 800 });
+      await toList(page);
+      await page.getByLabel('Search').fill('');
+    },
+  );
 
   test.each(screens)('%s', async (name, open) => {
     await toList(ann.page);

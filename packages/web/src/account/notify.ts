@@ -71,7 +71,7 @@ function noticeOf(app: App, event: AccountEvent): Notice | undefined {
     }
     case 'group-message': {
       const { groupId, message } = event;
-      if (message.from === app.account.id) return undefined;
+      if (message.from === app.account.id || app.blocked.value.has(message.from)) return undefined;
       const listed = app.conversations.value.find(({ id }) => id === groupId);
       const title = titleOf(app, listed ?? { kind: 'group', id: groupId });
       return { title, body: bodyOf(message), tag: groupId };

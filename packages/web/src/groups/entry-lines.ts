@@ -6,12 +6,17 @@ import { text } from './text.ts';
 
 const { notes } = text;
 
-/** Turns one entry into a line; `nameOf` makes names safe to show. */
-export function lineOf(entry: GroupEntry, nameOf: (account: string) => string): Line {
+/** Turns one entry into a line; `nameOf` makes names safe to show. Of blocked accounts nothing is shown. */
+export function lineOf(
+  entry: GroupEntry,
+  nameOf: (account: string) => string,
+  blocked: ReadonlySet<string>,
+): Line {
   const { sequence: order, acceptedAt } = entry;
   const facts = { order, messageId: `${order}`, from: '', createdAt: acceptedAt };
   if (entry.kind === 'rejected') return { ...facts, note: notes.invalid, details: entry.reason };
   if (entry.kind === 'change') return { ...facts, note: changeNote(entry, nameOf) };
+  if (blocked.has(entry.from)) return { ...facts, note: notes.blocked };
   return { ...facts, ...messageFacts(entry, nameOf) };
 }
 

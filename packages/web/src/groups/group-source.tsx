@@ -41,7 +41,7 @@ export const groupSource: MakeSource = (app, id) => {
       group.value = read;
       const nameOf = (account: string) => memberName(app, named, account);
       const entries = newest.slice(0, limit).reverse();
-      const timeline = entries.map((entry) => lineOf(entry, nameOf));
+      const timeline = entries.map((entry) => lineOf(entry, nameOf, app.blocked.value));
       const lines = [...timeline, ...writtenLines(written, timeline.at(-1))];
       const quoted = lines.map((line) => {
         const answered = lines.find(({ order }) => order === line.replyTo?.order);

@@ -3,6 +3,8 @@ import { mayBanAccount, mayRemoveMember } from '@posthouse/protocol';
 import { Confirm } from '../parts/confirm.tsx';
 import { Action } from '../parts/controls.tsx';
 import { nameOf } from '../parts/names.ts';
+import { show } from '../router.ts';
+import { text as appText } from '../text/index.ts';
 import type { GroupProps } from './group-view.ts';
 import { memberName } from './names.ts';
 import { text } from './text.ts';
@@ -65,12 +67,24 @@ function Member({ app, view, act, member }: GroupProps & { readonly member: Name
       <span class="kind">{text.roles[role]}</span>
     </>
   );
-  if (!mayRemove && !isOwner) return <li>{line}</li>;
+  const person = isOther && (
+    <button type="button" class="plain" onClick={() => show({ screen: 'person', id: account })}>
+      {appText.kinds.person}
+    </button>
+  );
+  if (!mayRemove && !isOwner) {
+    return (
+      <li>
+        {line} {person}
+      </li>
+    );
+  }
   const next = role === 'administrator' ? 'member' : 'administrator';
   return (
     <li>
       <details>
         <summary>{line}</summary>
+        {person}
         {isOwner && (
           <>
             <Action work={() => act(() => groups.setRole(id, { account, role: next }))}>

@@ -112,6 +112,7 @@ const en = {
 
   notes: {
     created: 'The group was made',
+    blocked: 'A message of a person whom you blocked',
     joined: (who: string) => `New member: ${who}`,
     left: (who: string) => `Left: ${who}`,
     removed: (who: string, by: string) => `Removed: ${who} (by ${by})`,
@@ -241,6 +242,7 @@ const de: typeof en = {
 
   notes: {
     created: 'Die Gruppe wurde angelegt',
+    blocked: 'Eine Nachricht einer Person, die du blockiert hast',
     joined: (who) => `Neu dabei: ${who}`,
     left: (who) => `Gegangen: ${who}`,
     removed: (who, by) => `Entfernt: ${who} (durch ${by})`,

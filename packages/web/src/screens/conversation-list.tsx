@@ -132,6 +132,9 @@ function Request({ app, request }: { readonly app: App; readonly request: Contac
         <Action plain work={decide(() => app.account.contacts.reject(account))}>
           {text.decline}
         </Action>
+        <Action plain work={decide(() => app.account.contacts.block(account))}>
+          {text.block}
+        </Action>
       </div>
     </li>
   );
@@ -173,7 +176,7 @@ function Entry({ app, conversation }: { readonly app: App; readonly conversation
 
 /** The beginning of the last message; in a group with the name of who wrote it. */
 function lastLine(app: App, { kind, lastMessage }: Conversation): string {
-  if (lastMessage === undefined) return '';
+  if (lastMessage === undefined || app.blocked.value.has(lastMessage.from)) return '';
   const { body, attachments, from } = lastMessage;
   const said = body === undefined ? '' : visibleText(body.text.slice(0, 200)).replaceAll('\n', ' ');
   const line = said === '' && attachments !== undefined ? text.attachment : said;

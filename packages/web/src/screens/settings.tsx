@@ -1,6 +1,7 @@
 import { type StorageStatus, storageStatus } from '@posthouse/client/web';
 import type { AccountProfile } from '@posthouse/protocol';
 import { useEffect, useState } from 'preact/hooks';
+import { Blocked } from '../account/blocked.tsx';
 import { Devices } from '../account/devices.tsx';
 import { Erase } from '../account/erase.tsx';
 import { Export } from '../account/export.tsx';
@@ -9,6 +10,7 @@ import { LockPage } from '../account/lock.tsx';
 import { l } from '../account/lock-text.ts';
 import { Notifications } from '../account/notifications.tsx';
 import { n } from '../account/notify-text.ts';
+import { p as personText } from '../account/person-text.ts';
 import { s as pageText } from '../account/settings-text.ts';
 import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Form, Screen } from '../parts/controls.tsx';
@@ -20,13 +22,14 @@ import { own } from '../text/own.ts';
 /** The pages below the settings, by the name in the route. */
 const pages = {
   ...{ devices: Devices, home: Home, lock: LockPage, notify: Notifications },
-  ...{ export: Export, erase: Erase },
+  ...{ blocked: Blocked, export: Export, erase: Erase },
 } as const;
 const titles: Readonly<Record<keyof typeof pages, string>> = {
   devices: deviceText.devices,
   home: pageText.home,
   lock: l.lock,
   notify: n.title,
+  blocked: personText.blocked,
   export: pageText.exporting,
   erase: pageText.erase,
 };

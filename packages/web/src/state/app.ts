@@ -35,7 +35,11 @@ const listStep = 50;
 export class App implements Host {
   readonly phase = signal<Phase>({ kind: 'starting' });
   readonly connection = signal<Connection>('connecting');
-  readonly conversations = signal<readonly Conversation[]>([]);
+  readonly #conversations = signal<readonly Conversation[]>([]);
+  /** Without those of blocked people. */
+  readonly conversations = computed(() =>
+    this.#conversations.value.filter(({ id }) => !this.blocked.value.has(id)),
+  );
   readonly contacts = signal<readonly Contact[]>([]);
   readonly opened = signal<OpenConversation | undefined>(undefined);
   /** A sentence to announce, or what went wrong; screens show it until it is closed. */
@@ -48,10 +52,22 @@ export class App implements Host {
   readonly hasBackup = signal(localStorage.getItem(backupMark) !== null);
   readonly requests = computed(() => this.contacts.value.filter(({ status }) => status === 'asks'));
   /** Unread messages, also of conversations that are not listed yet. */
-  readonly unread = signal(0);
+  readonly unread = computed(() =>
+    this.#conversations.value
+      .filter(({ id }) => this.blocked.value.has(id))
+      .reduce((sum, { unread }) => sum - unread, this.#counted.value),
+  );
+  readonly #counted = signal(0);
+  readonly blocked: ReadonlySignal<ReadonlySet<string>> = computed(
+    () =>
+      new Set(
+        this.contacts.value.flatMap(({ account, status }) => (status === 'blocked' ? account : [])),
+      ),
+  );
   /** Takes every event but those of the connection; set by notifications. */
   noticed: ((event: AccountEvent) => void) | undefined;
   readonly #laterRooms: LaterRooms;
+  readonly #openFirst: () => Promise<void>;
   #config: AppConfig | undefined;
   #client: WorkerClient | undefined;
   #account: WorkerAccount | undefined;
@@ -67,8 +83,8 @@ export class App implements Host {
       const { conversations } = this.account;
       const listed = await conversations.list({ limit: this.#listed });
       this.#hasMore = listed.length === this.#listed;
-      this.conversations.value = listed;
-      this.unread.value = await this.#total.count(conversations, listed, this.#hasMore);
+      this.#conversations.value = listed;
+      this.#counted.value = await this.#total.count(conversations, listed, this.#hasMore);
       if (this.notice.value === this.#fault) this.notice.value = '';
     },
     (error) => this.failed(error),
@@ -81,10 +97,17 @@ export class App implements Host {
     (error) => this.failed(error),
   );
 
-  /** @param loadRooms loads groups and channels when they are needed first */
-  constructor(loadRooms: () => Promise<RoomParts>) {
+  /**
+   * @param loadRooms loads groups and channels when they are needed first
+   * @param firstShown names the conversation that the page opens with, if it does
+   */
+  constructor(
+    loadRooms: () => Promise<RoomParts>,
+    firstShown: () => Pick<Conversation, 'kind' | 'id'> | undefined,
+  ) {
     this.#laterRooms = new LaterRooms(loadRooms);
     this.rooms = this.#laterRooms.watch;
+    this.#openFirst = () => this.open(firstShown());
   }
 
   /** The account. Only screens of the phase `ready` are shown when there is one. */
@@ -182,7 +205,8 @@ export class App implements Host {
         void this.opened.value?.refresh();
       },
     });
-    await Promise.all([this.#refreshList(), this.#refreshContacts()]);
+    // Together: the conversation is there with the list.
+    await Promise.all([this.#refreshList(), this.#refreshContacts(), this.#openFirst()]);
     this.phase.value = { kind: 'ready' };
   }
 
@@ -264,7 +288,7 @@ export class App implements Host {
   /** Reads the lists again, after a change of this tab. */
   async changed(): Promise<void> {
     const { id } = this.opened.value ?? {};
-    if (this.conversations.value.every((each) => each.id !== id)) this.#total.forget();
+    if (this.#conversations.value.every((each) => each.id !== id)) this.#total.forget();
     await Promise.all([this.#refreshList(), this.#refreshContacts()]);
   }
 

@@ -30,6 +30,8 @@ export interface Host {
   readonly account: WorkerAccount;
   readonly config: AppConfig;
   readonly contacts: ReadonlySignal<readonly Contact[]>;
+  /** Accounts of which nothing is shown. */
+  readonly blocked: ReadonlySignal<ReadonlySet<string>>;
   readonly conversations: ReadonlySignal<readonly Conversation[]>;
   readonly rooms: ReadonlySignal<RoomWatch | undefined>;
   /** A sentence to announce, or an error. */

@@ -59,6 +59,7 @@ export const de: Texts = {
   asks: 'möchte dir schreiben',
   accept: 'Annehmen',
   decline: 'Ablehnen',
+  block: 'Blockieren',
 
   write: 'Nachricht schreiben',
   send: 'Senden',

@@ -58,6 +58,7 @@ export const en = {
   asks: 'asks to write to you',
   accept: 'Accept',
   decline: 'Decline',
+  block: 'Block',
 
   write: 'Write a message',
   send: 'Send',
