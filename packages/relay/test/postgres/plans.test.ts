@@ -29,23 +29,30 @@ function statements(): string[] {
     // migration runs once, over whole tables, and so does what follows a restore.
     exclude: ['messages/waiting-mail.ts', '*/migrations.ts', '*/restored.ts'],
   });
-  return files.flatMap((file) => statementsIn(readFileSync(`${folder}${file}`, 'utf8')));
+  const sources = files.map((file) => readFileSync(`${folder}${file}`, 'utf8'));
+  const all = sources.join('\n');
+  return sources.flatMap((source) => statementsIn(source, all));
 }
 
-function statementsIn(source: string): string[] {
+function statementsIn(source: string, all: string): string[] {
   const found = source.matchAll(
     /(['`])\s*((?:SELECT|INSERT INTO|UPDATE|DELETE FROM) (?:(?!\1)[\s\S])*)\1/g,
   );
   return [...found].map(([, , sql = '']) =>
     sql
       .replaceAll(/\$\{placeholders\([^}]*\}/g, '?, ?')
-      // Lists of columns that a file names once; other parts are conditions that may be absent.
-      .replaceAll(/\$\{(\w+)\}/g, (_, name: string) => constantIn(source, name) ?? ''),
+      // Lists of columns that a file names once, and parts that files share; other parts are
+      // conditions that may be absent.
+      .replaceAll(
+        /\$\{(\w+)\}/g,
+        (_, name: string) =>
+          constantIn(source, `const ${name}`) ?? constantIn(all, `export const ${name}`) ?? '',
+      ),
   );
 }
 
-function constantIn(source: string, name: string): string | undefined {
-  return new RegExp(`^const ${name} =\\s*(['\`])([^'\`]*)\\1`, 'm').exec(source)?.[2];
+function constantIn(source: string, declared: string): string | undefined {
+  return new RegExp(`^${declared} =\\s*(['\`])([^'\`]*)\\1`, 'm').exec(source)?.[2];
 }
 
 let server: TestPostgres;
