@@ -1,7 +1,7 @@
 /** The messenger: one page, whose account lives in a worker. */
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { loadRooms } from './engine/load-part.ts';
+import { loadCryptography, loadRooms } from './engine/load-part.ts';
 import { scriptUrl } from './engine/script-urls.ts';
 import { Fault } from './parts/fault.tsx';
 import { listenForKeys } from './parts/keys.ts';
@@ -13,7 +13,7 @@ import { Welcome } from './screens/welcome.tsx';
 import { App } from './state/app.ts';
 import { ending } from './state/ending.ts';
 import { notifyLevel } from './state/notify-mark.ts';
-import { updateReady, useUpdate, watchUpdates } from './state/updates.ts';
+import { update, useUpdate, watchUpdates } from './state/updates.ts';
 import { text } from './text/index.ts';
 
 const AddPerson = later(async () => (await import('./screens/add-person.tsx')).AddPerson);
@@ -35,7 +35,7 @@ function Main({ app }: { readonly app: App }) {
   const phase = app.phase.value;
   switch (phase.kind) {
     case 'starting':
-      return <p role="status">{text.starting}</p>;
+      return <p role="status">{phase.say ?? text.starting}</p>;
     case 'welcome':
       return shared.value?.kind === 'channel' && !app.wantsAccount.value ? (
         <ReadChannel app={app} />
@@ -166,9 +166,9 @@ function Notices({ app }: { readonly app: App }) {
         )}
       </div>
       {ending.value !== '' && <EndedNotice />}
-      {updateReady.value && (
+      {update.value !== '' && (
         <p role="status" class="notice">
-          {text.newVersion}
+          {update.value === 'used' ? text.newVersionLoses : text.newVersion}
           <button type="button" onClick={useUpdate}>
             {text.useNewVersion}
           </button>
@@ -180,7 +180,11 @@ function Notices({ app }: { readonly app: App }) {
 
 listenForKeys();
 document.documentElement.lang = text.language;
-const app = new App(loadRooms, () => chatOf(route.value));
+const app = new App({
+  loadRooms,
+  firstShown: () => chatOf(route.value),
+  adoptLock: async (lock) => (await loadCryptography()).adoptLock(lock),
+});
 if (invite.value !== '') show({ screen: 'add' });
 if (opensShared) show({ screen: 'shared' });
 render(<Main app={app} />, document.getElementById('app') as HTMLElement);

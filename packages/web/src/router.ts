@@ -34,10 +34,28 @@ export const shared = computed((): SharedLink | undefined => {
   return kind === undefined ? undefined : { kind: kind as SharedLink['kind'], address };
 });
 
-export const route = signal<Route>((history.state as Route | null) ?? list);
+/** Where the history of this browser has a name. It is erased with the device, and made anew after that. */
+const historyKey = 'posthouse.history';
+const historyName = localStorage.getItem(historyKey) ?? crypto.randomUUID();
+try {
+  localStorage.setItem(historyKey, historyName);
+} catch {
+  // No space: going back after a reload leads to the list.
+}
+
+/** What an entry of the browser's history shows: those from before the device was erased, the list. */
+function routeOf(state: { readonly of?: string; readonly route: Route } | null): Route {
+  return state?.of === historyName ? state.route : list;
+}
+
+export const route = signal<Route>(routeOf(history.state));
 
 addEventListener('popstate', ({ state }) => {
-  route.value = (state as Route | null) ?? list;
+  route.value = routeOf(state);
+});
+// Another tab erases the device: what this one was opened with is a part of it.
+addEventListener('storage', ({ key, newValue }) => {
+  if (key === historyKey && newValue === null) invite.value = sharedText.value = '';
 });
 addEventListener('hashchange', () => {
   joinKey.value = takeLink('device') || joinKey.value;
@@ -55,7 +73,7 @@ addEventListener('hashchange', () => {
 /** Shows a screen; going back shows the one before. */
 export function show(next: Route): void {
   if (JSON.stringify(next) === JSON.stringify(route.value)) return;
-  history.pushState(next, '', `#/${next.screen}`);
+  history.pushState({ of: historyName, route: next }, '', `#/${next.screen}`);
   route.value = next;
 }
 

@@ -11,6 +11,10 @@ const policy = /Content-Security-Policy" content="([^"]+)"/;
 export interface Elsewhere extends AsyncDisposable {
   readonly url: string;
   isPaused: boolean;
+  /** How often each file was asked for, by its name. */
+  readonly asked: ReadonlyMap<string, number>;
+  /** Serves another content under a name from now on. */
+  change(name: string, by: (content: string) => string): void;
 }
 
 /**
@@ -27,10 +31,13 @@ export async function serveElsewhere(folder: string, config: string): Promise<El
   const page = files.get('/index.html') as readonly [string, Buffer];
   files.set('/', page).set('/config.json', ['application/json', config]);
   const [, rules = ''] = policy.exec(page[1].toString()) ?? [];
-  const host = { isPaused: false };
+  const asked = new Map<string, number>();
+  const host = { isPaused: false, asked };
   const server = createServer(({ url = '' }, response) => {
     if (host.isPaused) return response.destroy();
-    const [type, content] = files.get(new URL(url, 'http://localhost').pathname) ?? [];
+    const { pathname } = new URL(url, 'http://localhost');
+    asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
+    const [type, content] = files.get(pathname) ?? [];
     if (content === undefined || type === undefined) return response.writeHead(404).end();
     const headers = {
       ...{ 'content-type': type, 'cache-control': 'no-cache' },
@@ -45,6 +52,10 @@ export async function serveElsewhere(folder: string, config: string): Promise<El
   const { port } = server.address() as AddressInfo;
   return Object.assign(host, {
     url: `http://localhost:${port}/`,
+    change(name: string, by: (content: string) => string) {
+      const [type, content] = files.get(name) as readonly [string, Buffer | string];
+      files.set(name, [type, by(content.toString())]);
+    },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -4,6 +4,7 @@ import type { App } from '../state/app.ts';
 import { ending } from '../state/ending.ts';
 import { eraseDevice } from './erase-device.ts';
 import { faultText } from './faults.ts';
+import { l } from './lock-text.ts';
 import { s } from './settings-text.ts';
 import { SubScreen, Sure, useWork } from './sub-screen.tsx';
 
@@ -31,7 +32,7 @@ export function Erase({ app }: { readonly app: App }) {
       const remove = () => devices.remove(deviceId, { force: true });
       if (!(await run(s.erasing, remove, { words }))) return setRemoves(false);
     }
-    await app.endWith(eraseDevice);
+    await app.endWith((say) => eraseDevice(() => say(l.otherTabs)));
   };
   return (
     <SubScreen title={s.erase}>

@@ -1,6 +1,7 @@
-/** Where the lock of this device is kept, and what is said of passkeys. */
+/** The lock of this device as the page read it, what is said of passkeys, and what one tab alone may do. */
 import { isClientError } from '@posthouse/client/web';
-import { lockMark, tabLock } from '../state/stores.ts';
+import { lockText } from '../state/stores.ts';
+import { changeLock, tabLock } from '../state/tabs.ts';
 import { faultText, Said } from './faults.ts';
 import type { Lock } from './lock-store.ts';
 import { l } from './lock-text.ts';
@@ -8,16 +9,11 @@ import { l } from './lock-text.ts';
 /** @returns `undefined` if the device is not locked, or what opens it is damaged */
 export function keptLock(): Lock | undefined {
   try {
-    const found: Lock | null = JSON.parse(localStorage.getItem(lockMark) ?? 'null');
+    const found: Lock | null = JSON.parse(lockText() ?? 'null');
     return Array.isArray(found?.passkeys) ? found : undefined;
   } catch {
     return undefined;
   }
-}
-
-export function keepLock(lock: Lock | undefined): void {
-  if (lock === undefined) localStorage.removeItem(lockMark);
-  else localStorage.setItem(lockMark, JSON.stringify(lock));
 }
 
 /** What is wrong with a password or passkey. */
@@ -27,8 +23,18 @@ export function lockFault(error: unknown): string {
   return (isClientError(error) && l.passkey[error.code]) || faultText(error);
 }
 
-/** @throws Error if another tab of the app is open, which would go on with the other store */
-export async function requireOnlyTab(): Promise<void> {
-  const { held = [] } = await navigator.locks.query();
-  if (held.filter(({ name }) => name === tabLock).length > 1) throw new Said(l.otherTabs);
+/**
+ * Does what only one tab may do, because it changes which store is used. Tabs that are opened meanwhile wait for its
+ * end before they read that.
+ *
+ * @throws Error if another tab of the app is open
+ */
+export async function alone<Result>(work: () => Promise<Result>): Promise<Result> {
+  const { locks } = navigator;
+  return await locks.request(changeLock, { ifAvailable: true }, async (mine) => {
+    const { held = [] } = await locks.query();
+    const tabs = held.filter(({ name }) => name?.startsWith(tabLock));
+    if (mine === null || tabs.length > 1) throw new Said(l.otherTabs);
+    return await work();
+  });
 }

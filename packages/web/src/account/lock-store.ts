@@ -19,7 +19,7 @@ import {
 import { webPrimitives } from '@posthouse/protocol/web';
 import type { AppConfig } from '../app-config.ts';
 import { networkOf } from '../state/backup.ts';
-import { lockedStore, plainStore } from '../state/stores.ts';
+import { lockedStore, lockRow, plainStore } from '../state/stores.ts';
 import { deleteStore } from './erase-device.ts';
 
 /** What is kept of a lock. No part of it is a secret. */
@@ -70,14 +70,84 @@ export async function openByPasskey(config: AppConfig, { passkeys }: Lock): Prom
   return (await openWithPasskey(networkOf(config), [...passkeys], { purpose })).key;
 }
 
+/** What a change of the store is told. */
+interface CopyOptions {
+  readonly key: Uint8Array;
+  /** Called if another page keeps a store open that has to be deleted. */
+  readonly blocked: () => void;
+}
+
 /**
- * Copies the usual store into the encrypted one, or back. No client may be open. The source stays: it is
- * deleted when what says which one is used was written.
+ * Copies the usual store into an encrypted one, which is the one in use from its last write on. No client may be
+ * open, and no other tab. The usual store stays: after this it can be deleted.
  */
-export async function copyStore(direction: 'lock' | 'unlock', key: Uint8Array): Promise<void> {
-  const [from, to] = direction === 'lock' ? [plainStore, lockedStore] : [lockedStore, plainStore];
+export async function encryptStore(lock: Lock, options: CopyOptions): Promise<void> {
+  await copyStore([plainStore, lockedStore], options);
+  await keepLock(lock);
+}
+
+/**
+ * Copies the encrypted store into a usual one, which is the one in use from then on. No client may be open, and no
+ * other tab. The encrypted store stays: after this it can be deleted.
+ */
+export async function decryptStore(options: CopyOptions): Promise<void> {
+  await copyStore([lockedStore, plainStore], options);
+  await using store = await IndexedDbStore.open(lockedStore);
+  await store.write(async (tx) => {
+    await tx.delete(lockRow.collection, lockRow.key);
+    // So that it is no store of a lock of an earlier version.
+    await tx.delete(...probe);
+  });
+}
+
+/** Keeps what opens the encrypted store, and by that says that this is the store in use. */
+export async function keepLock(lock: Lock): Promise<void> {
+  await putLock(JSON.stringify(lock));
+}
+
+async function putLock(text: string): Promise<void> {
+  await using store = await IndexedDbStore.open(lockedStore);
+  await store.write((tx) => tx.put(lockRow.collection, lockRow.key, text));
+}
+
+/** The row of the SDK that shows whether a key is the store's (decision 0037). */
+const probe = [lockRow.collection, 'probe'] as const;
+
+/**
+ * Takes over a lock of an earlier version, which was kept in `localStorage`: a crash could lose its changes. It counts
+ * if there is a store that it opens.
+ */
+export async function adoptLock(text: string): Promise<void> {
+  const databases = await indexedDB.databases();
+  if (!databases.some(({ name }) => name === lockedStore)) return;
+  const isOpenedByIt = async () => {
+    await using store = await IndexedDbStore.open(lockedStore);
+    return await store.read(
+      async (tx) =>
+        (await tx.get(...probe)) !== undefined &&
+        (await tx.get(lockRow.collection, lockRow.key)) === undefined,
+    );
+  };
+  if (await isOpenedByIt()) await putLock(text);
+}
+
+/** Copies all rows of a store into another one, which is made anew, and removed if it fails. */
+async function copyStore(
+  [from, to]: readonly [from: string, to: string],
+  { key, blocked }: CopyOptions,
+): Promise<void> {
   // What an attempt that was interrupted left there.
-  await deleteStore(to);
+  await deleteStore(to, blocked);
+  try {
+    await copyRows([from, to], key);
+  } catch (error) {
+    // It takes the space that may be missing. Left there, it would be deleted by the next attempt.
+    await deleteStore(to, blocked).catch(() => undefined);
+    throw error;
+  }
+}
+
+async function copyRows([from, to]: readonly [string, string], key: Uint8Array): Promise<void> {
   const opened = async (name: string) => {
     const store = await IndexedDbStore.open(name);
     return name === plainStore
@@ -116,8 +186,8 @@ async function rowsOf(name: string): Promise<readonly (readonly [string, string]
     const keys = await settled(database.transaction('entries').objectStore('entries').getAllKeys());
     return keys.flatMap((key) => {
       const [collection = '', ...rest] = String(key).split('\0');
-      // The row that shows whether a key is the store's is each store's own.
-      return collection === 'encryption' ? [] : [[collection, rest.join('\0')] as const];
+      // The row that shows whether a key is the store's, and that of the lock, are each store's own.
+      return collection === lockRow.collection ? [] : [[collection, rest.join('\0')] as const];
     });
   } finally {
     database.close();

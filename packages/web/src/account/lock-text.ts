@@ -4,7 +4,7 @@ import { inLanguage } from '../text/index.ts';
 const en = {
   lock: 'Lock this device',
   lockText:
-    'What this device stores is encrypted, and opened with a password each time the app starts. Who has the device and not the password cannot read it. Not hidden: which accounts, groups and channels there are, and when something came. Drafts are not kept.',
+    'What this device stores is encrypted, and opened with a password each time the app starts. Who has the device and not the password cannot read it. Not hidden: which accounts, groups and channels there are, and when something came. Drafts and the names that you gave your devices are not kept.',
   noReset: 'Nobody can reset the password. Save a backup of your account first.',
   withPasskey: 'Also open it with a passkey (finger, face or PIN)',
   noPasskey: 'Passkeys do not work in this browser; the password does.',
@@ -43,7 +43,7 @@ const en = {
 const de: typeof en = {
   lock: 'Dieses Gerät sperren',
   lockText:
-    'Was dieses Gerät speichert, wird verschlüsselt und bei jedem Start der App mit einem Passwort geöffnet. Wer das Gerät hat und nicht das Passwort, kann es nicht lesen. Nicht verborgen ist, welche Konten, Gruppen und Kanäle es gibt und wann etwas kam. Entwürfe werden nicht behalten.',
+    'Was dieses Gerät speichert, wird verschlüsselt und bei jedem Start der App mit einem Passwort geöffnet. Wer das Gerät hat und nicht das Passwort, kann es nicht lesen. Nicht verborgen ist, welche Konten, Gruppen und Kanäle es gibt und wann etwas kam. Entwürfe und die Namen, die du deinen Geräten gegeben hast, werden nicht behalten.',
   noReset: 'Niemand kann das Passwort zurücksetzen. Speichere erst eine Sicherung deines Kontos.',
   withPasskey: 'Auch mit einem Passkey öffnen (Finger, Gesicht oder PIN)',
   noPasskey: 'Passkeys gehen in diesem Browser nicht; das Passwort geht.',

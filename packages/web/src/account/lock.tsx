@@ -4,10 +4,10 @@ import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
 import { shortId } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
-import { isLocked, lockedStore, plainStore } from '../state/stores.ts';
+import { isLocked, lockedStore, readLock } from '../state/stores.ts';
 import { text } from '../text/index.ts';
-import { deleteStore } from './erase-device.ts';
-import { keepLock, keptLock, lockFault, requireOnlyTab } from './kept-lock.ts';
+import { deleteStore, forgetPlain } from './erase-device.ts';
+import { alone, keptLock, lockFault } from './kept-lock.ts';
 import { l } from './lock-text.ts';
 import { SubScreen, useWork } from './sub-screen.tsx';
 
@@ -47,8 +47,7 @@ function NotLocked({ app, canPasskey }: Props) {
     if ([...password].length < shortest) return setFault(text.passwordShort);
     if (password !== again) return setFault(text.passwordDiffers);
     const work = async () => {
-      await requireOnlyTab();
-      const { addPasskey, copyStore, makeLock } = await loadCryptography();
+      const { addPasskey, encryptStore, makeLock } = await loadCryptography();
       const { config } = app;
       const made = await makeLock(config, password);
       const { key } = made;
@@ -56,17 +55,15 @@ function NotLocked({ app, canPasskey }: Props) {
       // Before anything is changed: the person may try again, or go on without it.
       const kept =
         canPasskey && withPasskey ? await addPasskey(config, made.lock, { key, name }) : made.lock;
-      await app.endWith(async () => {
-        await copyStore('lock', key);
+      await app.endWith(async (say) => {
+        const blocked = () => say(l.otherTabs);
+        await encryptStore(kept, { key, blocked });
         key.fill(0);
-        keepLock(kept);
-        for (const each of Object.keys(localStorage)) {
-          if (/^posthouse\.(?:draft|rooms|sending)\./.test(each)) localStorage.removeItem(each);
-        }
-        await deleteStore(plainStore);
+        await forgetPlain(blocked);
       });
     };
-    if (!(await run(l.locking, work, { words: lockFault })) && canPasskey) setWithPasskey(false);
+    const isDone = await run(l.locking, () => alone(work), { words: lockFault });
+    if (!isDone && canPasskey) setWithPasskey(false);
   };
   return (
     <form
@@ -115,28 +112,28 @@ function Locked({ app, canPasskey }: Props) {
   if (lock === undefined) return <p class="fault">{l.damaged}</p>;
   const add = () => {
     const work = async () => {
-      const { addPasskey, openLock } = await loadCryptography();
+      const { addPasskey, keepLock, openLock } = await loadCryptography();
       const key = await openLock(app.config, lock, password);
       const changed = await addPasskey(app.config, lock, { key, name: passkeyName(app) });
       key.fill(0);
-      keepLock(changed);
+      await keepLock(changed);
+      await readLock();
       setLock(changed);
     };
     return run(l.opening, work, { words: lockFault, say: l.passkeyAdded });
   };
   const remove = () => {
     const work = async () => {
-      await requireOnlyTab();
-      const { copyStore, openLock } = await loadCryptography();
+      const { decryptStore, openLock } = await loadCryptography();
       const key = await openLock(app.config, lock, password);
-      await app.endWith(async () => {
-        await copyStore('unlock', key);
+      await app.endWith(async (say) => {
+        const blocked = () => say(l.otherTabs);
+        await decryptStore({ key, blocked });
         key.fill(0);
-        keepLock(undefined);
-        await deleteStore(lockedStore);
+        await deleteStore(lockedStore, blocked);
       });
     };
-    return run(l.decrypting, work, { words: lockFault });
+    return run(l.decrypting, () => alone(work), { words: lockFault });
   };
   return (
     <>

@@ -1,10 +1,9 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
 import type { App } from '../state/app.ts';
-import { plainStore } from '../state/stores.ts';
 import { text } from '../text/index.ts';
-import { deleteStore, eraseDevice } from './erase-device.ts';
+import { clearShown, eraseDevice, forgetPlain } from './erase-device.ts';
 import { keptLock, lockFault } from './kept-lock.ts';
 import { l } from './lock-text.ts';
 import { s } from './settings-text.ts';
@@ -13,21 +12,24 @@ import { Ask, useWork } from './sub-screen.tsx';
 /** The first screen of a locked device. */
 export function Unlock({ app }: { readonly app: App }) {
   const [password, setPassword] = useState('');
-  const { isBusy, run, report } = useWork();
+  const { isBusy, run, report, setFault } = useWork();
   const lock = keptLock();
+  useEffect(() => {
+    clearShown().catch(() => undefined);
+  }, []);
   const open = async (how: () => Promise<Uint8Array>) => {
     const work = async () => {
       const key = await how();
-      // A lock that was interrupted after the copy left the store that is not encrypted.
-      await deleteStore(plainStore);
       await app.openStore(key.slice());
       key.fill(0);
+      // A lock that was interrupted left what is not encrypted. Only an account shows that it is not needed.
+      if (app.phase.peek().kind === 'ready') forgetPlain().catch(() => undefined);
     };
     await run(l.opening, work, { words: lockFault });
   };
   const erase = () =>
     run(s.erasing, async () => {
-      await eraseDevice();
+      await eraseDevice(() => setFault(l.otherTabs));
       location.reload();
     });
   return (

@@ -4,7 +4,7 @@ import { isClientError, isRefusal } from '@posthouse/client/web';
 import type { ContentReference } from '@posthouse/protocol';
 import type { Signal } from '@preact/signals';
 import type { App } from '../state/app.ts';
-import type { AttachedFile } from '../state/open-conversation.ts';
+import type { AttachedFile } from '../state/drafts.ts';
 import { sizeText, t } from './text.ts';
 
 /** What the client seals at most, and the bytes by which sealing makes content longer. */

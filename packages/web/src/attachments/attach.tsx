@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { App } from '../state/app.ts';
-import type { AttachedFile, OpenConversation } from '../state/open-conversation.ts';
+import type { AttachedFile } from '../state/drafts.ts';
+import type { OpenConversation } from '../state/open-conversation.ts';
 import { text } from '../text/index.ts';
 import { attachFiles, fileLimit, removeFile, storeFile } from './attach-file.ts';
 import { sizeText, t } from './text.ts';

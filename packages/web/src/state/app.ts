@@ -14,12 +14,13 @@ import { ending, noteEnding } from './ending.ts';
 import type { Host, RoomWatch } from './host.ts';
 import { LaterRooms, type RoomParts } from './later-rooms.ts';
 import { OpenConversation } from './open-conversation.ts';
-import { isLocked, tabLock } from './stores.ts';
+import { isLocked, readLock } from './stores.ts';
+import { joinTabs } from './tabs.ts';
 import { UnreadTotal } from './unread-total.ts';
 
 /** Where the app is before and after there is an account. */
 export type Phase =
-  | { readonly kind: 'starting' }
+  | { readonly kind: 'starting'; readonly say?: string }
   | { readonly kind: 'welcome' }
   | { readonly kind: 'locked' }
   | { readonly kind: 'ready' }
@@ -27,6 +28,15 @@ export type Phase =
 
 export type Connection = 'connecting' | 'connected' | 'disconnected';
 export type { Contact, Conversation };
+
+/** What is loaded when it is needed first. */
+interface LaterParts {
+  readonly loadRooms: () => Promise<RoomParts>;
+  /** Names the conversation that the page opens with, if it does. */
+  readonly firstShown: () => Pick<Conversation, 'kind' | 'id'> | undefined;
+  /** Takes over a lock that an earlier version kept in `localStorage`. */
+  readonly adoptLock: (lock: string) => Promise<void>;
+}
 
 /** How many conversations are listed; the list asks for more when its end is shown. */
 const listStep = 50;
@@ -68,10 +78,13 @@ export class App implements Host {
   noticed: ((event: AccountEvent) => void) | undefined;
   readonly #laterRooms: LaterRooms;
   readonly #openFirst: () => Promise<void>;
+  readonly #adoptLock: LaterParts['adoptLock'];
   #config: AppConfig | undefined;
   #client: WorkerClient | undefined;
   #account: WorkerAccount | undefined;
   #listed = listStep;
+  /** Whether the client was closed for good: what was being read fails then, and that is no news. */
+  #isEnding = false;
   /** What was opened last; its source may still be loading. */
   #wanted: Pick<Conversation, 'kind' | 'id'> | undefined;
   #hasMore = false;
@@ -97,16 +110,10 @@ export class App implements Host {
     (error) => this.failed(error),
   );
 
-  /**
-   * @param loadRooms loads groups and channels when they are needed first
-   * @param firstShown names the conversation that the page opens with, if it does
-   */
-  constructor(
-    loadRooms: () => Promise<RoomParts>,
-    firstShown: () => Pick<Conversation, 'kind' | 'id'> | undefined,
-  ) {
+  constructor({ loadRooms, firstShown, adoptLock }: LaterParts) {
     this.#laterRooms = new LaterRooms(loadRooms);
     this.rooms = this.#laterRooms.watch;
+    this.#adoptLock = adoptLock;
     this.#openFirst = () => this.open(firstShown());
   }
 
@@ -131,7 +138,11 @@ export class App implements Host {
     try {
       this.#config = await readConfig();
       if (navigator.onLine) this.#renewConfig().catch(() => undefined);
-      navigator.locks?.request(tabLock, { mode: 'shared' }, () => new Promise(() => undefined));
+      await joinTabs();
+      const earlier = localStorage.getItem(earlierLock);
+      if (earlier !== null) await this.#adoptLock(earlier);
+      localStorage.removeItem(earlierLock);
+      await readLock();
       if (isLocked()) this.phase.value = { kind: 'locked' };
       else await this.openStore();
     } catch (error) {
@@ -210,12 +221,20 @@ export class App implements Host {
     this.phase.value = { kind: 'ready' };
   }
 
-  /** Closes the client, does what needs its store alone, and loads the page again. */
-  async endWith(work: () => Promise<void>): Promise<void> {
-    this.phase.value = { kind: 'starting' };
+  /**
+   * Closes the client, does what needs its store alone, and loads the page again.
+   *
+   * @param work is given a function that shows a sentence meanwhile
+   */
+  async endWith(work: (say: (sentence: string) => void) => Promise<void>): Promise<void> {
+    const say = (sentence?: string) => {
+      this.phase.value = { kind: 'starting', ...(sentence && { say: sentence }) };
+    };
+    say();
+    this.#isEnding = true;
     try {
       await this.client.close();
-      await work();
+      await work(say);
       location.replace(location.pathname);
     } catch (error) {
       this.#end(error);
@@ -224,14 +243,16 @@ export class App implements Host {
 
   /** Lists all conversations, to search in them. */
   async listAll(): Promise<void> {
-    while (this.#hasMore) await this.listMore();
+    while (await this.listMore());
   }
 
-  /** Lists more conversations, if there may be more. */
-  async listMore(): Promise<void> {
-    if (!this.#hasMore) return;
-    this.#listed = Math.max(this.#listed * 2, listStep);
+  /** Lists more conversations, if there may be more. Returns whether there are: not if they cannot be read now. */
+  async listMore(): Promise<boolean> {
+    if (!this.#hasMore) return false;
+    const before = this.#conversations.value.length;
+    this.#listed = Math.max(before * 2, listStep);
     await this.#refreshList();
+    return this.#conversations.value.length > before;
   }
 
   /** Shows a conversation, or none; the one that was shown before keeps its draft. */
@@ -272,6 +293,7 @@ export class App implements Host {
    * @returns whether to try again
    */
   failed(error: unknown): boolean {
+    if (this.#isEnding) return false;
     if (storeErrors.some((code) => isClientError(error, code))) {
       this.#end(error);
       return false;
@@ -321,5 +343,7 @@ export class App implements Host {
 const storeErrors = ['store_unavailable', 'store_mismatch', 'store_damaged'] as const;
 
 const backupMark = 'posthouse.backup';
+/** Where earlier versions kept the lock. */
+const earlierLock = 'posthouse.lock';
 /** Set in a tab that was loaded again for another configuration. */
 const reloadMark = 'posthouse.reloaded';

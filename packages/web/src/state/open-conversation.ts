@@ -1,11 +1,11 @@
 import type { Conversation } from '@posthouse/client';
 import { isClientError } from '@posthouse/client/web';
-import type { ContentReference } from '@posthouse/protocol';
 import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
 import type { ConversationSource, Line } from './conversation-source.ts';
+import { type AttachedFile, draftOf, keepText, write } from './drafts.ts';
 import type { Host } from './host.ts';
-import { isLocked } from './stores.ts';
+import { tabId, tabLock } from './tabs.ts';
 
 export type { Line } from './conversation-source.ts';
 
@@ -18,22 +18,6 @@ const clockSlack = 60;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
 
-/** A file that goes with the next message. */
-export interface AttachedFile {
-  readonly id: number;
-  readonly file: File;
-  /** URL of a picture that is safe to show. */
-  readonly preview?: string;
-  /** What is sent; absent until the file is stored. */
-  readonly reference?: ContentReference;
-  /** Why it was not stored; empty if nothing is wrong. */
-  readonly fault: string;
-  readonly stop: AbortController;
-}
-
-/** By conversation: what is attached stays while another one is shown. */
-const attached = new Map<string, Signal<readonly AttachedFile[]>>();
-
 /** The conversation that is shown: its messages from some point on, and what is being written. */
 export class OpenConversation {
   readonly kind: Key['kind'];
@@ -44,7 +28,7 @@ export class OpenConversation {
   /** Whether there may be older messages than those shown. */
   readonly hasOlder = signal(false);
   readonly isRead = signal(false);
-  readonly draft = signal('');
+  readonly draft: Signal<string>;
   readonly replyTo = signal<Line | undefined>(undefined);
   readonly files: Signal<readonly AttachedFile[]>;
   /** Whether something else than the newest messages is read: it stays, whatever arrives. */
@@ -61,9 +45,9 @@ export class OpenConversation {
     this.kind = kind;
     this.id = id;
     this.source = source;
-    this.draft.value = localStorage.getItem(this.#draftKey) ?? '';
-    this.files = attached.get(this.#draftKey) ?? signal([]);
-    attached.set(this.#draftKey, this.files);
+    const { text, files } = draftOf(this.#draftKey);
+    this.draft = text;
+    this.files = files;
     this.refresh = refresher(
       () => this.#read(),
       (error) => {
@@ -80,7 +64,7 @@ export class OpenConversation {
     return `posthouse.draft.${this.kind}.${this.id}`;
   }
 
-  /** Before the time of sending: texts that are not known to be stored. */
+  /** Before the time of sending and the ID of the tab: texts that are not known to be stored. */
   get #sendingKey(): string {
     return `posthouse.sending.${this.kind}.${this.id}.`;
   }
@@ -96,10 +80,8 @@ export class OpenConversation {
   }
 
   /** Keeps what is being written; it survives a reload, unless the device is locked: then nothing is kept in plain. */
-  write(text: string): void {
-    this.draft.value = text;
-    if (text === '' || isLocked()) localStorage.removeItem(this.#draftKey);
-    else localStorage.setItem(this.#draftKey, text);
+  write(text: string): boolean {
+    return write(this.#draftKey, text);
   }
 
   /** Stores the draft as a message, which leaves when it can. */
@@ -113,8 +95,12 @@ export class OpenConversation {
     this.write('');
     this.files.value = [];
     this.replyTo.value = undefined;
-    const key = this.#sendingKey + (performance.timeOrigin + performance.now());
-    if (text !== '' && !isLocked()) localStorage.setItem(key, text);
+    const key = `${this.#sendingKey}${performance.timeOrigin + performance.now()}.${tabId}`;
+    // Without space for it, it is sent all the same.
+    keepText(key, text);
+    const draft = draftOf(this.#draftKey);
+    draft.posting += 1;
+    let isKept = true;
     try {
       await this.source.post({
         ...(text !== '' && { text }),
@@ -122,11 +108,14 @@ export class OpenConversation {
         ...(replyTo && { replyTo }),
       });
     } catch (error) {
-      if (this.draft.value === '') this.write(text);
-      if (this.files.value.length === 0) this.files.value = files;
+      // With what was written meanwhile.
+      isKept = this.write([text, this.draft.value].filter(Boolean).join('\n'));
+      this.files.value = [...files, ...this.files.value];
+      this.replyTo.value ??= replyTo;
       throw error;
     } finally {
-      localStorage.removeItem(key);
+      draft.posting -= 1;
+      if (isKept) localStorage.removeItem(key);
     }
     for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
     await this.#changed();
@@ -164,20 +153,40 @@ export class OpenConversation {
     this.messages.value = [];
   }
 
-  /** Puts what a tab that ended could not store any more into the draft. */
-  #takeUnsent(): void {
-    const prefix = this.#sendingKey;
-    const keys = Object.keys(localStorage).filter((key) => key.startsWith(prefix));
-    for (const key of keys.sort()) {
-      const unsent = localStorage.getItem(key) ?? '';
-      localStorage.removeItem(key);
-      const since = Number(key.slice(prefix.length)) / 1_000 - clockSlack;
-      const isStored = this.messages.value.some(
-        ({ from, body, createdAt }) =>
-          from === this.#app.account.id && body?.text === unsent && createdAt > since,
-      );
-      if (!isStored) this.write([this.draft.value, unsent].filter(Boolean).join('\n'));
-    }
+  /** Names of texts that a tab which ended may not have stored as messages. */
+  async #findUnsent(): Promise<readonly string[]> {
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(this.#sendingKey));
+    if (keys.length === 0) return [];
+    const { held = [] } = await navigator.locks.query();
+    const live = new Set(held.map(({ name }) => name));
+    return keys.filter((key) => !live.has(`${tabLock}.${key.split('.').at(-1)}`)).sort();
+  }
+
+  /**
+   * Puts a text that is not among the messages into the draft. One tab does: it has the lock of that name for as long
+   * as it lives, since others may see for a while what it removed.
+   */
+  #takeUnsent(key: string, lines: readonly Line[]): Promise<void> {
+    return new Promise((done, failed) => {
+      const take = async (mine: unknown) => {
+        if (mine !== null) this.#takeUnsentAlone(key, lines);
+        done();
+        return mine && new Promise(() => undefined);
+      };
+      navigator.locks.request(key, { ifAvailable: true }, take).catch(failed);
+    });
+  }
+
+  #takeUnsentAlone(key: string, lines: readonly Line[]): void {
+    const unsent = localStorage.getItem(key) ?? '';
+    const since = Number.parseFloat(key.slice(this.#sendingKey.length)) / 1_000 - clockSlack;
+    const isStored = lines.some(
+      ({ from, body, createdAt }) =>
+        from === this.#app.account.id && body?.text === unsent && createdAt > since,
+    );
+    const draft = [this.draft.value, unsent].filter(Boolean).join('\n');
+    // Without space for the draft, it stays where it is.
+    if (unsent === '' || isStored || this.write(draft)) localStorage.removeItem(key);
   }
 
   async #changed(): Promise<void> {
@@ -185,6 +194,8 @@ export class OpenConversation {
   }
 
   async #read(): Promise<void> {
+    // Before the messages are read, which have all that these tabs stored.
+    const unsent = this.isRead.value ? [] : await this.#findUnsent();
     let page = await this.source.read(this.#shown);
     while (this.isReadingBack && page.hasOlder && this.#shown < mostHeld) {
       if ((page.lines[0]?.order ?? 0) <= this.#oldestHeld) break;
@@ -193,7 +204,7 @@ export class OpenConversation {
     }
     this.hasOlder.value = page.hasOlder;
     this.messages.value = page.lines;
-    if (!this.isRead.value) this.#takeUnsent();
+    for (const key of unsent) await this.#takeUnsent(key, page.lines);
     this.isRead.value = true;
     if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
     this.#oldestHeld = page.lines[0]?.order ?? 0;

@@ -4,11 +4,43 @@ export const lockedStore = 'posthouse-locked';
 /** That of the visitor who reads channels without an account. */
 export const visitorStore = 'posthouse-visitor';
 
-/** Where the lock is kept: what opens the encrypted store with a password or passkey. No secret. */
-export const lockMark = 'posthouse.lock';
+/**
+ * The row of the encrypted store, readable without its key, that has what opens it with a password or passkey: no secret.
+ * It is written when that store is complete, and deleted when the usual one is complete again. So a crash at any
+ * moment leaves one answer to which store is used, on the same disk and as durable as they are.
+ */
+export const lockRow = { collection: 'encryption', key: 'lock' } as const;
 
-/** Web Locks: each tab has one of this name, so that a tab knows whether it is alone. */
-export const tabLock = 'posthouse.tab';
+let lock: string | undefined;
+
+/** What opens the encrypted store; `undefined` if the device is not locked. */
+export const lockText = () => lock;
 
 /** Whether the store is encrypted, and has to be opened by the person. */
-export const isLocked = () => localStorage.getItem(lockMark) !== null;
+export const isLocked = () => lock !== undefined;
+
+/** Reads whether the device is locked, and with what. It creates no store. */
+export async function readLock(): Promise<void> {
+  const opening = indexedDB.open(lockedStore);
+  const database = await new Promise<IDBDatabase | undefined>((resolve, reject) => {
+    // There is none: it is not made.
+    opening.onupgradeneeded = () => opening.transaction?.abort();
+    opening.onsuccess = () => resolve(opening.result);
+    opening.onerror = () =>
+      opening.error?.name === 'AbortError' ? resolve(undefined) : reject(opening.error);
+  });
+  lock = undefined;
+  if (database === undefined) return;
+  try {
+    const { collection, key } = lockRow;
+    const rows = database.transaction('entries').objectStore('entries');
+    const request: IDBRequest<string | undefined> = rows.get(`${collection}\0${key}`);
+    await new Promise<void>((resolve, reject) => {
+      request.onsuccess = () => resolve();
+      request.onerror = () => reject(request.error);
+    });
+    lock = request.result;
+  } finally {
+    database.close();
+  }
+}

@@ -25,6 +25,8 @@ export const de: Texts = {
   offline: 'Nicht verbunden. Nachrichten warten hier und gehen ab, sobald du online bist.',
   connecting: 'Verbindung wird aufgebaut …',
   newVersion: 'Eine neue Version ist da.',
+  newVersionLoses:
+    'Eine neue Version wird benutzt. Sende, was du schreibst, sonst geht es verloren.',
   useNewVersion: 'Verwenden',
 
   welcome: (relay) => `Willkommen bei ${relay}`,

@@ -24,6 +24,7 @@ export const en = {
   offline: 'Not connected. Messages wait here and leave when you are online.',
   connecting: 'Connecting…',
   newVersion: 'A new version is ready.',
+  newVersionLoses: 'A new version is in use. Send what you are writing, or it is lost.',
   useNewVersion: 'Use it',
 
   welcome: (relay: string) => `Welcome to ${relay}`,

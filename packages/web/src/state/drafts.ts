@@ -1,0 +1,79 @@
+/** What is being written: it stays while something else is shown, and after a reload if it may be stored. */
+import type { ContentReference } from '@posthouse/protocol';
+import { type Signal, signal } from '@preact/signals';
+import { isLocked } from './stores.ts';
+
+/** A file that goes with the next message. */
+export interface AttachedFile {
+  readonly id: number;
+  readonly file: File;
+  /** URL of a picture that is safe to show. */
+  readonly preview?: string;
+  /** What is sent; absent until the file is stored. */
+  readonly reference?: ContentReference;
+  /** Why it was not stored; empty if nothing is wrong. */
+  readonly fault: string;
+  readonly stop: AbortController;
+}
+
+/** What is being written in one conversation. */
+interface Draft {
+  readonly text: Signal<string>;
+  readonly files: Signal<readonly AttachedFile[]>;
+  /** The text as this tab or another one stored it last. */
+  stored: string;
+  /** How many messages are being stored. */
+  posting: number;
+}
+
+/** By the name under which the text is stored. */
+const drafts = new Map<string, Draft>();
+
+export function draftOf(key: string): Draft {
+  const found = drafts.get(key);
+  if (found !== undefined) return found;
+  const stored = localStorage.getItem(key) ?? '';
+  const draft: Draft = { text: signal(stored), files: signal([]), stored, posting: 0 };
+  drafts.set(key, draft);
+  return draft;
+}
+
+/** Changes the text of a draft, and stores it. Returns whether a reload leaves it. */
+export function write(key: string, text: string): boolean {
+  const draft = draftOf(key);
+  draft.text.value = text;
+  const isKept = keepText(key, text);
+  if (isKept) draft.stored = text;
+  return isKept;
+}
+
+/**
+ * Stores a text, or removes it if it is empty. A locked device stores none that can be read.
+ *
+ * @returns whether it is stored: there may be no space
+ */
+export function keepText(key: string, text: string): boolean {
+  try {
+    if (text === '' || isLocked()) localStorage.removeItem(key);
+    else localStorage.setItem(key, text);
+    return text === '' || !isLocked();
+  } catch {
+    return false;
+  }
+}
+
+/** Whether something is being written that a reload does not leave. */
+export function hasUnkept(): boolean {
+  return [...drafts.values()].some(
+    ({ text, files, stored, posting }) =>
+      text.value !== stored || files.value.length > 0 || posting > 0,
+  );
+}
+
+// Another tab wrote or sent the same draft: else it could be sent from here once more.
+addEventListener('storage', ({ key, newValue }) => {
+  const draft = drafts.get(key ?? '');
+  if (draft === undefined) return;
+  if (draft.text.value === draft.stored) draft.text.value = newValue ?? '';
+  draft.stored = newValue ?? '';
+});

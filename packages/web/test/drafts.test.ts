@@ -1,0 +1,225 @@
+/**
+ * Decision 0045: what a person writes is lost by no order of events, and is not sent twice: no space, two tabs, posts that
+ * fail late, tabs that end, and a locked device. In Chromium on a real relay.
+ */
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { befriend, beginAccount, type Office, openOffice, toList } from './office.ts';
+import { hasChromium, openBrowser, visit } from './support.ts';
+
+const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
+const field = (page: Page) => page.getByLabel('Write a message');
+const draftOf = (page: Page) => field(page).inputValue();
+const own = (page: Page) => page.locator('.messages li.own article > p.plain').allTextContents();
+const kept = (page: Page, part: string) =>
+  page.evaluate(`Object.keys(localStorage).filter((key) => key.startsWith('posthouse.${part}.'))`);
+
+/** Keeps posts from reaching the worker until `leave()` or `fail()`. */
+const holdPosts = `(() => {
+  const held = [];
+  const own = Worker.prototype.postMessage;
+  Worker.prototype.postMessage = function (request, ...rest) {
+    if (request?.path?.join('.') !== 'messages.post') return own.call(this, request, ...rest);
+    held.push([this, request, rest]);
+  };
+  globalThis.isHolding = () => held.length > 0;
+  globalThis.leave = () => {
+    for (const [worker, request, rest] of held.splice(0)) own.call(worker, request, ...rest);
+  };
+  globalThis.fail = () => {
+    for (const [worker, { id }] of held.splice(0)) {
+      const data = { id, error: { name: 'Error', message: 'it is refused' } };
+      worker.dispatchEvent(new MessageEvent('message', { data }));
+    }
+  };
+})()`;
+
+/** The browser has no space for texts of conversations. */
+const noSpace = `(() => {
+  const own = Storage.prototype.setItem;
+  Storage.prototype.setItem = function (key, value) {
+    if (/^posthouse\\.(draft|sending)\\./.test(key)) throw new DOMException('', 'QuotaExceededError');
+    own.call(this, key, value);
+  };
+})()`;
+
+describe.skipIf(!hasChromium)('what is being written', () => {
+  let office: Office;
+  let browser: Browser;
+  let context: BrowserContext;
+  let complaints: string[];
+
+  beforeAll(async () => {
+    office = await openOffice();
+    browser = await openBrowser(office.origin);
+    const visitor = await visit(browser, office.url);
+    complaints = visitor.complaints;
+    context = visitor.page.context();
+    await beginAccount(visitor.page);
+    await befriend(visitor.page, await office.newPerson(), 'Bob');
+    await visitor.page.close();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await office?.[Symbol.asyncDispose]();
+  });
+
+  // What a test that failed left open.
+  beforeEach(async () => {
+    for (const page of context.pages()) await page.close();
+  });
+
+  async function openTab(name = 'Notes to myself'): Promise<Page> {
+    const page = await context.newPage();
+    await page.goto(office.url);
+    await open(page, name);
+    return page;
+  }
+
+  async function open(page: Page, name: string): Promise<void> {
+    await toList(page);
+    await page.locator('.entry').filter({ hasText: name }).click();
+    const title = name === 'Bob' ? 'Bob' : /^(?:You|Notes to myself)$/;
+    await page.getByRole('main').getByRole('heading', { name: title, level: 1 }).waitFor();
+    await field(page).waitFor();
+  }
+
+  const isHeld = (page: Page) => expect.poll(() => page.evaluate('isHolding()')).toBe(true);
+
+  test('a text for which there is no space is sent, and is in the field again if posting fails', async () => {
+    const page = await openTab();
+    await page.evaluate(noSpace);
+    await page.evaluate(holdPosts);
+    await field(page).fill('no space 1');
+    await field(page).press('Enter');
+    await isHeld(page);
+    expect(await draftOf(page)).toBe('');
+    await page.evaluate('leave()');
+    await expect.poll(() => own(page)).toContain('no space 1');
+    await field(page).fill('no space 2');
+    await field(page).press('Enter');
+    await isHeld(page);
+    await page.evaluate('fail()');
+    await expect.poll(() => draftOf(page)).toBe('no space 2');
+    await open(page, 'Bob');
+    await open(page, 'Notes to myself');
+    expect(await draftOf(page)).toBe('no space 2');
+    await field(page).fill('');
+    await page.close();
+  });
+
+  test('a second tab does not take a text that the first is posting', async () => {
+    const one = await openTab();
+    await one.evaluate(holdPosts);
+    await field(one).fill('posted for long');
+    await field(one).press('Enter');
+    await isHeld(one);
+    const two = await openTab();
+    await two.locator('.messages li').first().waitFor();
+    expect(await draftOf(two)).toBe('');
+    expect(await kept(two, 'sending')).toHaveLength(1);
+    await one.evaluate('leave()');
+    await expect.poll(() => own(two)).toContain('posted for long');
+    await expect.poll(() => kept(two, 'sending')).toEqual([]);
+    expect(await draftOf(two)).toBe('');
+    await one.close();
+    await two.close();
+  });
+
+  test('a post that fails after the conversation was opened again adds its text to what was written since', async () => {
+    const page = await openTab();
+    await page.evaluate(holdPosts);
+    await field(page).fill('fails late');
+    await field(page).press('Enter');
+    await isHeld(page);
+    await open(page, 'Bob');
+    await open(page, 'Notes to myself');
+    await page.locator('.messages li').first().waitFor();
+    expect(await draftOf(page)).toBe('');
+    await field(page).fill('written since');
+    await page.evaluate('fail()');
+    await expect.poll(() => draftOf(page)).toBe('fails late\nwritten since');
+    await page.reload();
+    await expect.poll(() => draftOf(page)).toBe('fails late\nwritten since');
+    expect(await own(page)).not.toContain('fails late');
+    await field(page).fill('');
+    await page.close();
+  });
+
+  test('what a tab that ended was posting is once in the field, in all tabs that are opened next', async () => {
+    const page = await openTab();
+    await page.evaluate(holdPosts);
+    await field(page).fill('its tab ends');
+    await field(page).press('Enter');
+    await isHeld(page);
+    const crashed = new Promise((resolve) => page.once('crash', resolve));
+    const devTools = await context.newCDPSession(page);
+    devTools.send('Page.crash').catch(() => undefined);
+    await crashed;
+    const [one, two] = await Promise.all([openTab(), openTab()]);
+    for (const each of [one, two]) await expect.poll(() => draftOf(each)).toBe('its tab ends');
+    expect(await kept(one, 'sending')).toEqual([]);
+    await field(one).press('Enter');
+    await expect.poll(() => own(two)).toContain('its tab ends');
+    for (const each of [one, two]) await expect.poll(() => draftOf(each)).toBe('');
+    await one.close();
+    await two.close();
+    await page.close();
+  });
+
+  test('a draft that is shown in two tabs and sent from one is gone from the other', async () => {
+    const one = await openTab('Bob');
+    await field(one).fill('in two tabs');
+    const two = await openTab('Bob');
+    expect(await draftOf(two)).toBe('in two tabs');
+    await field(two).fill('in two tabs, and longer');
+    await expect.poll(() => draftOf(one)).toBe('in two tabs, and longer');
+    await field(one).press('Enter');
+    await expect.poll(() => own(two)).toEqual(['in two tabs, and longer']);
+    await expect.poll(() => draftOf(two)).toBe('');
+    await field(two).press('Enter');
+    await open(one, 'Bob');
+    expect(await own(one)).toEqual(['in two tabs, and longer']);
+    expect(complaints).toEqual([]);
+    await one.close();
+    await two.close();
+  });
+
+  test('0037: on a locked device it stays while something else is shown, and is stored nowhere', async () => {
+    const page = await openTab('Bob');
+    await field(page).fill('before the lock');
+    await button(page, 'Settings').first().click();
+    await button(page, 'Devices').click();
+    await page.getByText('Change the name').first().click();
+    await page.getByLabel('Name, for you in this browser').first().fill('my own laptop');
+    await page.locator('.devices').getByRole('button', { name: 'Save' }).first().click();
+    await page.locator('.devices h2').getByText('my own laptop').waitFor();
+    await button(page, 'Settings').first().click();
+    await button(page, 'Lock this device').click();
+    for (const label of ['Password', 'Password again']) {
+      await page.getByLabel(label, { exact: true }).fill('four words by chance');
+    }
+    const lock = page.getByRole('main').getByRole('button', { name: 'Lock this device' });
+    await lock.click();
+    await page.getByRole('alert').filter({ hasText: /./ }).waitFor();
+    await lock.click();
+    await page.getByRole('heading', { name: 'Locked' }).waitFor();
+    await page.getByLabel('Password').fill('four words by chance');
+    await button(page, 'Open').click();
+    await open(page, 'Bob');
+    expect(await draftOf(page)).toBe('');
+    await field(page).fill('while it is locked');
+    await field(page).press('Escape');
+    await open(page, 'Notes to myself');
+    await button(page, 'Settings').first().click();
+    await open(page, 'Bob');
+    expect(await draftOf(page)).toBe('while it is locked');
+    const stored = await page.evaluate(
+      'JSON.stringify([{ ...localStorage }, { ...sessionStorage }])',
+    );
+    for (const text of ['before the lock', 'while it is locked', 'my own laptop']) {
+      expect(stored).not.toContain(text);
+    }
+    await page.close();
+  });
+});
