@@ -11,8 +11,6 @@ const policy = /Content-Security-Policy" content="([^"]+)"/;
 export interface Elsewhere extends AsyncDisposable {
   readonly url: string;
   isPaused: boolean;
-  /** How often each file was asked for, by its name. */
-  readonly asked: ReadonlyMap<string, number>;
   /** Serves another content under a name from now on. */
   change(name: string, by: (content: string) => string): void;
 }
@@ -31,12 +29,10 @@ export async function serveElsewhere(folder: string, config: string): Promise<El
   const page = files.get('/index.html') as readonly [string, Buffer];
   files.set('/', page).set('/config.json', ['application/json', config]);
   const [, rules = ''] = policy.exec(page[1].toString()) ?? [];
-  const asked = new Map<string, number>();
-  const host = { isPaused: false, asked };
+  const host = { isPaused: false };
   const server = createServer(({ url = '' }, response) => {
     if (host.isPaused) return response.destroy();
     const { pathname } = new URL(url, 'http://localhost');
-    asked.set(pathname, (asked.get(pathname) ?? 0) + 1);
     const [type, content] = files.get(pathname) ?? [];
     if (content === undefined || type === undefined) return response.writeHead(404).end();
     const headers = {
