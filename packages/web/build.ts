@@ -14,6 +14,7 @@ import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
 import { type BuildOptions, build, type Metafile } from 'esbuild';
 import { smallMarkdown } from '../../scripts/small-markdown.ts';
 import { noticesOf } from '../../scripts/third-party.ts';
+import { firstPart } from './first-part.ts';
 
 const folder = import.meta.dirname;
 
@@ -120,6 +121,7 @@ export async function buildMessenger(dist: string): Promise<Record<keyof typeof 
   const cryptographyFile = outputOf(apart.metafile as Metafile, cryptographyEntry);
   const { metafile: page } = await built({
     ...{ ...hashed, entryPoints: [pageEntry, styleEntry], external: [`./${cryptographyFile}`] },
+    plugins: [...common.plugins, firstPart(pageEntry)],
     define: {
       WORKER_FILE: JSON.stringify(workerFile),
       HAND_BACK_FILE: JSON.stringify(handBackFile),

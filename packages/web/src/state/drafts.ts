@@ -20,11 +20,12 @@ export interface AttachedFile {
 interface Draft {
   readonly text: Signal<string>;
   readonly files: Signal<readonly AttachedFile[]>;
-  /** The text as this tab or another one stored it last. */
-  stored: string;
   /** How many messages are being stored. */
   posting: number;
 }
+
+/** Before the kind and ID of a conversation. */
+export const draftPrefix = 'posthouse.draft.';
 
 /** By the name under which the text is stored. */
 const drafts = new Map<string, Draft>();
@@ -32,19 +33,16 @@ const drafts = new Map<string, Draft>();
 export function draftOf(key: string): Draft {
   const found = drafts.get(key);
   if (found !== undefined) return found;
-  const stored = localStorage.getItem(key) ?? '';
-  const draft: Draft = { text: signal(stored), files: signal([]), stored, posting: 0 };
+  const text = signal(localStorage.getItem(key) ?? '');
+  const draft: Draft = { text, files: signal([]), posting: 0 };
   drafts.set(key, draft);
   return draft;
 }
 
 /** Changes the text of a draft, and stores it. Returns whether a reload leaves it. */
 export function write(key: string, text: string): boolean {
-  const draft = draftOf(key);
-  draft.text.value = text;
-  const isKept = keepText(key, text);
-  if (isKept) draft.stored = text;
-  return isKept;
+  draftOf(key).text.value = text;
+  return keepText(key, text);
 }
 
 /**
@@ -64,16 +62,20 @@ export function keepText(key: string, text: string): boolean {
 
 /** Whether something is being written that a reload does not leave. */
 export function hasUnkept(): boolean {
-  return [...drafts.values()].some(
-    ({ text, files, stored, posting }) =>
-      text.value !== stored || files.value.length > 0 || posting > 0,
+  return [...drafts].some(
+    ([key, { text, files, posting }]) =>
+      text.value !== (localStorage.getItem(key) ?? '') || files.value.length > 0 || posting > 0,
   );
 }
 
-// Another tab wrote or sent the same draft: else it could be sent from here once more.
+/** Before the kind and ID of a conversation, a time and a tab: a text that is being stored as a message. */
+export const sendingPrefix = 'posthouse.sending.';
+
+// Another tab sends the draft that is shown here, too: else it could be sent from here once more.
 addEventListener('storage', ({ key, newValue }) => {
-  const draft = drafts.get(key ?? '');
-  if (draft === undefined) return;
-  if (draft.text.value === draft.stored) draft.text.value = newValue ?? '';
-  draft.stored = newValue ?? '';
+  if (newValue === null || !key?.startsWith(sendingPrefix)) return;
+  for (const [place, { text }] of drafts) {
+    const isOf = key.startsWith(`${sendingPrefix}${place.slice(draftPrefix.length)}.`);
+    if (isOf && text.value.trim() === newValue) text.value = '';
+  }
 });

@@ -3,7 +3,14 @@ import { isClientError } from '@posthouse/client/web';
 import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
 import type { ConversationSource, Line } from './conversation-source.ts';
-import { type AttachedFile, draftOf, keepText, write } from './drafts.ts';
+import {
+  type AttachedFile,
+  draftOf,
+  draftPrefix,
+  keepText,
+  sendingPrefix,
+  write,
+} from './drafts.ts';
 import type { Host } from './host.ts';
 import { tabId, tabLock } from './tabs.ts';
 
@@ -61,12 +68,12 @@ export class OpenConversation {
   }
 
   get #draftKey(): string {
-    return `posthouse.draft.${this.kind}.${this.id}`;
+    return `${draftPrefix}${this.kind}.${this.id}`;
   }
 
   /** Before the time of sending and the ID of the tab: texts that are not known to be stored. */
   get #sendingKey(): string {
-    return `posthouse.sending.${this.kind}.${this.id}.`;
+    return `${sendingPrefix}${this.kind}.${this.id}.`;
   }
 
   /** Shows a page more of what is older. */
