@@ -187,4 +187,34 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
       await isAs(is);
     },
   );
+
+  test('a lock that an earlier version kept in localStorage is taken over, and opens what it did', async () => {
+    await toState(true);
+    await page.evaluate(moveLock);
+    await page.reload();
+    await isAs(true);
+    expect(await page.evaluate(`localStorage.getItem('posthouse.lock')`)).toBeNull();
+    await page.reload();
+    await isAs(true);
+  });
 });
+
+/** Puts the lock where an earlier version kept it. */
+const moveLock = `new Promise((resolve, reject) => {
+  const opening = indexedDB.open('posthouse-locked');
+  opening.onerror = () => reject(opening.error);
+  opening.onsuccess = () => {
+    const change = opening.result.transaction('entries', 'readwrite');
+    const rows = change.objectStore('entries');
+    const found = rows.get('encryption\0lock');
+    found.onsuccess = () => {
+      localStorage.setItem('posthouse.lock', found.result);
+      rows.delete('encryption\0lock');
+    };
+    change.onabort = () => reject(change.error);
+    change.oncomplete = () => {
+      opening.result.close();
+      resolve();
+    };
+  };
+})`;
