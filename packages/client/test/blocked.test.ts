@@ -2,6 +2,7 @@
 import { beforeEach, expect, test } from 'vitest';
 import type { Account } from '../src/index.ts';
 import { anotherDevice, exchange } from './groups/support.ts';
+import { OfflineProgram } from './support/offline-program.ts';
 import { befriend, relayWithClients } from './support/relay-with-clients.ts';
 
 const world = relayWithClients();
@@ -80,4 +81,39 @@ test('03 §17.2: own devices learn of a block, also of one whose request waits t
   for (const { kind } of await ann.sync()) events.push(kind);
   expect(events).toEqual(['contact-changed']);
   expect(await status(ann)).toBe('removed');
+});
+
+test('03 §15.2: what another own device asked for before it learned of the block gives no access', async () => {
+  const laptop = await anotherDevice(world, ann);
+  await ann.contacts.block(bob.id);
+  world.clock.advance(2);
+  await laptop.contacts.join((await bob.contacts.invite()).text);
+  await bob.sync();
+  await bob.contacts.approve(ann.id);
+  // The consent comes before the block has reached the laptop, and without the laptop's records.
+  const events = await ann.sync();
+  expect(events.map(({ kind }) => kind)).not.toContain('contact-changed');
+  await bob.messages.send(ann.id, { text: 'you there?' });
+  expect((await ann.sync()).map(({ kind }) => kind)).toEqual(['message-refused']);
+  expect(await ann.messages.list({ with: bob.id })).toEqual([]);
+});
+
+test('03 §15.2: a block ends an approval that is under way', async () => {
+  const program = await OfflineProgram.start(world);
+  const { account } = program;
+  await bob.contacts.join((await account.contacts.invite()).text);
+  await account.sync();
+  const asked = Promise.withResolvers<void>();
+  const blocked = Promise.withResolvers<void>();
+  program.rule(['device.state.resolve'], async (send) => {
+    asked.resolve();
+    await blocked.promise;
+    return await send();
+  });
+  const approving = account.contacts.approve(bob.id);
+  await asked.promise;
+  await account.contacts.block(bob.id);
+  blocked.resolve();
+  await expect(approving).rejects.toMatchObject({ code: 'invalid_input' });
+  expect(await status(account)).toBe('blocked');
 });

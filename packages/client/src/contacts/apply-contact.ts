@@ -89,7 +89,7 @@ export async function applyOwnConsent(
   const row = await contactRow(tx, account);
   const state = await knownState(tx, self);
   const now = unixSeconds(core.clock);
-  if (row.relationship.status === 'active' || state === undefined) return [];
+  if (row.relationship.status === 'active' || isBlocked(row) || state === undefined) return [];
   if (row.record !== undefined && row.record.updated_at >= envelope.created_at) return [];
   if (!currentDevices(network, state, now).has(envelope.from_device_id)) return [];
   try {

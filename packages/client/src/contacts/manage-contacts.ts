@@ -78,6 +78,13 @@ function parseInvite({ network }: AccountCore, given: string | ContactInvite): C
   return invite;
 }
 
+/** Reads a contact. @throws ClientError `invalid_input` if it is blocked */
+async function unblockedContact(tx: StoreReader, account: string): Promise<ContactRow> {
+  const row = await contactRow(tx, account);
+  if (!isBlocked(row)) return row;
+  throw new ClientError('invalid_input', `${account} is blocked: unblock it first`);
+}
+
 /**
  * Sends a contact request: the own consent with an invite as authorization, or without one if the
  * account is publicly discoverable (03 §13.2). To a contact it is sent again with an invite only, so that
@@ -96,10 +103,7 @@ export async function addContact(
 ): Promise<MessageRow> {
   const { invite, note, signal } = options;
   requireOther(core, account);
-  const row = await core.store.read((tx) => contactRow(tx, account));
-  if (isBlocked(row)) {
-    throw new ClientError('invalid_input', `${account} is blocked: unblock it first`);
-  }
+  const row = await core.store.read((tx) => unblockedContact(tx, account));
   const isActive = row.relationship.status === 'active';
   // With an invite the person consents again: the contact may have lost its devices and all grants.
   if (isActive && invite === undefined) {
@@ -184,6 +188,8 @@ async function sendConsent(
     purpose: { kind: 'consent', before, after },
     signal,
     inTransaction: async (tx) => {
+      // It may have been blocked meanwhile.
+      await unblockedContact(tx, after.account);
       await putContact(tx, after);
       if (after.relationship.status === 'active') {
         await enqueueTask(tx, { kind: 'sync-contact', account: after.account });
