@@ -5,7 +5,7 @@ export const migrations: readonly Migration[] = [
     id: 301,
     name: 'messages',
     statements: [
-      // Each envelope once for all its timeline records, under the digest of its text.
+      // Each envelope once for all its timeline records, under `envelopeId`.
       `CREATE TABLE message_envelopes (
         envelope_id TEXT NOT NULL PRIMARY KEY,
         keep_until BIGINT NOT NULL,

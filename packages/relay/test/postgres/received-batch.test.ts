@@ -6,6 +6,7 @@ import { digest } from '../../src/digest.ts';
 import type { AccountFacts } from '../../src/known-accounts.ts';
 import { receivedMessages } from '../../src/messages/append-received.ts';
 import { messages } from '../../src/messages/index.ts';
+import { envelopeId } from '../../src/messages/message-parts.ts';
 import type { ReceivedMessage } from '../../src/messages/received-message.ts';
 import { seed } from '../support/chance.ts';
 import { ask, open } from '../support/postgres-engine.ts';
@@ -58,7 +59,10 @@ function message(received: Received, isCurrent = () => true): ReceivedMessage {
     result: { request: digest(JSON.stringify(received)), content, acceptedAt: at, keepUntil: 150 },
     facts: facts.get(to) as AccountFacts,
     isCurrent,
-    envelope: { id: content, text: envelope, bytes: Buffer.byteLength(envelope) },
+    envelope: {
+      id: envelopeId(at, content),
+      ...{ text: envelope, bytes: Buffer.byteLength(envelope) },
+    },
     certificate: { id: digest(from), deviceId: `${from}-0`, text: `{"of":"${from}"}` },
     boxes: new Map(Array.from({ length: boxes }, (_, n) => [`${to}-${n}`, `{"n":"${text}${n}"}`])),
     keepUntil: at + 40,

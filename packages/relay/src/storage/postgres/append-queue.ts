@@ -216,7 +216,8 @@ class BatchRun implements BatchWork {
   async write(tx: BatchWriter): Promise<void> {
     if (this.batch.length === 0) return;
     const free = await this.#lock(tx);
-    // Always in the same order, so that the batches of two processes do not deadlock.
+    // Always in the same order, so that the batches of two processes seldom deadlock: only if two
+    // kinds write the same rows, as `message.send` and `message.deliver` do (0027).
     const kinds = [...Map.groupBy(free, ({ kind }) => kind)].sort(([a], [b]) =>
       a.name < b.name ? -1 : 1,
     );
