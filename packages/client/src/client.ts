@@ -256,14 +256,16 @@ export class Client implements AsyncDisposable {
       if ((own?.account ?? kept?.account ?? account) !== account) {
         throw new ClientError(
           'already_set_up',
-          'this store is for another account: use another store, or `discardSetUp`',
+          'this store is for another account: use another, or `discardSetUp`',
         );
       }
-      if (kept !== undefined) return kept;
+      // Stores of an earlier version do not have the account.
+      if (kept?.account) return kept;
       const keys = {
-        account,
         signingSeed: encodeBase64url(random(32)),
         encryptionKey: encodeBase64url(random(32)),
+        ...kept,
+        account,
       };
       await deviceKeys.put(tx, 'device', keys);
       return keys;

@@ -111,6 +111,16 @@ test('03 §11.2: a store that asked an account, or begins to set one up, asks no
   expect(certificate.account).toBe(bob.id);
   expect(certificate.signing_public_key).not.toBe(first.certificate.signing_public_key);
 
+  // Stores of an earlier version did not name the account.
+  const upgraded = await newcomer();
+  await upgraded.client.requestDevice(ann.publicKey);
+  await upgraded.store.write(async (tx) => {
+    const { account: _, ...keys } = JSON.parse((await tx.get('device-keys', 'device')) as string);
+    await tx.put('device-keys', 'device', JSON.stringify(keys));
+  });
+  await upgraded.client.requestDevice(ann.publicKey);
+  await expect(upgraded.client.requestDevice(bob.publicKey)).rejects.toMatchObject(refused);
+
   const beginning = await newcomer();
   beginning.steered.rules.set('device.state.publish', lostRequest);
   await expect(beginning.client.setUp()).rejects.toMatchObject(away);
