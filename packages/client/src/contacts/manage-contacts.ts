@@ -28,7 +28,7 @@ import { unixSeconds } from '../environment.ts';
 import { ClientError } from '../errors.ts';
 import type { MessageRow } from '../messages/message-rows.ts';
 import { sendMessage } from '../messages/send-message.ts';
-import type { StoreWriter } from '../store/index.ts';
+import type { StoreReader, StoreWriter } from '../store/index.ts';
 import { enqueueTask } from '../sync/tasks.ts';
 import {
   aliasOf,
