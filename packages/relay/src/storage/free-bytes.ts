@@ -7,10 +7,15 @@ import { dirname } from 'node:path';
  * @param folder it, or a folder above it, exists
  */
 export function freeBytes(folder: string): number {
+  const { bavail, bsize } = statfsSync(existingFolder(folder));
+  return bavail * bsize;
+}
+
+/** Returns a folder, or, if it has still to be made, the nearest one above it that exists. */
+export function existingFolder(folder: string): string {
   let at = folder;
   while (!existsSync(at) && dirname(at) !== at) at = dirname(at);
-  const { bavail, bsize } = statfsSync(at);
-  return bavail * bsize;
+  return at;
 }
 
 /** Returns bytes as whole megabytes, at least 1 unless there are none. */

@@ -134,6 +134,8 @@ test('disk space is that of what the relay writes to: on PostgreSQL not the data
   if (engine === 'postgres') expect(found).toMatchObject({ outcome: 'skipped', seen: onServer });
   else expect(found?.seen).toContain(`free at ${data.path}`);
   const folder = join(data.path, 'blobs');
+  // A relay that has not run yet has not made it.
+  expect((await local({ blobs: { folder } }))['disk space']?.outcome).toBe('ok');
   mkdirSync(folder, { mode: 0o700 });
   const more = (await local({ blobs: { folder } }))['disk space']?.seen;
   expect(more).toContain(`free at ${folder}`);

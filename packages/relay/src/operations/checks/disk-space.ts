@@ -1,4 +1,5 @@
 import { type DiskSize, diskFloor, foldersOf, readDiskSize } from '../../storage/disk-room.ts';
+import { existingFolder } from '../../storage/free-bytes.ts';
 import { type Check, type Finding, failed, ok, skipped, warning } from './check.ts';
 
 const MiB = 1_048_576;
@@ -16,7 +17,9 @@ export const diskSpace: Check = {
     if (folders.length === 0) return skipped(onServer);
     const findings: Finding[] = [];
     for (const folder of folders) {
-      findings.push(spaceFinding(folder, await readDiskSize(folder), config.limits));
+      // A relay makes the folder of attachments when it starts.
+      const size = await readDiskSize(existingFolder(folder));
+      findings.push(spaceFinding(folder, size, config.limits));
     }
     if (config.storage.engine === 'postgres') findings.push(ok(onServer));
     const bad = findings.filter(({ outcome }) => outcome !== 'ok');
