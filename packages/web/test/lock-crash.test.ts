@@ -192,9 +192,11 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     await toState(true);
     await page.evaluate(moveLock);
     await page.reload();
+    await page.getByRole('heading').first().waitFor();
     await isAs(true);
     expect(await page.evaluate(`localStorage.getItem('posthouse.lock')`)).toBeNull();
     await page.reload();
+    await page.getByRole('heading').first().waitFor();
     await isAs(true);
   });
 });
