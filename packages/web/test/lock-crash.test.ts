@@ -149,6 +149,20 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     await page.getByRole('heading', { name: 'Lock this device' }).waitFor();
   }
 
+  /** Locks or unlocks the device, with a crash at a step. */
+  async function interrupted(
+    step: string,
+    { from, to }: { readonly from: boolean; readonly to: boolean },
+  ): Promise<void> {
+    await toState(from);
+    await fillPasswords();
+    const before = await kept(page);
+    await page.evaluate(`(${stopAt})(${JSON.stringify(step)})`);
+    await press();
+    await crashAt(step, before);
+    await isAs(to);
+  }
+
   test.each([
     ['deleteDatabase posthouse-locked', false],
     ['put posthouse-locked encryption/probe', false],
@@ -158,15 +172,7 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     ['deleted posthouse', true],
   ])(
     'locking that ends at "%s" leaves everything, and one answer to whether it is locked',
-    async (step, is) => {
-      await toState(false);
-      await fillPasswords();
-      const before = await kept(page);
-      await page.evaluate(`(${stopAt})(${JSON.stringify(step)})`);
-      await press();
-      await crashAt(step, before);
-      await isAs(is);
-    },
+    (step, is) => interrupted(step, { from: false, to: is }),
   );
 
   test.each([
@@ -177,15 +183,7 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     ['deleted posthouse-locked', false],
   ])(
     'unlocking that ends at "%s" leaves everything, and one answer to whether it is locked',
-    async (step, is) => {
-      await toState(true);
-      await fillPasswords();
-      const before = await kept(page);
-      await page.evaluate(`(${stopAt})(${JSON.stringify(step)})`);
-      await press();
-      await crashAt(step, before);
-      await isAs(is);
-    },
+    (step, is) => interrupted(step, { from: true, to: is }),
   );
 
   test('a lock that an earlier version kept in localStorage is taken over, and opens what it did', async () => {
