@@ -199,6 +199,13 @@ describe('02 §3.3: frames', () => {
     expect(await socket.closed).toBe(1009);
   });
 
+  test('DECISION: no extension is taken, compression is not', async () => {
+    const offer = { 'sec-websocket-extensions': 'permessage-deflate; client_max_window_bits' };
+    using offering = await WebSocketClient.open(relay.server.wss[0] as string, relay.ca, offer);
+    expect(offering.socket.extensions).toBe('');
+    expect(await offering.call('relay.info')).toHaveProperty('result');
+  });
+
   test('one connection that breaks the rules leaves the others alone', async () => {
     const other = await relay.socket();
     socket.socket.send(Buffer.from('x'));
