@@ -283,7 +283,7 @@ export class Client implements AsyncDisposable {
    * reads the device state, which must contain this device.
    *
    * @param options.accountPublicKey the same key as in the request; it is not read from the approval
-   * @throws ClientError `verification_failed`, `already_set_up`
+   * @throws ClientError `verification_failed`, `wrong_device`, `device_removed`, `already_set_up`
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
    * import { readFile } from 'node:fs/promises';
@@ -311,7 +311,7 @@ export class Client implements AsyncDisposable {
     const now = unixSeconds(core.clock);
     if (!currentDevices(core.network, state, now).has(deviceId)) {
       throw new ClientError(
-        'verification_failed',
+        'device_removed',
         'the account does not have this device: let it approve a new request',
       );
     }

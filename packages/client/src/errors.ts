@@ -29,6 +29,14 @@ export type ClientErrorCode =
   | 'account_key_required'
   /** An invite, device request, approval or key passed in by a person does not verify. */
   | 'verification_failed'
+  /** The approval is of another device, or of another account. */
+  | 'wrong_device'
+  /** The account does not have this device: it was removed after it was approved. */
+  | 'device_removed'
+  /** A contact would lose the way to the account with the device: no grant of another one was received. */
+  | 'contacts_unreached'
+  /** The content was deleted at its host. */
+  | 'content_gone'
   /** The recipient has no device that is valid now. */
   | 'no_recipient_device'
   /** There is no relationship with that account, or no usable grant from it. */

@@ -1,8 +1,9 @@
 /** Several devices of one account: joining, renewing, removing, knowing the same. */
+import { deriveDeviceId } from '@posthouse/protocol';
 import { nodeRandom } from '@posthouse/protocol/node';
 import { describe, expect, test } from 'vitest';
 import { type Account, type AccountEvent, MemoryStore } from '../src/index.ts';
-import { befriend, relayWithClients, texts } from './support/relay-with-clients.ts';
+import { befriend, network, relayWithClients, texts } from './support/relay-with-clients.ts';
 
 const world = relayWithClients();
 
@@ -95,7 +96,28 @@ describe('joining', () => {
     const [one, other] = [await world.client(), await world.client()];
     const approval = await ann.devices.approve(await one.requestDevice(ann.publicKey));
     const taking = other.completeDevice(approval, { accountPublicKey: ann.publicKey });
-    await expect(taking).rejects.toMatchObject({ code: 'verification_failed' });
+    await expect(taking).rejects.toMatchObject({ code: 'wrong_device' });
+  });
+
+  test('03 §11.2: an approval with the route of another account is not taken', async () => {
+    const [ann, bob] = [await world.person(), await world.person()];
+    const [one, other] = [await world.client(), await world.client()];
+    const approval = await ann.devices.approve(await one.requestDevice(ann.publicKey));
+    const { route } = await bob.devices.approve(await other.requestDevice(bob.publicKey));
+    const taking = one.completeDevice({ ...approval, route }, { accountPublicKey: ann.publicKey });
+    await expect(taking).rejects.toMatchObject({ code: 'wrong_device' });
+  });
+
+  test('03 §11.2: a device that was removed after it was approved is not set up', async () => {
+    const ann = await world.person();
+    const client = await world.client();
+    const request = await client.requestDevice(ann.publicKey);
+    const approval = await ann.devices.approve(request);
+    const deviceId = deriveDeviceId(network, request.certificate);
+    await ann.devices.remove(deviceId);
+    const taking = client.completeDevice(approval, { accountPublicKey: ann.publicKey });
+    await expect(taking).rejects.toMatchObject({ code: 'relay_refused', error: 'device_unknown' });
+    await expect(client.account()).rejects.toMatchObject({ code: 'not_set_up' });
   });
 
   test('01 §10: a ninth device is refused before anything is signed', async () => {
@@ -247,6 +269,17 @@ describe('periods', () => {
     await bob.messages.send(phone.id, { text: 'after' });
     await laptop.sync();
     expect(await texts(laptop)).toEqual(['after']);
+  });
+
+  test('03 §18.1: a device whose grant alone a contact has is removed by force only', async () => {
+    const [phone] = await world.friends();
+    await addDevice(phone);
+    const { deviceId } = phone;
+    await expect(phone.devices.remove(deviceId)).rejects.toMatchObject({
+      code: 'contacts_unreached',
+    });
+    expect(await phone.devices.list()).toHaveLength(2);
+    await phone.devices.remove(deviceId, { force: true });
   });
 
   test('03 §18.1: a contact that was away while the first device gave way to another still writes', async () => {

@@ -62,6 +62,23 @@ function bent(text: string): string {
   return `${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`;
 }
 
+describe('joining', () => {
+  test('03 §11.2: a state without the device that joins, whose session the relay accepted', async () => {
+    const { account } = await watched();
+    const client = await relay.world.client();
+    let before: unknown;
+    relay.lie('device.state.resolve', (state) => {
+      before ??= state;
+      return before;
+    });
+    await account.devices.list();
+    const approval = await account.devices.approve(await client.requestDevice(account.publicKey));
+    const joining = client.completeDevice(approval, { accountPublicKey: account.publicKey });
+    await expect(joining).rejects.toMatchObject({ code: 'device_removed' });
+    await expect(client.account()).rejects.toMatchObject({ code: 'not_set_up' });
+  });
+});
+
 describe('discovery and sessions', () => {
   test('01 §13.4: the descriptor of another relay', async () => {
     const store = new WatchedStore();

@@ -65,7 +65,9 @@ async function paste(page: Page, form: string, text: string): Promise<void> {
 describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () => {
   let old: Visitor;
   let joining: Visitor;
+  let link: string;
   let request: string;
+  let approval: string;
 
   test('the old device shows a link, as text and QR code; the new one a request with its ID', async () => {
     old = await newAccount();
@@ -75,7 +77,7 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
     await button(old.page, 'Add a device').click();
     await old.page.getByRole('img', { name: 'QR code: Link for the new device' }).waitFor();
     await keep(old.page, 'add-device', true);
-    const link = await old.page.getByLabel('Link for the new device', { exact: true }).inputValue();
+    link = await old.page.getByLabel('Link for the new device', { exact: true }).inputValue();
     expect(link.startsWith(`${url}#device=`)).toBe(true);
     joining = await visit(browser, link, { viewport: narrow, colorScheme: 'dark' });
     const { page } = joining;
@@ -142,7 +144,7 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
     const answer = page.getByLabel('Answer to the new device', { exact: true });
     await answer.waitFor();
     await keep(page, 'approved', true);
-    const approval = await answer.inputValue();
+    approval = await answer.inputValue();
     await paste(joining.page, 'Answer to the new device', request);
     await joining.page.getByText('This is not an answer').waitFor();
     const forged = JSON.parse(approval);
@@ -245,6 +247,25 @@ describe.skipIf(!hasChromium)('another device joins an account (03 §11.2)', () 
 
   test('an answer is of no use after the device was removed; joining can be cancelled', async () => {
     const { page } = await visit(browser, url);
+    await button(page, 'I have this account on another device').click();
+    await paste(page, 'The link that your other device shows', link);
+    const asking = page.getByLabel('Request of the new device', { exact: true });
+    const asked = await asking.inputValue();
+    await paste(page, 'Answer to the new device', approval);
+    await page.getByText('The answer is for another device or account').waitFor();
+    await button(old.page, 'Add a device').click();
+    await paste(old.page, 'Request of the new device', asked);
+    await button(old.page, 'Yes, add it').click();
+    const answer = old.page.getByLabel('Answer to the new device', { exact: true });
+    const late = await answer.inputValue();
+    await button(old.page, 'Done').click();
+    const added = old.page.locator('.devices > li').last();
+    await added.getByText('Remove the device').click();
+    await added.getByRole('button', { name: 'Remove it' }).click();
+    await expect.poll(() => old.page.locator('.devices > li').count()).toBe(1);
+    await paste(page, 'Answer to the new device', late);
+    await page.getByText('The account does not have this device').waitFor();
+    await button(page, 'Do not join').click();
     await button(page, 'I have this account on another device').click();
     await paste(page, 'The link that your other device shows', 'https://example.org/');
     await page.getByText('This is not the link of another device').waitFor();

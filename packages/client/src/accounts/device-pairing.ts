@@ -133,23 +133,20 @@ export function makeDeviceApproval(
 
 /**
  * Checks that an approval is of this device and account, with both signatures.
- * @throws ClientError `verification_failed`
+ * @throws ClientError `verification_failed`, `wrong_device`
  */
 export async function checkApproval(
   network: Network,
   approval: DeviceApproval,
   expected: { readonly account: string; readonly deviceId: string },
 ): Promise<void> {
-  await verifyInput('device approval', async () => {
-    verifyDeviceCertificate(network, approval.certificate);
-    const { account } = approval.certificate;
-    if (account !== expected.account || approval.route.account !== account) {
-      throw new ProtocolError('forbidden', 'of another account');
-    }
-    if (deriveDeviceId(network, approval.certificate) !== expected.deviceId) {
-      throw new ProtocolError('forbidden', 'of another device');
-    }
-  });
+  const { certificate, route } = approval;
+  await verifyInput('device approval', async () => verifyDeviceCertificate(network, certificate));
+  // The ID of a device is also of its account.
+  const isExpected = deriveDeviceId(network, certificate) === expected.deviceId;
+  if (!isExpected || route.account !== expected.account) {
+    throw new ClientError('wrong_device', 'the approval is of another device or account');
+  }
 }
 
 /**

@@ -169,7 +169,7 @@ async function renewGrantsWithout(
       if (validGrantDevices(network, grant, { state, now }).length > 0) continue;
       if (!stays.has(device.deviceId)) {
         throw new ClientError(
-          'invalid_input',
+          'contacts_unreached',
           `${row.account} has no grant of another device yet: remove the device from another one`,
         );
       }
@@ -184,7 +184,7 @@ async function renewGrantsWithout(
   const left = await store.read((tx) => pendingTasks.list(tx, { prefix: 'update-grant/' }));
   if (left.length > 0) {
     throw new ClientError(
-      'invalid_input',
+      'contacts_unreached',
       'not every contact received the new grant: try again, or remove with `force`',
     );
   }

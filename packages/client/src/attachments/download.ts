@@ -40,7 +40,8 @@ const tagBytes = 16;
  *
  * @throws ClientError `invalid_input` for a malformed reference or content over the limit;
  *   `verification_failed` for content that does not match the reference, and for a redirect that is
- *   not to HTTPS or that this platform cannot check; `relay_unreachable`, also after the `timeout`
+ *   not to HTTPS or that this platform cannot check; `content_gone` if the host has it no longer;
+ *   `relay_unreachable`, also after the `timeout`
  * @example
  * import { downloadContent, webTransport } from '@posthouse/client';
  * const signal = AbortSignal.timeout(60_000);
@@ -110,11 +111,14 @@ async function fetchHttps(
     });
     if (status === 200) return body;
     if (status < 300 || status > 399 || location === undefined) {
+      if (status === 404 || status === 410) {
+        throw new ClientError('content_gone', 'ask the sender to send the content again');
+      }
       throw new RelayUnreachable(
-        status === 404 || status === 410
-          ? 'the content is no longer at its host: ask the sender to send it again'
-          : `the content host answered with status ${status}: try again later`,
-        { outcomeUnknown: false },
+        `the content host answered with status ${status}: try again later`,
+        {
+          outcomeUnknown: false,
+        },
       );
     }
     // Resolved to an absolute address first, so that no other scheme is ever requested.

@@ -36,7 +36,10 @@ export type GroupFacts = Omit<SavedGroup, 'members' | 'bans'>;
 /** The management event that could not be applied; no later event is processed (05 §5.5). */
 export interface GroupBlock {
   readonly sequence: number;
-  /** Code of the broken rule; `invalid_state` for an unknown event type. */
+  /**
+   * Code of the broken rule; `invalid_state` for an unknown event type, `host_restored` if the host was put back to
+   * an earlier state and lost the event.
+   */
   readonly code: string;
   readonly reason: string;
 }

@@ -79,10 +79,10 @@ test.each(['data:text/plain,x', 'javascript:x', 'file:///etc/passwd', '//['])(
   },
 );
 
-test('the error for content that was deleted says so', async () => {
+test.each([404, 410])('04 §9.1: content whose host answers %i is gone, by code', async (status) => {
   const reference = offer('/gone');
-  served.set('/gone', (response) => response.writeHead(404).end());
-  await expect(download(reference)).rejects.toThrow(/no longer at its host/);
+  served.set('/gone', (response) => response.writeHead(status).end());
+  await expect(download(reference)).rejects.toMatchObject({ code: 'content_gone' });
 });
 
 test('redirects end somewhere', async () => {

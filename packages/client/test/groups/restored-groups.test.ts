@@ -53,7 +53,7 @@ test('05 §5.6: a first call over a session of before the restore misses no loss
   const { stale } = groups;
   // Ann has called nothing since; her session ends with this call.
   const events = await ann.groups.sync(stale);
-  expect(events.map(({ kind }) => kind)).toEqual(['group-blocked']);
+  expect(events).toMatchObject([{ kind: 'group-blocked', blocked: { code: 'host_restored' } }]);
   await expect(ann.groups.send(stale, { text: 'for Bob, too?' })).rejects.toMatchObject({
     code: 'group_blocked',
   });

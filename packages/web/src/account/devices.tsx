@@ -80,7 +80,7 @@ function Device({
     );
   const remove = async (force: boolean) => {
     const words = (error: unknown) => {
-      const isUntold = isClientError(error, 'invalid_input') && error.message.includes('grant');
+      const isUntold = isClientError(error, 'contacts_unreached');
       setNeedsForce(isUntold);
       return isUntold ? t.removeForceText : faultText(error);
     };

@@ -1,5 +1,5 @@
 import type { DeviceRequest } from '@posthouse/client';
-import { isClientError } from '@posthouse/client/web';
+import { isClientError, isRefusal } from '@posthouse/client/web';
 import { useEffect, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import { joinKey } from '../router.ts';
@@ -97,7 +97,9 @@ function keyOf(link: string): string {
 }
 
 function answerFault(error: unknown): string {
-  if (!isClientError(error, 'verification_failed')) return faultText(error);
-  if (error.message.includes('does not have this device')) return t.removedAgain;
-  return /of another (?:account|device)/.test(error.message) ? t.otherDevice : t.notAnAnswer;
+  if (isClientError(error, 'device_removed') || isRefusal(error, 'device_unknown')) {
+    return t.removedAgain;
+  }
+  if (isClientError(error, 'wrong_device')) return t.otherDevice;
+  return isClientError(error, 'verification_failed') ? t.notAnAnswer : faultText(error);
 }

@@ -137,5 +137,5 @@ function hostOf(uri: string): string {
 function loadFault(error: unknown): string {
   if (isClientError(error, 'verification_failed')) return t.altered;
   if (isClientError(error, 'invalid_input')) return t.tooLargeToOpen;
-  return isClientError(error) && error.message.includes('no longer') ? t.gone : t.failed;
+  return isClientError(error, 'content_gone') ? t.gone : t.failed;
 }

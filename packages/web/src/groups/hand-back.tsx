@@ -7,7 +7,7 @@ import { text } from './text.ts';
 
 /** Whether a group is blocked because its host was restored and lost changes (05 §5.6). */
 export function hasLostChanges({ blocked }: Pick<Group, 'blocked'>): boolean {
-  return blocked?.code === 'state_conflict' && blocked.reason.includes('restored');
+  return blocked?.code === 'host_restored';
 }
 
 /** A host that was put back to an earlier state (05 §5.6): what it means, and what the owner can do. */

@@ -3,6 +3,7 @@ import {
   extendKeyHistory,
   type GroupAdvance,
   type GroupEffects,
+  type GroupEvent,
   type GroupOutcome,
   type GroupProjection,
   type GroupSigners,
@@ -27,6 +28,17 @@ import { dropMessage, groupEntry, putGroupEntry } from './group-entries.ts';
 import { type GroupChangeRow, type GroupMessageRow, toGroupEntry } from './group-entry.ts';
 import { secretsIn, storeMessage, type VerifiedMessage } from './open-message.ts';
 
+/** Why no later event can be applied: an error of the protocol, or that the host lost this one. */
+export interface GroupStop {
+  readonly event: Pick<GroupEvent, 'sequence'>;
+  readonly error: { readonly code: string; readonly message: string };
+}
+
+/** What a page changes, and what stops the group after it. */
+type AppliedAdvance = Pick<GroupAdvance, 'group' | 'outcomes'> & {
+  readonly blocked?: GroupStop | undefined;
+};
+
 /** The row after a page, and the events of the page. */
 export interface AppliedGroupPage {
   readonly row: GroupRow;
@@ -48,7 +60,7 @@ export async function applyGroupPage(
     signers,
   }: {
     readonly row: GroupRow;
-    readonly advance: GroupAdvance;
+    readonly advance: AppliedAdvance;
     readonly signers: GroupSigners;
   },
 ): Promise<AppliedGroupPage> {
@@ -89,7 +101,7 @@ function sequenceOf(outcome: GroupOutcome | undefined): number | undefined {
   return (outcome.kind === 'rejected' ? outcome.event : outcome.verified.event).sequence;
 }
 
-function blockOf({ blocked }: GroupAdvance): GroupBlock | undefined {
+function blockOf({ blocked }: AppliedAdvance): GroupBlock | undefined {
   if (blocked === undefined) return undefined;
   const { event, error } = blocked;
   return { sequence: event.sequence, code: error.code, reason: error.message };

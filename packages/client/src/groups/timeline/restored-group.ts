@@ -1,8 +1,9 @@
 /** Groups whose host was put back to an earlier state: whether it still has the chain as verified (05 §5.6). */
-import type { GroupAdvance, GroupEvent } from '@posthouse/protocol';
+import type { GroupEvent } from '@posthouse/protocol';
 import type { AccountCore } from '../../core.ts';
-import { callPage, groupRow, isRefusal, lastChange, ProtocolError, putGroup } from '../../taken.ts';
+import { callPage, groupRow, isRefusal, lastChange, putGroup } from '../../taken.ts';
 import type { GroupRow } from '../group-rows.ts';
+import type { GroupStop } from './apply-group-page.ts';
 
 /** What the host said of its restore, and the end of the work. */
 interface Restored {
@@ -22,14 +23,13 @@ export async function lostChange(
   core: AccountCore,
   row: GroupRow,
   { restoredAt, signal }: Restored,
-): Promise<GroupAdvance['blocked']> {
+): Promise<GroupStop | undefined> {
   const event = await core.store.read((tx) => lastChange(tx, row.group_id));
   // For others than the owner, the end that they read is the end.
   const isFinal = row.facts?.status === 'closed' && row.facts.owner !== core.account;
   if (event && !isFinal && !(await hasChange(core, row, { ...event, signal }))) {
-    const reason = 'the host was restored and lost it; the owner can hand it back';
-    const error = new ProtocolError('state_conflict', reason);
-    return { event: event as unknown as GroupEvent, error };
+    const message = 'the host was restored and lost it; the owner can hand it back';
+    return { event, error: { code: 'host_restored', message } };
   }
   await core.store.write(async (tx) => {
     const latest = await groupRow(tx, row.group_id);
