@@ -100,6 +100,27 @@ describe.skipIf(!hasChromium)('a conversation that is read', () => {
     );
   });
 
+  test('earlier messages and one that arrives render no line again that was shown before', async () => {
+    const { page } = ann;
+    const shown = () => page.locator('.messages article').count();
+    const before = await shown();
+    // Each line writes its time so once, when it is rendered.
+    await page.evaluate(`globalThis.rendered = 0;
+      const { toISOString } = Date.prototype;
+      Date.prototype.toISOString = function () {
+        rendered += 1;
+        return toISOString.call(this);
+      };`);
+    await page.evaluate(`document.querySelector('.older button').click()`);
+    await expect.poll(shown).toBeGreaterThan(before);
+    const added = (await shown()) - before;
+    await post(bob, 'rendered once');
+    await line(page, 'rendered once').waitFor();
+    // It is read, which is told to all lists.
+    await expect.poll(() => page.title()).toBe('The post office');
+    expect(await page.evaluate('rendered')).toBe(added + 1);
+  });
+
   test('in a hidden tab nothing is read; when it is seen again, it is', async () => {
     const { page } = ann;
     const set = (state: 'hidden' | 'visible') =>

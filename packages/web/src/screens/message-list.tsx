@@ -1,4 +1,6 @@
 import { visibleText } from '@posthouse/client/visible-text';
+import { type ReadonlySignal, useComputed } from '@preact/signals';
+import type { VNode } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Body } from '../parts/body.tsx';
 import { Action } from '../parts/controls.tsx';
@@ -25,6 +27,18 @@ export function MessageList({
 }) {
   const messages = opened.messages.value;
   const items = useMemo(() => messages.map((message) => itemOf(app, message)), [messages]);
+  // A signal of one text: a change of other contacts changes no line.
+  const peer = useComputed(() => nameOf(app, opened.id));
+  const drawn = useMemo(() => new WeakMap<Line, VNode>(), [app, opened]);
+  /** Returns the same element for the same line, which is not rendered again then. */
+  const lineFor = (message: Line) => {
+    const before = drawn.get(message);
+    if (before !== undefined) return before;
+    const key = `${message.from}/${message.messageId}`;
+    const made = <MessageLine key={key} {...{ app, opened, peer, message }} />;
+    drawn.set(message, made);
+    return made;
+  };
   return (
     <Timeline
       label={text.messages}
@@ -52,10 +66,7 @@ export function MessageList({
               {dayOf(message.createdAt)}
             </li>
           ),
-          <MessageLine
-            key={`${message.from}/${message.messageId}`}
-            {...{ app, opened, message }}
-          />,
+          lineFor(message),
         ];
       })}
     </Timeline>
@@ -78,29 +89,24 @@ function itemOf(app: App, { from, order, body, sender, note }: Line): TimelineIt
 function MessageLine({
   app,
   opened,
+  peer,
   message,
 }: {
   readonly app: App;
   readonly opened: OpenConversation;
+  /** Name of the other person of a conversation of two. */
+  readonly peer: ReadonlySignal<string>;
   readonly message: Line;
 }) {
-  const { from, body, attachments, replyTo, createdAt, status, error, sender } = message;
+  const { from, body, attachments, quote, createdAt, status, error, sender } = message;
   const { canReply, more } = opened.source;
   const link = useMemo(() => findShared(body?.text ?? ''), [body?.text]);
   if (message.note !== undefined) return <NoteLine line={message} />;
   const isOwn = from === app.account.id;
-  const answered =
-    replyTo &&
-    opened.messages.value.find(
-      (other) => other.from === replyTo.from && other.messageId === replyTo.messageId,
-    );
-  const quote = message.quote ?? answered?.body?.text;
   const isFinalFailure = status === 'rejected' || status === 'failed';
   return (
     <li class={isOwn ? 'own' : 'theirs'} data-order={message.order}>
-      <article
-        aria-label={`${isOwn ? text.you : (sender ?? nameOf(app, from))}, ${timeOf(createdAt)}`}
-      >
+      <article aria-label={`${isOwn ? text.you : (sender ?? peer.value)}, ${timeOf(createdAt)}`}>
         {sender !== undefined && !isOwn && (
           <p class="sender" dir="auto">
             {sender}

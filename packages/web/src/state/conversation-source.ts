@@ -64,12 +64,23 @@ export interface ConversationSource {
 /** Makes the source of one conversation. */
 export type MakeSource = (app: Host, id: string) => ConversationSource;
 
+/** Returns a line with the text that it answers, if that is among the lines. */
+function withQuote(line: Line, lines: readonly Line[]): Line {
+  const { replyTo } = line;
+  if (replyTo === undefined) return line;
+  const answered = lines.find(
+    ({ from, messageId }) => from === replyTo.from && messageId === replyTo.messageId,
+  );
+  return answered?.body === undefined ? line : { ...line, quote: answered.body.text };
+}
+
 /** Conversations with people, and the own notes. */
 export const personSource: MakeSource = ({ account: { messages } }, id) => ({
   canReply: true,
   async read(limit) {
     const newest = await messages.list({ with: id, newestFirst: true, limit: limit + 1 });
-    return { lines: newest.slice(0, limit).reverse(), hasOlder: newest.length > limit };
+    const lines = newest.slice(0, limit).reverse();
+    return { lines: lines.map((line) => withQuote(line, lines)), hasOlder: newest.length > limit };
   },
   async post({ replyTo, ...draft }) {
     await messages.post(id, {

@@ -12,6 +12,7 @@ import {
   write,
 } from './drafts.ts';
 import type { Host } from './host.ts';
+import { keepLines } from './keep-lines.ts';
 import { tabId, tabLock } from './tabs.ts';
 
 export type { Line } from './conversation-source.ts';
@@ -210,7 +211,7 @@ export class OpenConversation {
       page = await this.source.read(this.#shown);
     }
     this.hasOlder.value = page.hasOlder;
-    this.messages.value = page.lines;
+    this.messages.value = keepLines(this.messages.value, page.lines);
     for (const key of unsent) await this.#takeUnsent(key, page.lines);
     this.isRead.value = true;
     if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
