@@ -2,6 +2,7 @@ import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
+import { ReadTurns } from './read-turns.ts';
 
 /**
  * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of
@@ -12,6 +13,8 @@ export class ByteAccounts {
   readonly received: ByteLedger;
   /** Bytes of answers and notifications that a peer has not taken. */
   readonly waiting: ByteLedger;
+  /** Turns in which large bodies are read. */
+  readonly turns = new ReadTurns();
   readonly #rates: Readonly<Record<ByteOwner['kind'], RateLimiter>>;
 
   constructor({ limits, clock }: Pick<RelayContext, 'limits' | 'clock'>) {

@@ -25,7 +25,8 @@ import { refusalPause } from '../dispatch/allowances.ts';
 import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
-import { largeText } from '../dispatch/slices.ts';
+import { parsedBytes, parsedBytesInSteps } from '../dispatch/parsed-bytes.ts';
+import { largeText, type Steps } from '../dispatch/slices.ts';
 import type { WebApp } from '../web/index.ts';
 import { addBlobRoutes, type BlobParts, bytesPerCharged } from './blob-routes.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
@@ -249,16 +250,24 @@ async function bodyParams(
   const body = request.body as Buffer | undefined;
   if (body === undefined || body.length === 0) return {};
   if (verb !== 'GET') checkBodyHeaders(request);
-  const begin = () => {
-    bytes.holdParsed(body);
-    return decodeUtf8(body);
-  };
   const value =
     body.length >= largeText
-      ? await reads.read(`${owner.kind} ${owner.id}`, () => parseJsonInSteps(begin()))
-      : parseJson(begin());
+      ? await reads.read(`${owner.kind} ${owner.id}`, () => readLarge(body, bytes))
+      : readSmall(body, bytes);
   if (verb === 'GET') checkNoBody(value);
   return value;
+}
+
+function readSmall(body: Buffer, bytes: RequestBytes): JsonValue {
+  bytes.holdParsed(parsedBytes(body));
+  return parseJson(decodeUtf8(body));
+}
+
+function* readLarge(body: Buffer, bytes: RequestBytes): Steps<JsonValue> {
+  bytes.holdParsed(yield* parsedBytesInSteps(body));
+  const text = decodeUtf8(body);
+  yield;
+  return yield* parseJsonInSteps(text);
 }
 
 /** Checks for `application/json`, UTF-8 if a charset is given, and no encoding (02 §2.3). */

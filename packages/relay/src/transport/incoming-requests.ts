@@ -11,8 +11,8 @@ import {
   readEnvelope,
   readEnvelopeInSteps,
 } from '../dispatch/envelope.ts';
-import { parsedBytes } from '../dispatch/parsed-bytes.ts';
-import { largeText } from '../dispatch/slices.ts';
+import { parsedBytes, parsedBytesInSteps } from '../dispatch/parsed-bytes.ts';
+import { largeText, type Steps } from '../dispatch/slices.ts';
 import { tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { RequestQueue } from './request-queue.ts';
@@ -77,7 +77,8 @@ export class IncomingRequests implements Disposable {
   /** Reads a text, and begins the request when there is room for its answer. */
   receive(bytes: Buffer): void {
     if (bytes.length < largeText) {
-      this.#request(bytes, readEnvelope(bytes), { isPaid: false, hasTurn: true });
+      const parsed = parsedBytes(bytes);
+      this.#request(bytes, readEnvelope(bytes), { parsed, isPaid: false, hasTurn: true });
     } else {
       void this.#readLarge(bytes);
     }
@@ -112,33 +113,43 @@ export class IncomingRequests implements Disposable {
       return;
     }
     this.#reading += 1;
+    const before = hold.bytes;
     const envelope = await this.#readPaid(bytes, hold);
     this.#reading -= 1;
+    const parsed = Math.max(0, hold.bytes - before);
     hold[Symbol.dispose]();
     if (this.#isClosed) return;
-    this.#request(bytes, envelope, { isPaid: true, hasTurn: false });
+    this.#request(bytes, envelope, { parsed, isPaid: true, hasTurn: false });
     wasRead();
   }
 
   async #readPaid(bytes: Buffer, hold: ByteHold): Promise<RpcRequest | RefusedRequest> {
-    const { context, dispatcher } = this.#parts;
+    const { dispatcher } = this.#parts;
     const owner = this.#parts.owner();
     try {
       dispatcher.takeKnown(owner, bytes.length);
-      return await dispatcher.longWork.read(`${owner.kind} ${owner.id}`, () => {
-        if (this.#isClosed || !hold.add(parsedBytes(bytes))) throw tooManyBytes(context);
-        return readEnvelopeInSteps(bytes);
-      });
+      return await dispatcher.longWork.read(`${owner.kind} ${owner.id}`, () =>
+        this.#readInSteps(bytes, hold),
+      );
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       return { kind: 'refused', answer: encodeFailure(guessId(bytes), error) };
     }
   }
 
+  *#readInSteps(bytes: Buffer, hold: ByteHold): Steps<RpcRequest | RefusedRequest> {
+    const { context } = this.#parts;
+    if (this.#isClosed) throw tooManyBytes(context);
+    const parsed = yield* parsedBytesInSteps(bytes);
+    // A hold that grew after the end would never end.
+    if (this.#isClosed || !hold.add(parsed)) throw tooManyBytes(context);
+    return yield* readEnvelopeInSteps(bytes);
+  }
+
   #request(
     bytes: Buffer,
     envelope: RpcRequest | RefusedRequest,
-    text: Pick<ReceivedText, 'isPaid' | 'hasTurn'>,
+    { parsed, ...text }: Pick<ReceivedText, 'isPaid' | 'hasTurn'> & { readonly parsed: number },
   ): void {
     const { context, holdRequest, answer } = this.#parts;
     const refuse = (refusal: string) => this.#parts.refuse(bytes, refusal, text.isPaid);
@@ -158,7 +169,7 @@ export class IncomingRequests implements Disposable {
     }
     const hold = holdRequest();
     const { waitingRequestCharge } = context.limits;
-    if (!hold.add(Math.max(waitingRequestCharge, bytes.length + parsedBytes(bytes)))) {
+    if (!hold.add(Math.max(waitingRequestCharge, bytes.length + parsed))) {
       refuse(encodeFailure(id, tooManyBytes(context)));
       return;
     }

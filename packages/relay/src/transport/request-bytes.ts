@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import { parsedBytes } from '../dispatch/parsed-bytes.ts';
+import type { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
@@ -46,10 +46,10 @@ export class RequestBytes {
    *   `temporarily_unavailable` if it takes too long; `bad_request` if it ends early
    */
   async readBody(body: Readable): Promise<Buffer> {
-    const { context, request, response, owner } = this.#parts;
+    const { bytes, context, request, response, owner } = this.#parts;
     // Its events are over if the peer went while its session was looked up.
     if (body.destroyed) throw cutOff();
-    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
     const received = new BodyBuffer();
     using deadline = new ArrivalDeadline({
       context,
@@ -72,7 +72,9 @@ export class RequestBytes {
         fail(error);
       }
     };
+    let failure: unknown;
     const fail = (error: unknown) => {
+      failure ??= error;
       received.clear();
       body.removeListener('data', receive);
       body.resume();
@@ -82,24 +84,31 @@ export class RequestBytes {
     const cut = () => fail(cutOff());
     body.on('data', receive);
     body.once('error', cut).once('close', cut);
-    body.once('end', () => resolve(received.whole()));
+    body.once('end', () => {
+      body.removeListener('close', cut);
+      resolve();
+    });
     if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
     try {
-      return await promise;
+      await promise;
+      const { length } = received;
+      if (length > smallBody) await bytes.turns.take(`${owner.kind} ${owner.id}`, length);
+      if (failure !== undefined) throw failure;
+      return received.whole();
     } finally {
       this.#fail = undefined;
     }
   }
 
   /**
-   * Counts what is read of a body, before it is read.
+   * Counts what a body takes once it is read, before it is read; {@link parsedBytes}.
    *
    * @throws ProtocolError `rate_limited` if it is too much
    */
-  holdParsed(body: Uint8Array): void {
+  holdParsed(parsed: number): void {
     const { response, context } = this.#parts;
     // A hold that grew after the end would never end.
-    if (response.closed || !this.#hold.add(parsedBytes(body))) throw tooManyBytes(context);
+    if (response.closed || !this.#hold.add(parsed)) throw tooManyBytes(context);
   }
 }
 
@@ -152,15 +161,27 @@ export function dropBody(parts: BodyParts): void {
   });
 }
 
-/** Charges a part of a body; while its owner is in debt, backpressure holds the rest back. */
+/** Bytes of a body that are read at once: more of it waits for its turns. */
+const smallBody = 65_536;
+
+/**
+ * Charges a part of a body; while its owner is in debt, backpressure holds the rest back. If much was
+ * read in this turn of the event loop, the rest of a large body waits for the next ones.
+ */
 function chargeAndPause(
   { context, bytes, owner, request, deadline }: BodyParts,
   length: number,
   received: number,
 ): void {
   const wait = bytes.charge(owner, length);
-  if (wait === 0 || received === Number(request.headers['content-length'])) return;
+  const isFull = bytes.turns.isFull(length) && received > smallBody;
+  if (wait === 0 && !isFull) return;
+  if (received === Number(request.headers['content-length'])) return;
   request.pause();
+  if (wait === 0) {
+    void bytes.turns.take(`${owner.kind} ${owner.id}`).then(() => request.resume());
+    return;
+  }
   deadline?.pause();
   context.clock.after(wait * 1_000, () => {
     request.resume();

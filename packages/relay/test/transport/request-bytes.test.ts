@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
@@ -136,4 +136,30 @@ test('the rest of the body of a refused request is read up to a limit; then the 
   request.emit('data', Buffer.alloc(1));
   expect(request.socket.destroy).toHaveBeenCalled();
   request.emit('close');
+});
+
+test('0019: of large bodies that arrive together, a turn of the event loop reads 256 KiB', async () => {
+  const chunk = Buffer.alloc(65_536);
+  const bodies = Array.from({ length: 8 }, () => {
+    const body = new Readable({ read() {} });
+    for (let count = 0; count < 10; count += 1) body.push(chunk);
+    body.push(null);
+    return Object.assign(body, { headers: {}, rawHeaders: [] });
+  });
+  const unread = () => bodies.reduce((sum, { readableLength }) => sum + readableLength, 0);
+  const received = bodies.map((body) =>
+    new RequestBytes({
+      ...{ context, bytes, owner },
+      request: body as unknown as IncomingMessage,
+      response: new FakeResponse() as unknown as ServerResponse,
+    }).readBody(body),
+  );
+  let before = unread();
+  while (before > 0) {
+    await turn();
+    // 256 KiB, the first chunk of each, which is read at once, and one more until it is held back.
+    expect(before - unread()).toBeLessThanOrEqual((4 + 8 + 8) * chunk.length);
+    before = unread();
+  }
+  for (const body of await Promise.all(received)) expect(body).toHaveLength(10 * chunk.length);
 });
