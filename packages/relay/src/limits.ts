@@ -274,7 +274,7 @@ export const RelayLimits = Type.Object({
     4_096,
     'Bytes that such a waiting request counts, and one under way on a WebSocket at least.',
   ),
-  frameCharge: limit(64, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
+  frameCharge: limit(1_024, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
   chunkCharge: limit(
     256,
     'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory.',

@@ -13,20 +13,30 @@ export interface FrameTurnsParts {
   readonly hold: ByteHold;
   /** Gives bytes to the WebSocket library, which announces the frames that end with them. */
   readonly read: (bytes: Uint8Array) => void;
+  /** Charges what a frame that was read costs in addition to its bytes. */
+  readonly charge: (bytes: number) => void;
+  /** Returns a promise while no frame may be read; it resolves when that is over. */
+  readonly pause: () => Promise<void> | undefined;
   /** Called if so much waits that no more may be received, and when that is over. */
   readonly filled: (isFull: boolean) => void;
 }
+
+/** Bytes that are held for each frame: where it ends. */
+const endBytes = 8;
 
 interface Chunk {
   readonly bytes: Uint8Array;
   /** Where frames end. */
   readonly ends: readonly number[];
   readonly held: number;
+  /** What each frame costs in addition to its bytes. */
+  readonly charge: number;
 }
 
 /**
  * Reads what arrived on one WebSocket, one frame in each turn of its payer (02 §18): a request is
- * decoded and begins in that turn, and what was not decoded waits as the bytes that arrived.
+ * decoded and begins in that turn, and what was not decoded waits as the bytes that arrived. A small
+ * frame is charged when it is read: those after it wait while its owner is in debt.
  */
 export class FrameTurns implements Disposable {
   readonly #parts: FrameTurnsParts;
@@ -54,17 +64,18 @@ export class FrameTurns implements Disposable {
       return true;
     }
     const { chunkCharge, unreadBytes } = context.limits;
-    const held = charge + chunkCharge + earlier;
+    const held = bytes.length + endBytes * ends.length + chunkCharge + earlier;
     if (!hold.add(held)) return false;
     if (!this.#isFull && hold.bytes > unreadBytes) {
       this.#isFull = true;
       filled(true);
     }
+    const chunk = { bytes, ends, held, charge: (charge - bytes.length) / (ends.length || 1) };
     if (this.#current !== undefined) {
-      this.#later.push({ bytes, ends, held });
+      this.#later.push(chunk);
       return true;
     }
-    this.#current = { bytes, ends, held };
+    this.#current = chunk;
     void this.#readAll();
     return true;
   }
@@ -76,6 +87,8 @@ export class FrameTurns implements Disposable {
 
   async #readAll(): Promise<void> {
     while (this.#current !== undefined) {
+      const pause = this.#parts.pause();
+      if (pause !== undefined) await pause;
       await this.#parts.turns.take(this.#parts.payer());
       if (this.#isDisposed) return;
       this.#readFrame(this.#current);
@@ -83,7 +96,7 @@ export class FrameTurns implements Disposable {
   }
 
   /** Reads one frame; what follows the last one of a chunk is read with it. */
-  #readFrame({ bytes, ends, held }: Chunk): void {
+  #readFrame({ bytes, ends, held, charge }: Chunk): void {
     const start = this.#offset;
     const isLast = this.#frames + 1 >= ends.length;
     this.#offset = isLast ? bytes.length : (ends[this.#frames] as number);
@@ -91,6 +104,7 @@ export class FrameTurns implements Disposable {
     // A request that was read is held by itself.
     this.#parts.hold.release(isLast ? held - start : this.#offset - start);
     this.#parts.read(bytes.subarray(start, this.#offset));
+    if (charge > 0) this.#parts.charge(charge);
     if (isLast && !this.#isDisposed) this.#endChunk();
   }
 

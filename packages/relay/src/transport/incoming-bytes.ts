@@ -40,6 +40,8 @@ export class IncomingBytes implements Disposable {
   readonly #deadline: ArrivalDeadline;
   #owner: ByteOwner;
   #pause: Disposable | undefined;
+  /** Resolved when frames that arrived may be read again. */
+  #frames: PromiseWithResolvers<void> | undefined;
   /** Whether too much waits for its turn. */
   #isFull = false;
   /** Whether all is received, whatever the owner owes. */
@@ -54,6 +56,11 @@ export class IncomingBytes implements Disposable {
     this.#turns = new FrameTurns({
       ...{ ...parts, hold: this.#unread },
       payer: () => `${this.#owner.kind} ${this.#owner.id}`,
+      charge: (charge) => {
+        const wait = parts.bytes.charge(this.#owner, charge);
+        if (wait > 0) this.pause(wait);
+      },
+      pause: () => this.#frames?.promise,
       filled: (isFull) => {
         this.#isFull = isFull;
         if (isFull) this.#stopReading();
@@ -89,7 +96,7 @@ export class IncomingBytes implements Disposable {
     // What the library has of a message stays in memory until the last frame is read.
     const earlier = reading.hasEnded ? this.#unfinished.bytes : 0;
     const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading, earlier);
-    if (isHeld) this.#charge(reading.charge);
+    if (isHeld) this.#charge(reading.ends.length > 0 ? chunk.length : reading.charge);
     else this.#parts.refused();
   }
 
@@ -100,16 +107,14 @@ export class IncomingBytes implements Disposable {
     if (!isHeld) this.#parts.refused();
   }
 
-  /** Reads nothing for so many seconds, and longer if the owner is in debt then. */
+  /**
+   * Reads nothing for so many seconds, and longer if the owner is in debt then; also no frame that has
+   * arrived.
+   */
   pause(seconds: number): void {
-    if (this.#pause !== undefined || this.#isFree) return;
-    this.#stopReading();
-    const { clock } = this.#parts.context;
-    this.#pause = clock.after(Math.min(seconds, longestPause) * 1_000, () => {
-      this.#pause = undefined;
-      this.#goOn();
-      this.#charge(0);
-    });
+    if (this.#isFree) return;
+    this.#frames ??= Promise.withResolvers();
+    this.#receiveNothing(seconds);
   }
 
   /** Reads to the end, whatever the owner owes. */
@@ -124,6 +129,7 @@ export class IncomingBytes implements Disposable {
     this.#isFree = true;
     this.#pause?.[Symbol.dispose]();
     this.#turns[Symbol.dispose]();
+    this.#readFrames();
     this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
   }
@@ -143,6 +149,23 @@ export class IncomingBytes implements Disposable {
     this.#unfinished[Symbol.dispose]();
   }
 
+  /** Receives nothing for so many seconds, and longer if the owner is in debt then. */
+  #receiveNothing(seconds: number): void {
+    if (this.#pause !== undefined || this.#isFree) return;
+    this.#stopReading();
+    const { clock } = this.#parts.context;
+    this.#pause = clock.after(Math.min(seconds, longestPause) * 1_000, () => {
+      this.#pause = undefined;
+      this.#charge(0);
+      this.#goOn();
+    });
+  }
+
+  #readFrames(): void {
+    this.#frames?.resolve();
+    this.#frames = undefined;
+  }
+
   #stopReading(): void {
     this.#parts.socket.pause();
     // The peer cannot go on, so its time does not run.
@@ -150,6 +173,7 @@ export class IncomingBytes implements Disposable {
   }
 
   #goOn(): void {
+    if (this.#pause === undefined) this.#readFrames();
     if (this.isPaused) return;
     if (this.#unfinished.bytes > 0) this.#deadline.start();
     this.#parts.socket.resume();
@@ -158,6 +182,6 @@ export class IncomingBytes implements Disposable {
   /** Backpressure holds messages back while the owner is in debt; none is lost. */
   #charge(charge: number): void {
     const wait = this.#parts.bytes.charge(this.#owner, charge);
-    if (wait > 0) this.pause(wait);
+    if (wait > 0) this.#receiveNothing(wait);
   }
 }

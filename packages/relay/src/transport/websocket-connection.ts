@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { errorCatalogue } from '@posthouse/protocol';
+import { errorCatalogue, limits } from '@posthouse/protocol';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import { refusalPause } from '../dispatch/allowances.ts';
@@ -61,6 +61,8 @@ export class WebSocketConnection {
   /** Whether no request begins any more, and no answer is sent. */
   #isClosed = false;
   #endReason: EndReason | undefined;
+  /** Bytes that arrived after the end. */
+  #discarded = 0;
 
   /** @param stream the bytes that the WebSocket library reads */
   constructor(socket: WebSocket, stream: Duplex, parts: ConnectionParts) {
@@ -123,6 +125,7 @@ export class WebSocketConnection {
     stream.removeAllListeners('data');
     stream.on('data', (chunk: Buffer) => {
       if (isRead()) this.#incoming.receive(chunk);
+      else this.#discard(chunk.length);
     });
     return (bytes) => {
       if (isRead()) for (const read of listeners) read.call(stream, bytes);
@@ -281,8 +284,18 @@ export class WebSocketConnection {
     this.#drop(reason);
     this.#socket.close(code, reason);
     // As the library does after a broken frame: it does not wait for the peer.
-    this.#stream.removeAllListeners('data').resume();
+    this.#stream.resume();
     this.#stream.end();
+  }
+
+  /**
+   * Drops what a peer sends after the end, so that it reads why; above the size of a message, nothing
+   * more is received until the time for closing is over.
+   */
+  #discard(length: number): void {
+    this.#parts.bytes.charge(this.#incoming.owner, length);
+    this.#discarded += length;
+    if (this.#discarded > limits.webSocketMessageBytes) this.#stream.pause();
   }
 
   #end(reason: EndReason): void {

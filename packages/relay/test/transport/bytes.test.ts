@@ -50,14 +50,18 @@ describe('pings', () => {
     expect(pongs.length).toBeLessThan(1_000);
   });
 
-  test('02 §18: every frame costs at least 64 bytes of the address', async () => {
+  test('02 §18: every frame costs at least 1,024 bytes of the address', async () => {
     await using relay = await start({ addressBytes: 64_000, addressBytesBurst: 128_000 });
     const client = await relay.socket();
-    for (let count = 0; count < 3_000; count += 1) client.socket.ping();
+    for (let count = 0; count < 200; count += 1) client.socket.ping();
     const body = '{}';
     const message = { verb: 'POST', path: '/auth/challenge', headers: json, body };
     let answer = await relay.http().send(message);
-    while (codeOf(answer) !== 'rate_limited') answer = await relay.http().send(message);
+    // The requests themselves cost a tenth of the allowance at most.
+    for (let count = 0; count < 50 && codeOf(answer) !== 'rate_limited'; count += 1) {
+      answer = await relay.http().send(message);
+    }
+    expect(codeOf(answer)).toBe('rate_limited');
     expect(JSON.parse(answer.text).data.retry_after).toBeGreaterThanOrEqual(1);
   });
 
@@ -171,6 +175,31 @@ describe('02 §18: unfinished messages and bodies', () => {
       relay.clock.advance(seconds);
     }
     expect(await slow.closed).toBe(1008);
+  });
+});
+
+describe('02 §18: what a peer sends after its WebSocket was closed', () => {
+  test('is received up to the size of a message, then no more', async () => {
+    await using relay = await start();
+    const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
+    const peer = connect({
+      ...{ host: hostname, port: Number(port), ca: relay.ca, allowHalfOpen: true },
+    });
+    peer.on('error', () => {}).resume();
+    peer.write(
+      `GET ${pathname} HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+        'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n',
+    );
+    await once(peer, 'data');
+    const closed = once(peer, 'end');
+    // An empty binary message, which is refused.
+    peer.write(Buffer.from([0x82, 0x80, 0, 0, 0, 0]));
+    await closed;
+    peer.write(Buffer.alloc(48 * mebibyte));
+    const other = await relay.socket();
+    for (let count = 0; count < 200; count += 1) await other.call('relay.info');
+    expect(peer.writableLength).toBeGreaterThan(16 * mebibyte);
+    peer.destroy();
   });
 });
 

@@ -6,12 +6,14 @@ import { FrameTurns } from '../../src/transport/frame-turns.ts';
 
 /** 02 §18: frames of WebSockets are read in turns of those who pay for them. */
 
-const limits = { ...defaultLimits, chunkCharge: 10, unreadBytes: 100 };
-const most = { ofAddress: 1_000, ofAccount: 1_000, ofStrangers: 1_000, total: 1_000 };
+const limits = { ...defaultLimits, chunkCharge: 10, unreadBytes: 116 };
+const most = { ofAddress: 2_000, ofAccount: 2_000, ofStrangers: 2_000, total: 2_000 };
 let turns: CallTurns;
 let ledger: ByteLedger;
 let log: string[];
+let paused: PromiseWithResolvers<void> | undefined;
 beforeEach(() => {
+  paused = undefined;
   turns = new CallTurns({ monotonic: () => 0 });
   ledger = new ByteLedger({ ...most, evict: 'grown' });
   log = [];
@@ -23,17 +25,19 @@ function connection(owner: string): FrameTurns {
     ...{ context: { limits }, turns, payer: () => owner },
     hold: ledger.open({ kind: 'account', id: owner }, () => log.push('evicted')),
     read: (bytes) => log.push(`${owner} ${Buffer.from(bytes)}`),
+    charge: (bytes) => log.push(`${owner} pays ${bytes}`),
+    pause: () => paused?.promise,
     filled: (isFull) => log.push(`${owner} ${isFull ? 'full' : 'goes on'}`),
   });
 }
 
 /** A chunk of frames, and perhaps of the begin of another. */
-function add(frames: FrameTurns, names: readonly string[], begin = ''): boolean {
+function add(frames: FrameTurns, names: readonly string[], begin = '', charge = 0): boolean {
   let end = 0;
   const ends = names.map((name) => (end += name.length));
   const bytes = Buffer.from(names.join('') + begin);
-  const reading = { ends, charge: bytes.length, frames: 0, hasEnded: true, isUnfinished: false };
-  return frames.add(bytes, reading);
+  const rest = { frames: 0, hasEnded: true, isUnfinished: false };
+  return frames.add(bytes, { ends, charge: bytes.length + charge, ...rest });
 }
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
@@ -70,14 +74,30 @@ test('frames keep their order; what ends no frame takes no turn', async () => {
 test('what waits counts, stops the reading above a limit, and is refused above that of its owner', async () => {
   const ann = connection('ann');
   expect(add(ann, ['x'.repeat(45), 'y'.repeat(45)])).toBe(true);
-  expect(ledger.total).toBe(100);
+  expect(ledger.total).toBe(116);
   expect(add(ann, ['z'])).toBe(true);
-  expect(ledger.total).toBe(111);
+  expect(ledger.total).toBe(135);
   expect(log).toEqual(['ann full']);
   await until(() => ledger.total === 0);
   expect(log.slice(3)).toEqual(['ann goes on', 'ann z']);
-  expect(add(ann, ['x'.repeat(1_000)])).toBe(false);
+  expect(add(ann, ['x'.repeat(2_000)])).toBe(false);
   expect(ledger.total).toBe(0);
+});
+
+test('02 §18: each frame pays when it is read, and while it is paused the next ones wait', async () => {
+  const ann = connection('ann');
+  add(ann, ['one', 'two', 'three'], '', 30);
+  await until(() => log.length > 1);
+  expect(log.slice(0, 2)).toEqual(['ann one', 'ann pays 10']);
+  paused = Promise.withResolvers();
+  const [before, { resolve }] = [log.length, paused];
+  for (let count = 0; count < 10; count += 1) await turn();
+  // One may have had its turn already.
+  expect(log.length).toBeLessThanOrEqual(before + 2);
+  paused = undefined;
+  resolve();
+  await until(() => log.includes('ann three'));
+  expect(log.filter((entry) => entry === 'ann pays 10')).toHaveLength(3);
 });
 
 test('after the end of its connection, nothing more is read', async () => {

@@ -14,10 +14,13 @@ let bytes: ByteAccounts;
 let read: number;
 let refused: boolean;
 let incoming: IncomingBytes;
+let clock: ManualClock;
 beforeEach(() => {
+  clock = new ManualClock();
+  const limits = { ...defaultLimits, receivedBytesPerAddress: 60_000 };
   const context = {
-    clock: new ManualClock(),
-    limits: { ...defaultLimits, receivedBytesPerAddress: 60_000 },
+    clock,
+    limits: { ...limits, addressBytes: 10_240, addressBytesBurst: 102_400 },
   };
   bytes = new ByteAccounts(context);
   read = 0;
@@ -63,4 +66,23 @@ test('02 §18: frames that wait for their turn count for the account once it is 
   expect(bytes.received.hasRoom(stranger, 60_000)).toBe(true);
   while (read < 40_000) await turn();
   expect(bytes.received.total).toBe(0);
+});
+
+test('02 §18: of small frames that arrived together, the allowance of 1,024 bytes each is read; the rest waits', async () => {
+  const pings = Buffer.concat(
+    Array.from({ length: 1_000 }, () => Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
+  );
+  incoming.receive(pings);
+  for (let count = 0; count < 300; count += 1) await turn();
+  // One may have had its turn when the allowance ended.
+  expect(read / 6).toBeGreaterThan(80);
+  expect(read / 6).toBeLessThanOrEqual(102);
+  const before = read;
+  clock.advance(2);
+  for (let count = 0; count < 300; count += 1) await turn();
+  expect((read - before) / 6).toBeGreaterThan(0);
+  expect((read - before) / 6).toBeLessThanOrEqual(22);
+  incoming.readToEnd();
+  while (read < pings.length) await turn();
+  expect(refused).toBe(false);
 });
