@@ -4,11 +4,12 @@
  *   npm run bench:abuse [-- --rows pings,pipelining --calls 1000 --seconds 15 --runs 3 --settle 15]
  *                       [--pause 10] [--bare] [--flags=--trace-gc] [--env LD_PRELOAD=libjemalloc.so.2]
  *
- * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation;
- * the share of a core that the relay's processes use; their resident memory before, at its peak and
- * `--settle` seconds after the attack. Then the medians of all runs. Attackers run in a process of
- * their own, on loopback, for a bounded time; if allowed, on the second core. `--bare` also measures
- * a server that does nothing under the same attack; `--flags` and `--env` are for the relay's Node.
+ * For each row: the milliseconds of another account's calls, quiet and under attack, in alternation
+ * (`served`: p99 without the time in which the caller itself waited for its core); the share of a core
+ * that the relay's processes use; their resident memory before, at its peak and `--settle` seconds
+ * after the attack. Then the medians of all runs. Attackers run in a process of their own, on loopback,
+ * for a bounded time; if allowed, on the second core. `--bare` also measures a server that does nothing
+ * under the same attack; `--flags` and `--env` are for the relay's Node.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -51,6 +52,8 @@ const { calls } = values;
 interface Latency {
   readonly p50: number;
   readonly p99: number;
+  /** The same without the time in which the caller was ready and waited for its own core. */
+  readonly served: number;
   /** Calls that failed: refused, or the connection was lost. */
   readonly failed: number;
 }
@@ -70,26 +73,42 @@ async function withShare(pids: Pids, work: () => Promise<Latency>): Promise<Meas
 /** Calls at most once in `--pause` milliseconds, as a busy client does; at least for `seconds`. */
 async function measure(caller: Caller, seconds: number): Promise<Latency> {
   const latencies: number[] = [];
+  const served: number[] = [];
   let failed = 0;
   const until = performance.now() + seconds * 1_000;
   while (latencies.length + failed < calls || performance.now() < until) {
+    const waited = waitedForCore();
     const started = performance.now();
     try {
       const answer = await caller.call('message.timeline.sync', { limit: 1 });
-      if (answer.ok) latencies.push(performance.now() - started);
-      else failed += 1;
+      const latency = performance.now() - started;
+      if (answer.ok) {
+        latencies.push(latency);
+        served.push(Math.max(0, latency - (waitedForCore() - waited)));
+      } else failed += 1;
     } catch {
-      return { ...quantiles(latencies), failed: failed + 1 };
+      return { ...quantiles(latencies, served), failed: failed + 1 };
     }
     await setTimeout(Math.max(0, values.pause - (performance.now() - started)));
   }
-  return { ...quantiles(latencies), failed };
+  return { ...quantiles(latencies, served), failed };
 }
 
-function quantiles(latencies: number[]): Pick<Latency, 'p50' | 'p99'> {
-  const sorted = latencies.sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
-  return { p50: at(0.5), p99: at(0.99) };
+function quantiles(latencies: number[], served: number[]): Omit<Latency, 'failed'> {
+  const at = (values: number[], share: number) => {
+    const sorted = values.toSorted((a, b) => a - b);
+    return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
+  };
+  return { p50: at(latencies, 0.5), p99: at(latencies, 0.99), served: at(served, 0.99) };
+}
+
+/** Milliseconds for which this thread was ready to run and had no core, so far; NaN if it is not known. */
+function waitedForCore(): number {
+  try {
+    return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
 }
 
 type Pids = AttackedRelay['pids'];
@@ -271,14 +290,16 @@ function print(title: string, results: readonly Result[]): void {
     const sorted = results.map(value).sort((a, b) => a - b);
     return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
   };
-  const pair = (quantile: 'p50' | 'p99') =>
+  const pair = (quantile: 'p50' | 'p99' | 'served') =>
     `${ms(of(({ quiet }) => quiet[quantile]))} -> ${ms(of(({ under }) => under[quantile]))} ms`;
-  const ratio = of(({ quiet, under }) => under.p99 / quiet.p99);
+  const ratio = (quantile: 'p99' | 'served') =>
+    of(({ quiet, under }) => under[quantile] / quiet[quantile]).toFixed(1);
   const memory = [of(({ before }) => before), of(({ peak }) => peak), of(({ after }) => after)];
   const columns = [
     title.padEnd(32),
     `p50 ${pair('p50')}`,
-    `p99 ${pair('p99')} (x ${ratio.toFixed(1)})`,
+    `p99 ${pair('p99')} (x ${ratio('p99')})`,
+    `served ${pair('served')} (x ${ratio('served')})`,
     `cpu ${percent(of(({ quiet }) => quiet.share))} -> ${percent(of(({ under }) => under.share))}`,
     `failed ${of(({ under }) => under.failed)}`,
     `memory ${memory.map((mebibytes) => mebibytes.toFixed(0)).join(' / ')} MiB`,
