@@ -1,17 +1,17 @@
 /** A message of another relay for an account at home here, as one small write (07 §C8). */
 import type { AppendKind } from '../storage/types.ts';
-import { appendNow } from './append.ts';
-import { receivedBatch } from './received-batch.ts';
+import { appendNow, type Sequences } from './append.ts';
+import { messageBatch } from './message-batch.ts';
 import type { ReceivedMessage } from './received-message.ts';
 import { insertReceived, priorResultsOf } from './received-store.ts';
 import { storeCertificate, storeEnvelope } from './store.ts';
 
 /**
- * Declines a message of which any method has a result, and one whose facts have changed; returns the
- * record's sequence. `apply` throws `state_conflict` if the timeline has no sequence left.
+ * Declines a message of which any method has a result, and one whose facts have changed; its output is the
+ * record's sequence, as {@link Sequences}. `apply` throws `state_conflict` if the timeline has no sequence left.
  */
-export const receivedMessages: AppendKind<ReceivedMessage, number> = {
-  name: 'messages.received',
+export const receivedMessages: AppendKind<ReceivedMessage, Sequences> = {
+  name: 'messages',
   aggregates: ({ key, facts }) => [`account:${key.sender}`, `account:${facts.account}`],
   apply(tx, message) {
     const { key, result, envelope, certificate, facts, keepUntil } = message;
@@ -25,7 +25,7 @@ export const receivedMessages: AppendKind<ReceivedMessage, number> = {
       ...{ envelopeId: envelope.id, certificateId: certificate.id, bytes: envelope.bytes },
     });
     tx.run(...insertReceived(key, result));
-    return sequence;
+    return [sequence];
   },
-  batch: receivedBatch,
+  batch: messageBatch,
 };

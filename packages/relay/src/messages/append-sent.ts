@@ -1,17 +1,17 @@
 /** A sent message between accounts at home here, as one small write (04 section 12). */
 import type { AppendKind, SyncWriter } from '../storage/types.ts';
-import { appendNow } from './append.ts';
+import { appendNow, type Sequences } from './append.ts';
+import { messageBatch } from './message-batch.ts';
 import { readReceived } from './received-store.ts';
-import { sentBatch } from './sent-batch.ts';
-import type { SentMessage, SentSequences } from './sent-message.ts';
+import type { SentMessage } from './sent-message.ts';
 import { insertResult, type NewRecord, storeCertificate, storeEnvelope } from './store.ts';
 
 /**
  * Declines a message of which any method has a result, and one whose facts have changed.
  * `apply` throws `state_conflict` if a timeline has no sequence left.
  */
-export const sentMessages: AppendKind<SentMessage, SentSequences> = {
-  name: 'messages.sent',
+export const sentMessages: AppendKind<SentMessage, Sequences> = {
+  name: 'messages',
   aggregates: ({ facts }) => facts.map(({ account }) => `account:${account}` as const),
   apply(tx, message) {
     const { key, result, keepUntil, envelope, certificate, certificateKeepUntil } = message;
@@ -25,7 +25,7 @@ export const sentMessages: AppendKind<SentMessage, SentSequences> = {
     }
     return message.records.map((record) => append(tx, message, record));
   },
-  batch: sentBatch,
+  batch: messageBatch,
 };
 
 function append(

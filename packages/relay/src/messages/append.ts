@@ -19,6 +19,9 @@ export interface StoredMessage {
   readonly certificate: StoredCertificate;
 }
 
+/** The sequence of each record of a message, in their order. */
+export type Sequences = readonly number[];
+
 /** An account at home here that gets a record of a message. */
 export interface Recipient {
   readonly account: string;

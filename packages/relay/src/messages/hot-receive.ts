@@ -37,17 +37,18 @@ export async function receiveHot(
   const keepUntil = recordDeadline(now, limits);
   const certificateKeepUntil = certificateDeadline(keepUntil);
   const resultUntil = resultDeadline(envelope.created_at, now, limits);
-  const sequence = await storage.append(receivedMessages, {
+  const sequences = await storage.append(receivedMessages, {
     ...{ ...message, key, facts, boxes, keepUntil, certificateKeepUntil },
     result: { request, content, acceptedAt: now, keepUntil: resultUntil },
     isCurrent: (held) => knownAccounts.isCurrent(held),
   });
-  if (sequence === undefined) return undefined;
+  if (sequences === undefined) return undefined;
+  const [head] = sequences as readonly [number];
   const { account } = facts;
   const deviceIds = [...devices.keys()];
   return {
     acceptedAt: now,
-    notices: [{ kind: 'timeline', account, head: sequence, deviceIds }],
+    notices: [{ kind: 'timeline', account, head, deviceIds }],
   };
 }
 

@@ -1,7 +1,8 @@
 /** Records of many messages in few statements, and what they rely on (decision record 0027). */
 import type { AccountFacts } from '../known-accounts.ts';
-import type { BatchWriter } from '../storage/types.ts';
+import type { AggregateKey, BatchWriter, Row } from '../storage/types.ts';
 import type { StoredMessage } from './append.ts';
+import type { MessageKey } from './store.ts';
 
 /** A message as far as its texts and records are concerned. */
 interface BatchMessage extends StoredMessage {
@@ -34,8 +35,57 @@ export function bytesOf(
   return bytes;
 }
 
-/** A table `changed` of the accounts whose facts storage does not have; see {@link factValues}. */
-export const changedFacts = `changed AS MATERIALIZED (
+/** Names a message in memory. */
+export const nameOf = ({ sender, messageId }: MessageKey) => `${sender} ${messageId}`;
+
+/** Selects those whose facts this process still has, and of the same message the first one. */
+export function firstOfEach<M extends { readonly key: MessageKey }>(
+  messages: readonly M[],
+  isCurrent: (message: M) => boolean,
+): readonly M[] {
+  const first = new Map<string, M>();
+  for (const message of messages) {
+    const name = nameOf(message.key);
+    if (!first.has(name) && isCurrent(message)) first.set(name, message);
+  }
+  return [...first.values()];
+}
+
+/**
+ * Returns the statement that inserts results by `insert`, which selects from a table `changed` too: of
+ * the accounts whose facts storage does not have. Its first values are {@link factValues}, its rows
+ * are for {@link storedNames}.
+ */
+export function insertResultsSql(insert: string): string {
+  return `WITH ${changedFacts}, stored AS (
+        ${insert}
+        ON CONFLICT (sender, message_id) DO NOTHING
+        RETURNING sender, message_id)
+      SELECT sender, message_id, NULL AS changed FROM stored
+      UNION ALL SELECT NULL, NULL, account FROM changed`;
+}
+
+/** Returns the names of messages with a new result, and reports accounts that were changed. */
+export function storedNames(
+  rows: readonly Row[],
+  changed: (aggregate: AggregateKey) => void,
+): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const row of rows) {
+    const { sender, message_id: messageId, changed: account } = row as unknown as ResultRow;
+    if (account === null) names.add(nameOf({ sender, messageId }));
+    else changed(`account:${account}`);
+  }
+  return names;
+}
+
+interface ResultRow {
+  readonly sender: string;
+  readonly message_id: string;
+  readonly changed: string | null;
+}
+
+const changedFacts = `changed AS MATERIALIZED (
         SELECT f.account
           FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[])
             AS f (account, relay_id, held_until, route_revision, state_revision, is_public)
@@ -48,7 +98,7 @@ export const changedFacts = `changed AS MATERIALIZED (
               (SELECT p.public_discovery FROM profiles p WHERE p.account = f.account), 0)
       )`;
 
-/** Returns the values of {@link changedFacts}. */
+/** Returns the first values of {@link insertResultsSql}. */
 export function factValues(facts: readonly AccountFacts[]) {
   return [
     facts.map(({ account }) => account),

@@ -23,6 +23,3 @@ export interface SentMessage extends StoredMessage {
   /** Deadline of the records and the envelope, Unix seconds. */
   readonly keepUntil: number;
 }
-
-/** The sequence of each record, in their order. */
-export type SentSequences = readonly number[];

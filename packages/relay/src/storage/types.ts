@@ -65,6 +65,7 @@ export interface BatchWriter {
  * rows.
  */
 export interface AppendKind<Input, Output> {
+  /** Kinds that write the same rows share it, and their batch: their inputs are written together. */
   readonly name: string;
   /** What the write belongs to, as for {@link Storage.write}. */
   aggregates(input: Input): readonly AggregateKey[];
@@ -78,7 +79,7 @@ export interface AppendKind<Input, Output> {
   readonly batch: AppendBatch<Input, Output> | undefined;
 }
 
-/** Writes many inputs of a kind in few statements, and declines each of them for itself. */
+/** Writes many inputs in few statements, and declines each of them for itself. */
 export interface AppendBatch<Input, Output> {
   /** Returns about how many bytes of text are stored: a batch has a limit of them. */
   bytes(input: Input): number;
@@ -86,6 +87,7 @@ export interface AppendBatch<Input, Output> {
    * Checks the inputs and writes those it does not decline. Awaits nothing but `tx`. Rows that
    * batches of other processes may write too are written in a fixed order.
    *
+   * @param changed called for each aggregate that another process has changed since this one read it
    * @returns for each input its output, or `undefined` if it is declined and nothing of it is written;
    *   `undefined` to undo all: each half of the inputs is then tried for itself, and one alone is
    *   declined
@@ -93,6 +95,7 @@ export interface AppendBatch<Input, Output> {
   write(
     tx: BatchWriter,
     inputs: readonly Input[],
+    changed: (aggregate: AggregateKey) => void,
   ): Promise<readonly (Output | undefined)[] | undefined>;
 }
 

@@ -30,7 +30,7 @@ export class WriteListeners {
     }
   }
 
-  /** Tells the listeners that another process may have written these aggregates. */
+  /** Tells the listeners that another process has written these aggregates. */
   changedElsewhere(aggregates: readonly AggregateKey[]): void {
     for (const listener of this.#listeners) {
       listener.begins(aggregates);

@@ -51,7 +51,7 @@ async function pauses(): Promise<void> {
 }
 
 test('0027: an input that waits for a lock is in the batch right after one that wrote', async () => {
-  const queue = new AppendQueue({ atOnce, inTurn: undefined });
+  const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn: undefined });
   held.push(1);
   expect(await Promise.all([add(queue, 'free'), add(queue, 'blocked')])).toEqual([
     ...['free', 'blocked'],
@@ -61,7 +61,7 @@ test('0027: an input that waits for a lock is in the batch right after one that 
 });
 
 test('0027: after a batch of which every input waits for a lock there is a pause', async () => {
-  const queue = new AppendQueue({ atOnce, inTurn: undefined });
+  const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn: undefined });
   held.push(1);
   const blocked = add(queue, 'blocked');
   await pauses();
@@ -71,7 +71,7 @@ test('0027: after a batch of which every input waits for a lock there is a pause
 });
 
 test('0027: an append that arrives ends the pause', async () => {
-  const queue = new AppendQueue({ atOnce, inTurn: undefined });
+  const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn: undefined });
   held.push(1);
   const blocked = add(queue, 'blocked');
   await pauses();
@@ -95,7 +95,10 @@ describe('0027: turns among the batches of several processes', () => {
         ways.push(name);
         await work.write(server);
       };
-    const queue = new AppendQueue({ atOnce: way('at once'), inTurn: way('in turn') });
+    const queue = new AppendQueue({
+      ...{ atOnce: way('at once'), inTurn: way('in turn') },
+      changed: () => {},
+    });
     await several(queue, count);
     await add(queue, 'next');
     expect(ways).toEqual(expected);
@@ -111,7 +114,7 @@ describe('0027: turns among the batches of several processes', () => {
       await turn.promise;
       await work.write(server);
     };
-    const queue = new AppendQueue({ atOnce, inTurn });
+    const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn });
     await several(queue, 16);
     const first = add(queue, 'first');
     await waits.promise;
@@ -127,7 +130,7 @@ describe('0027: turns among the batches of several processes', () => {
       missed += 1;
       throw new ConnectionsBusy('no turn');
     };
-    const queue = new AppendQueue({ atOnce, inTurn });
+    const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn });
     await several(queue, 16);
     expect(await several(queue, 16, 'm')).toHaveLength(16);
     expect(missed).toBe(1);
@@ -140,7 +143,7 @@ describe('0027: turns among the batches of several processes', () => {
     const inTurn: Run = async () => {
       throw new ConnectionLost('gone');
     };
-    const queue = new AppendQueue({ atOnce, inTurn });
+    const queue = new AppendQueue({ changed: () => {}, atOnce, inTurn });
     await several(queue, 16);
     await expect(add(queue, 'lost')).rejects.toThrow('gone');
     expect(await add(queue, 'again')).toBe('again');

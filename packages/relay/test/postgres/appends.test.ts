@@ -169,17 +169,27 @@ describe('0027: one input does not harm the others of its batch', () => {
     expect(await names()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('a declined append is told to listeners, an accepted one is not', async () => {
+  test('listeners are told what the batch says of other processes, and of no declined append', async () => {
     const seen: unknown[] = [];
     storage.watch({
       begins: (aggregates) => seen.push(aggregates),
       ended: () => seen.push('ended'),
       changed: () => {},
     });
-    await add('a');
+    expect([await add('a'), await add('a')]).toEqual([1, undefined]);
     expect(seen).toEqual([]);
-    await add('a');
-    expect(seen).toEqual([['account:a'], 'ended']);
+    const finding: typeof things = {
+      ...things,
+      batch: {
+        bytes: () => 1,
+        async write(_tx, inputs, changed) {
+          changed('account:b');
+          return inputs.map(() => undefined);
+        },
+      },
+    };
+    expect(await storage.append(finding, { name: 'c', of: 'c' })).toBeUndefined();
+    expect(seen).toEqual([['account:b'], 'ended']);
   });
 });
 

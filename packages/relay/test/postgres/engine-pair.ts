@@ -122,7 +122,7 @@ export class EnginePair<Input, Output> {
     const recorded = [];
     for (const length of [1, 128]) {
       const inputs = Array.from({ length }, (_, position) => input(position));
-      recorded.push(...(await plans.record(async (tx) => batch?.write(tx, inputs))));
+      recorded.push(...(await plans.record(async (tx) => batch?.write(tx, inputs, () => {}))));
     }
     expect(recorded.length).toBeGreaterThan(8);
     expect(await plans.slow(recorded), 'never counted').toEqual({});

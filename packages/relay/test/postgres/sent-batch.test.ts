@@ -1,84 +1,13 @@
 /** Messages stored in batches on PostgreSQL (decision record 0027). */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { accounts } from '../../src/accounts/index.ts';
-import { digest } from '../../src/digest.ts';
-import type { AccountFacts } from '../../src/known-accounts.ts';
 import { sentMessages } from '../../src/messages/append-sent.ts';
-import { messages } from '../../src/messages/index.ts';
-import type { SentMessage } from '../../src/messages/sent-message.ts';
 import { seed } from '../support/chance.ts';
 import { ask, open } from '../support/postgres-engine.ts';
 import { EnginePair } from './engine-pair.ts';
+import { sentMessage as message, type Name, names, stored } from './message-inputs.ts';
 
-const names = ['ann', 'ben', 'cat', 'dan'] as const;
-type Name = (typeof names)[number];
-
-const engines = new EnginePair(sentMessages, {
-  modules: [accounts, messages],
-  async fill(tx) {
-    for (const name of names) {
-      await tx.run(
-        `INSERT INTO account_routes (account, revision, content, relay_id, expires_at, conflict,
-          route, held_until) VALUES (?, 3, 'c', 'here', 1000, 0, 'r', 900)`,
-        name,
-      );
-      await tx.run(`INSERT INTO device_states VALUES (?, 5, 's')`, name);
-    }
-    await tx.run(`INSERT INTO profiles VALUES ('ben', 7, 1, 'p', 'c')`);
-  },
-});
-
-const factsOf = (account: Name): AccountFacts => ({
-  account,
-  home: { relayId: 'here', heldUntil: 900, conflict: false },
-  routeRevision: 3,
-  stateRevision: 5,
-  isPublic: account === 'ben',
-  devices: new Map(),
-});
-const facts = new Map(names.map((name) => [name, factsOf(name)]));
-
-interface Sent {
-  readonly from: Name;
-  readonly to: Name;
-  readonly id: number;
-  /** Number of the recipient's boxes. */
-  readonly boxes?: number;
-  /** Number of the sender's boxes. */
-  readonly own?: number;
-  readonly text?: string;
-  readonly at?: number;
-  readonly hasCertificate?: boolean;
-}
-
-const boxesOf = (name: Name, count: number, text: string) =>
-  new Map(Array.from({ length: count }, (_, n) => [`${name}-${n}`, `{"box":"${text}${n}"}`]));
-
-function message(sent: Sent, isCurrent: SentMessage['isCurrent'] = () => true): SentMessage {
-  const { from, to, id, boxes = 1, own = 0, text = '', at = 100, hasCertificate = true } = sent;
-  const envelope = `{"from":"${from}","id":${id},"text":${JSON.stringify(text)}}`;
-  return {
-    key: { sender: from, messageId: `m${id}` },
-    result: {
-      request: digest(JSON.stringify(sent)),
-      acceptedAt: at,
-      keepUntil: at + 50,
-      status: 'target_accepted',
-      received: digest(envelope),
-    },
-    facts: [...new Set([from, to].toSorted())].map((name) => facts.get(name) as AccountFacts),
-    isCurrent,
-    envelope: { id: digest(envelope), text: envelope, bytes: Buffer.byteLength(envelope) },
-    certificate: { id: digest(from), deviceId: `${from}-0`, text: `{"of":"${from}"}` },
-    certificateKeepUntil: hasCertificate ? at + 80 : undefined,
-    records: [
-      ...(own === 0 ? [] : [{ account: from, boxes: boxesOf(from, own, text) }]),
-      { account: to, boxes: boxesOf(to, boxes, text) },
-    ],
-    keepUntil: at + 40,
-  };
-}
+const engines = new EnginePair(sentMessages, stored);
 
 const name = fc.constantFrom(...names);
 const sent = fc.record({

@@ -128,7 +128,7 @@ function checkedKind<Input, Output>(
     batch: batch && {
       ...batch,
       bytes: (input) => batch.bytes(input),
-      write: (tx, inputs) => batch.write(withoutFacts(tx, broken), inputs),
+      write: (tx, inputs, changed) => batch.write(withoutFacts(tx, broken), inputs, changed),
     },
   };
 }

@@ -51,6 +51,11 @@ interface BatchRunners {
   readonly inTurn: RunBatch | undefined;
 }
 
+interface AppendQueueParts extends BatchRunners {
+  /** Called for each aggregate that another process has changed, as a batch has found. */
+  readonly changed: (aggregate: AggregateKey) => void;
+}
+
 /**
  * Groups the appends of a process: all that wait are one transaction with few statements and one
  * flush to disk. The next batch begins when the one before is durable, so that load makes batches
@@ -66,7 +71,7 @@ interface BatchRunners {
  * account with slow writes delays the appends to no other.
  */
 export class AppendQueue {
-  readonly #run: BatchRunners;
+  readonly #parts: AppendQueueParts;
   readonly #fresh = new Queue<Waiting>();
   /** Inputs that were in a batch while a write of their aggregates ran. */
   readonly #blocked = new Queue<Waiting>();
@@ -75,8 +80,8 @@ export class AppendQueue {
   /** Whether the next batch waits for its turn. */
   #isBusy = false;
 
-  constructor(run: BatchRunners) {
-    this.#run = run;
+  constructor(parts: AppendQueueParts) {
+    this.#parts = parts;
   }
 
   /**
@@ -115,12 +120,16 @@ export class AppendQueue {
 
   /** Runs the next batch; it is stuck if every input waits for a lock. */
   async #runNext(): Promise<'done' | 'stuck'> {
-    const run = new BatchRun(() => this.#take());
-    const inTurn = this.#isBusy ? this.#run.inTurn : undefined;
+    const run = this.#newRun(() => this.#take());
+    const inTurn = this.#isBusy ? this.#parts.inTurn : undefined;
     await this.#settle(run, inTurn);
     const size = run.isChosen ? run.batch.length : 0;
     this.#isBusy = size >= busyBatch;
     return size > 0 && run.blocked.size === size ? 'stuck' : 'done';
+  }
+
+  #newRun(choose: () => readonly Waiting[]): BatchRun {
+    return new BatchRun(choose, this.#parts.changed);
   }
 
   /** Waits a moment for the locks of other writes, or until an append arrives. */
@@ -159,7 +168,7 @@ export class AppendQueue {
    */
   async #settle(run: BatchRun, inTurn?: RunBatch): Promise<void> {
     try {
-      await (inTurn ?? this.#run.atOnce)(run);
+      await (inTurn ?? this.#parts.atOnce)(run);
     } catch (error) {
       // Another process may have stopped in its turn. Nothing was chosen: the next batch begins at once.
       if (inTurn !== undefined && !run.isChosen && failureKind(error) === 'busy') return;
@@ -167,8 +176,8 @@ export class AppendQueue {
       if (!run.isRefused(error)) for (const { reject } of batch) reject(error);
       else if (batch.length > 1) {
         const half = Math.ceil(batch.length / 2);
-        await this.#settle(new BatchRun(() => batch.slice(0, half)));
-        await this.#settle(new BatchRun(() => batch.slice(half)));
+        await this.#settle(this.#newRun(() => batch.slice(0, half)));
+        await this.#settle(this.#newRun(() => batch.slice(half)));
       } else if (error instanceof BatchDeclined) batch[0]?.resolve(undefined);
       else batch[0]?.reject(error);
       return;
@@ -181,7 +190,7 @@ export class AppendQueue {
   }
 }
 
-/** A kind declined its whole part of a batch; what was written is undone. */
+/** The inputs of a batch that were written together are declined; what was written is undone. */
 class BatchDeclined extends Error {
   override readonly name = 'BatchDeclined';
 }
@@ -192,11 +201,13 @@ class BatchRun implements BatchWork {
   /** Inputs whose locks were not free. */
   readonly blocked = new Set<Waiting>();
   readonly #choose: () => readonly Waiting[];
+  readonly #changed: AppendQueueParts['changed'];
   #batch: readonly Waiting[] | undefined;
   #failure: unknown;
 
-  constructor(choose: () => readonly Waiting[]) {
+  constructor(choose: () => readonly Waiting[], changed: AppendQueueParts['changed']) {
     this.#choose = choose;
+    this.#changed = changed;
   }
 
   get isChosen(): boolean {
@@ -216,13 +227,13 @@ class BatchRun implements BatchWork {
   async write(tx: BatchWriter): Promise<void> {
     if (this.batch.length === 0) return;
     const free = await this.#lock(tx);
-    // Always in the same order, so that the batches of two processes seldom deadlock: only if two
-    // kinds write the same rows, as `message.send` and `message.deliver` do (0027).
-    const kinds = [...Map.groupBy(free, ({ kind }) => kind)].sort(([a], [b]) =>
-      a.name < b.name ? -1 : 1,
+    // Always in the same order: so the batches of two processes do not deadlock, since kinds that write
+    // the same rows are one part.
+    const parts = [...Map.groupBy(free, ({ kind }) => kind.batch).values()].sort(([a], [b]) =>
+      (a as Waiting).kind.name < (b as Waiting).kind.name ? -1 : 1,
     );
     try {
-      for (const [kind, part] of kinds) await this.#writeKind(tx, kind, part);
+      for (const part of parts) await this.#writePart(tx, part);
     } catch (error) {
       this.#failure = error;
       throw error;
@@ -252,15 +263,11 @@ class BatchRun implements BatchWork {
     });
   }
 
-  async #writeKind(
-    tx: BatchWriter,
-    { batch, name }: AppendKind<unknown, unknown>,
-    part: readonly Waiting[],
-  ): Promise<void> {
-    const outputs = await batch?.write(
-      tx,
-      part.map(({ input }) => input),
-    );
+  /** Writes the inputs of the kinds that share a batch. */
+  async #writePart(tx: BatchWriter, part: readonly Waiting[]): Promise<void> {
+    const { batch, name } = (part[0] as Waiting).kind;
+    const inputs = part.map(({ input }) => input);
+    const outputs = await batch?.write(tx, inputs, this.#changed);
     if (outputs === undefined) throw new BatchDeclined(name);
     for (const [index, waiting] of part.entries()) this.outputs.set(waiting, outputs[index]);
   }

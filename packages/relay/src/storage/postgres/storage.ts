@@ -147,6 +147,7 @@ export class PostgresStorage implements Storage {
         lockMode === 'together'
           ? (work) => this.#writeBatch(beginTurnSql(timeouts), work)
           : undefined,
+      changed: (aggregate) => this.#listeners.changedElsewhere([aggregate]),
     });
     this.#watch = new ServerWatch({
       timeouts,
@@ -202,9 +203,7 @@ export class PostgresStorage implements Storage {
   ): Promise<Output | undefined> {
     if (!this.appends(kind)) return undefined;
     this.#faults.reach?.('queued');
-    const output = await this.#retries.run((until) => this.#appends.add(kind, input, until));
-    if (output === undefined) this.#listeners.changedElsewhere(kind.aggregates(input));
-    return output;
+    return await this.#retries.run((until) => this.#appends.add(kind, input, until));
   }
 
   watch(listener: WriteListener): void {
