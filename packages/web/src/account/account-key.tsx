@@ -1,12 +1,17 @@
 /** The account's key for what it signs, where this device has no copy: opened with the backup, for a while. */
+import type { PasskeyDocument } from '@posthouse/client/web/passkey';
 import type { WalletError } from '@posthouse/protocol';
 import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
+import { shortId } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
 import { own } from '../text/own.ts';
 import { BackupForm } from './backup-form.tsx';
 import { faultText, Said } from './faults.ts';
+import { k } from './key-passkey-text.ts';
+import { keepPasskeys, keptPasskeys, passkeyFault, useCanPasskey } from './key-passkeys.ts';
+import { l } from './lock-text.ts';
 import { s } from './settings-text.ts';
 import { useWork } from './sub-screen.tsx';
 
@@ -26,6 +31,9 @@ function forget(): void {
 /** Asks for the backup if this device has no copy of the key. */
 export function AccountKey({ app }: { readonly app: App }) {
   const [isMissing, setMissing] = useState(false);
+  /** The backup whose password opened it: what else opens it has that as its fallback. */
+  const [openedFile, setOpenedFile] = useState<File | undefined>();
+  const canPasskey = useCanPasskey();
   const { isBusy, run, report } = useWork();
   useEffect(() => {
     app.client.accountKey().then(
@@ -38,29 +46,74 @@ export function AccountKey({ app }: { readonly app: App }) {
     return forget;
   }, []);
   if (!isMissing) return null;
-  if (opened.value !== undefined) return <p role="status">{s.keyOpen}</p>;
-  const open = async (file: File, password: string) => {
+  const { config } = app;
+  const { id } = app.account;
+  const passkeys = keptPasskeys(id);
+  if (opened.value !== undefined) {
+    const add = (key: Uint8Array, file: File) =>
+      run(
+        l.opening,
+        async () => {
+          const { passkeyForBackup } = await loadCryptography();
+          const details = { file, name: passkeyName(id), others: passkeys };
+          keepPasskeys([...passkeys, await passkeyForBackup(config, key, details)]);
+        },
+        { words: walletFault, say: l.passkeyAdded },
+      );
+    const [key, file] = [opened.value, openedFile];
+    return (
+      <>
+        <p role="status">{s.keyOpen}</p>
+        {canPasskey && passkeys.length === 0 && file !== undefined && (
+          <button type="button" class="plain" disabled={isBusy} onClick={() => void add(key, file)}>
+            {k.nextTime}
+          </button>
+        )}
+        {report}
+      </>
+    );
+  }
+  const openBy = (how: () => Promise<Uint8Array>) => {
     const work = async () => {
-      const { accountOfKey, openBackup } = await loadCryptography();
-      const key = await openBackup(app.config, file, password);
-      if (accountOfKey(app.config, key) !== app.account.id) throw new Said(s.otherKey);
+      const key = await how();
+      const { accountOfKey } = await loadCryptography();
+      if (accountOfKey(config, key) !== id) throw new Said(s.otherKey);
       opened.value = key;
     };
-    await run(own.restoring, work, { words: walletFault });
+    return run(own.restoring, work, { words: walletFault });
+  };
+  const open = async (file: File, password: string) => {
+    const how = async () => (await loadCryptography()).openBackup(config, file, password);
+    if (await openBy(how)) setOpenedFile(file);
     return true;
+  };
+  const openByPasskey = async (documents: readonly PasskeyDocument[]) => {
+    const how = async () => (await loadCryptography()).openKeyByPasskey(config, documents);
+    // Of a file: the next time it is not needed.
+    if (await openBy(how)) keepPasskeys(documents.filter((each) => each?.account === id));
   };
   return (
     <section class="box" aria-label={s.key}>
       <h2>{s.key}</h2>
       <p>{s.keyText}</p>
-      <BackupForm {...{ label: s.openKey, isBusy, open }}>{report}</BackupForm>
+      {passkeys.length > 0 && (
+        <p>
+          <button type="button" disabled={isBusy} onClick={() => void openByPasskey(passkeys)}>
+            {l.byPasskey}
+          </button>
+        </p>
+      )}
+      <BackupForm {...{ label: s.openKey, isBusy, open, openByPasskey }}>{report}</BackupForm>
     </section>
   );
 }
 
-/** What is wrong with a backup or its password. */
+/** What the person sees in the list of passkeys. */
+export const passkeyName = (account: string) => `${s.key} ${shortId(account)}`;
+
+/** What is wrong with a backup, its password or its passkey. */
 export function walletFault(error: unknown): string {
   const { fault } = error as Partial<WalletError>;
-  if (fault === undefined) return faultText(error);
+  if (fault === undefined) return passkeyFault(error) ?? faultText(error);
   return fault === 'password' ? own.wrongPassword : own.notABackup;
 }

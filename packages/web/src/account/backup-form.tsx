@@ -1,14 +1,18 @@
+import type { PasskeyDocument } from '@posthouse/client/web/passkey';
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import { Field } from '../parts/controls.tsx';
 import { text } from '../text/index.ts';
 import { own } from '../text/own.ts';
+import { passkeysIn } from './key-passkeys.ts';
+import { l } from './lock-text.ts';
 
-/** Asks for a backup and its password. */
+/** Asks for a backup and its password, or for a passkey that the backup has. */
 export function BackupForm({
   label,
   isBusy,
   open,
+  openByPasskey,
   children,
 }: {
   /** Of its button. */
@@ -16,11 +20,17 @@ export function BackupForm({
   readonly isBusy: boolean;
   /** The password is asked for again after it returned `true`. */
   readonly open: (file: File, password: string) => Promise<boolean>;
+  readonly openByPasskey: (passkeys: readonly PasskeyDocument[]) => Promise<unknown>;
   readonly children: ComponentChildren;
 }) {
   const id = useId();
   const [file, setFile] = useState<File | undefined>();
   const [password, setPassword] = useState('');
+  const [passkeys, setPasskeys] = useState<readonly PasskeyDocument[]>([]);
+  const choose = async (chosen: File | undefined) => {
+    setFile(chosen);
+    setPasskeys(chosen === undefined ? [] : await passkeysIn(chosen));
+  };
   const submit = async () => {
     if (file !== undefined && (await open(file, password))) setPassword('');
   };
@@ -38,9 +48,16 @@ export function BackupForm({
           type="file"
           required
           accept=".json,application/json"
-          onChange={({ currentTarget }) => setFile(currentTarget.files?.[0])}
+          onChange={({ currentTarget }) => void choose(currentTarget.files?.[0])}
         />
       </p>
+      {passkeys.length > 0 && (
+        <p>
+          <button type="button" disabled={isBusy} onClick={() => void openByPasskey(passkeys)}>
+            {l.byPasskey}
+          </button>
+        </p>
+      )}
       <Field
         {...{ label: text.password, value: password, onValue: setPassword, type: 'password' }}
         autoComplete="current-password"

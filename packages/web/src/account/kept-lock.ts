@@ -1,8 +1,8 @@
 /** The lock of this device as the page read it, what is said of passkeys, and what one tab alone may do. */
-import { isClientError } from '@posthouse/client/web';
 import { lockText } from '../state/stores.ts';
 import { changeLock, tabLock } from '../state/tabs.ts';
 import { faultText, Said } from './faults.ts';
+import { passkeyFault } from './key-passkeys.ts';
 import type { Lock } from './lock-store.ts';
 import { l } from './lock-text.ts';
 
@@ -20,7 +20,7 @@ export function keptLock(): Lock | undefined {
 export function lockFault(error: unknown): string {
   const { fault } = error as { readonly fault?: string };
   if (fault !== undefined) return fault === 'password' ? l.wrong : l.damaged;
-  return (isClientError(error) && l.passkey[error.code]) || faultText(error);
+  return passkeyFault(error) ?? faultText(error);
 }
 
 /**

@@ -36,7 +36,7 @@ const en = {
     passkey_refused: 'No passkey was used. Try again, or use the password.',
     passkey_exists: 'There is a passkey for this already.',
     passkey_wrong_site: 'Passkeys do not work at this address. Use the password.',
-    passkey_mismatch: 'The passkey does not open this device. Use the password.',
+    passkey_mismatch: 'The passkey does not open this. Use the password.',
   } as Readonly<Record<string, string>>,
 };
 
@@ -77,7 +77,7 @@ const de: typeof en = {
       'Es wurde kein Passkey benutzt. Versuch es noch einmal, oder nimm das Passwort.',
     passkey_exists: 'Dafür gibt es schon einen Passkey.',
     passkey_wrong_site: 'Passkeys gehen unter dieser Adresse nicht. Nimm das Passwort.',
-    passkey_mismatch: 'Der Passkey öffnet dieses Gerät nicht. Nimm das Passwort.',
+    passkey_mismatch: 'Der Passkey öffnet das nicht. Nimm das Passwort.',
   },
 };
 

@@ -1,5 +1,4 @@
-import { passkeyStatus } from '@posthouse/client/web/passkey';
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import { Field } from '../parts/controls.tsx';
 import { shortId } from '../parts/names.ts';
@@ -8,7 +7,9 @@ import { isLocked, lockedStore, readLock } from '../state/stores.ts';
 import { text } from '../text/index.ts';
 import { deleteStore, forgetPlain } from './erase-device.ts';
 import { alone, keptLock, lockFault } from './kept-lock.ts';
+import { useCanPasskey } from './key-passkeys.ts';
 import { l } from './lock-text.ts';
+import { PasskeyChoice } from './passkey-choice.tsx';
 import { SubScreen, useWork } from './sub-screen.tsx';
 
 /** Characters of a password at least, as for backups. */
@@ -16,13 +17,7 @@ const shortest = 10;
 
 /** Encrypting what this device stores, and the end of that. */
 export function LockPage({ app }: { readonly app: App }) {
-  const [canPasskey, setCanPasskey] = useState(false);
-  useEffect(() => {
-    passkeyStatus().then(
-      ({ works }) => setCanPasskey(works !== 'no'),
-      () => undefined,
-    );
-  }, []);
+  const canPasskey = useCanPasskey() === true;
   return (
     <SubScreen title={l.lock}>
       <p>{l.lockText}</p>
@@ -83,20 +78,7 @@ function NotLocked({ app, canPasskey }: Props) {
         autoComplete="new-password"
         required
       />
-      {canPasskey ? (
-        <p>
-          <label>
-            <input
-              type="checkbox"
-              checked={withPasskey}
-              onChange={({ currentTarget }) => setWithPasskey(currentTarget.checked)}
-            />{' '}
-            {l.withPasskey}
-          </label>
-        </p>
-      ) : (
-        <p>{l.noPasskey}</p>
-      )}
+      <PasskeyChoice {...{ canPasskey, isChosen: withPasskey, onChoice: setWithPasskey }} />
       <button type="submit" disabled={isBusy}>
         {l.lock}
       </button>

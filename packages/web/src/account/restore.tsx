@@ -1,28 +1,36 @@
 import { isClientError } from '@posthouse/client/web';
+import type { PasskeyDocument } from '@posthouse/client/web/passkey';
 import { useRef, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import type { App } from '../state/app.ts';
 import { own } from '../text/own.ts';
 import { walletFault } from './account-key.tsx';
 import { BackupForm } from './backup-form.tsx';
+import { keepPasskeys, passkeysIn } from './key-passkeys.ts';
 import { r } from './restore-text.ts';
 import { Sure, useWork } from './sub-screen.tsx';
 
+interface Given {
+  readonly open: () => Promise<Uint8Array>;
+  readonly passkeys: readonly PasskeyDocument[];
+}
+
 /** Sets this device up with the key in a backup; recovers the account if nothing else of it is left. */
 export function Restore({ app, code }: { readonly app: App; readonly code: string }) {
-  const given = useRef<{ readonly file: File; readonly password: string } | undefined>(undefined);
+  /** How the key is opened, and the passkeys that open it. */
+  const given = useRef<Given | undefined>(undefined);
   /** Whether the account's relay gave no answer. */
   const [isLost, setLost] = useState(false);
   const { isBusy, run, report } = useWork();
   const restore = async (recover: boolean) => {
     if (given.current === undefined) return;
-    const { file, password } = given.current;
+    const { open, passkeys } = given.current;
     const work = async () => {
-      const { openBackup } = await loadCryptography();
-      const accountKey = await openBackup(app.config, file, password);
+      const accountKey = await open();
       try {
         await app.setUp({ inviteCode: code, accountKey, recover });
         app.backedUp();
+        keepPasskeys(passkeys.filter((each) => each?.account === app.account.id));
       } catch (error) {
         const isGone = ['relay_unreachable', 'no_relay'] as const;
         setLost(navigator.onLine && isGone.some((each) => isClientError(error, each)));
@@ -35,10 +43,20 @@ export function Restore({ app, code }: { readonly app: App; readonly code: strin
     <BackupForm
       {...{ label: own.openBackup, isBusy }}
       open={async (file, password) => {
-        given.current = { file, password };
+        given.current = {
+          open: async () => (await loadCryptography()).openBackup(app.config, file, password),
+          passkeys: await passkeysIn(file),
+        };
         await restore(false);
         // It may be needed once more, to recover.
         return false;
+      }}
+      openByPasskey={(passkeys) => {
+        given.current = {
+          open: async () => (await loadCryptography()).openKeyByPasskey(app.config, passkeys),
+          passkeys,
+        };
+        return restore(false);
       }}
     >
       {report}

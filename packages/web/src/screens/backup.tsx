@@ -1,4 +1,14 @@
 import { useState } from 'preact/hooks';
+import { passkeyName } from '../account/account-key.tsx';
+import { k } from '../account/key-passkey-text.ts';
+import {
+  keepPasskeys,
+  keptPasskeys,
+  passkeyFault,
+  useCanPasskey,
+} from '../account/key-passkeys.ts';
+import { PasskeyChoice } from '../account/passkey-choice.tsx';
+import { PasskeyList } from '../account/passkey-list.tsx';
 import { loadCryptography } from '../engine/load-part.ts';
 import { Field, Screen } from '../parts/controls.tsx';
 import { Fault } from '../parts/fault.tsx';
@@ -13,6 +23,10 @@ const shortest = 10;
 export function Backup({ app }: { readonly app: App }) {
   const [password, setPassword] = useState('');
   const [again, setAgain] = useState('');
+  const canPasskey = useCanPasskey();
+  const [withPasskey, setWithPasskey] = useState(false);
+  const passkeys = keptPasskeys(app.account.id);
+  const makesPasskey = canPasskey === true && passkeys.length === 0 && withPasskey;
   const [isSealing, setSealing] = useState(false);
   const [fault, setFault] = useState<unknown>('');
   const [saved, setSaved] = useState<SavedFile | undefined>();
@@ -26,11 +40,15 @@ export function Backup({ app }: { readonly app: App }) {
       const key = await app.client.accountKey();
       if (key === undefined) return setFault(own.keyNotHere);
       const { sealBackup } = await loadCryptography();
-      const file = await sealBackup(app.config, key, password);
-      saveFile(file);
-      setSaved(file);
+      const newPasskey = makesPasskey ? passkeyName(app.account.id) : undefined;
+      const made = await sealBackup(app.config, key, { password, passkeys, newPasskey });
+      saveFile(made.file);
+      setSaved(made.file);
+      keepPasskeys(made.passkeys);
     } catch (error) {
-      setFault(error);
+      setFault(passkeyFault(error) ?? error);
+      // The person may try again, or go on without it.
+      if (makesPasskey) setWithPasskey(false);
     } finally {
       setSealing(false);
     }
@@ -56,6 +74,11 @@ export function Backup({ app }: { readonly app: App }) {
             autoComplete="new-password"
             required
           />
+          {passkeys.length > 0 ? (
+            <p>{k.alsoOpens}</p>
+          ) : (
+            <PasskeyChoice {...{ canPasskey, isChosen: withPasskey, onChoice: setWithPasskey }} />
+          )}
           <button type="submit" disabled={isSealing}>
             {isSealing ? own.sealing : own.saveBackup}
           </button>
@@ -80,6 +103,7 @@ export function Backup({ app }: { readonly app: App }) {
       <div role="alert" class="fault">
         <Fault error={fault} />
       </div>
+      <PasskeyList account={app.account.id} />
     </Screen>
   );
 }

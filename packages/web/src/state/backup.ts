@@ -1,4 +1,9 @@
 /** Backups: an account's key in a wallet file (NEP-6), which a password opens (chapter 01, appendix C). */
+import {
+  createPasskey,
+  openWithPasskey,
+  type PasskeyDocument,
+} from '@posthouse/client/web/passkey';
 import { Network, openNep6Wallet, sealNep6Wallet, WalletError } from '@posthouse/protocol';
 import { webPrimitives } from '@posthouse/protocol/web';
 import type { AppConfig } from '../app-config.ts';
@@ -9,18 +14,65 @@ export function networkOf({ context, word }: AppConfig): Network {
   return new Network({ context, primitives: webPrimitives, ...(word !== undefined && { word }) });
 }
 
-/** Encrypts a key with a password; takes about a second, in short turns. */
+/**
+ * Encrypts a key with a password; takes about a second, in short turns. Passkeys that open it, too, are in the file, in
+ * a member that other wallets pass over.
+ *
+ * @param options.passkeys those that there are
+ * @param options.newPasskey name of one that is made, after a click
+ * @throws ClientError `passkey_...`
+ */
 export async function sealBackup(
   config: AppConfig,
   key: Uint8Array,
-  password: string,
-): Promise<SavedFile> {
-  const wallet = await sealNep6Wallet(networkOf(config), key, { password, name: config.name });
+  {
+    password,
+    passkeys,
+    newPasskey,
+  }: {
+    readonly password: string;
+    readonly passkeys: readonly PasskeyDocument[];
+    readonly newPasskey?: string | undefined;
+  },
+): Promise<{ readonly file: SavedFile; readonly passkeys: readonly PasskeyDocument[] }> {
+  const network = networkOf(config);
+  const wallet = await sealNep6Wallet(network, key, { password, name: config.name });
+  const made =
+    newPasskey === undefined
+      ? []
+      : [
+          await createPasskey(network, key, {
+            name: newPasskey,
+            fallback: wallet,
+            others: passkeys,
+          }),
+        ];
+  const all = [...passkeys, ...made];
+  const content = { ...wallet, extra: all.length === 0 ? null : { posthouse_passkeys: all } };
   const day = new Date().toISOString().slice(0, 10);
-  return {
+  const file = {
     name: `account-backup-${day}.json`,
-    content: new Blob([JSON.stringify(wallet, undefined, 2)], { type: 'application/json' }),
+    content: new Blob([JSON.stringify(content, undefined, 2)], { type: 'application/json' }),
   };
+  return { file, passkeys: all };
+}
+
+/** Makes a passkey for a key whose backup was opened, after a click. @throws ClientError `passkey_...` */
+export async function passkeyForBackup(
+  config: AppConfig,
+  key: Uint8Array,
+  { file, name, others }: { file: Blob; name: string; others: readonly PasskeyDocument[] },
+): Promise<PasskeyDocument> {
+  const fallback = JSON.parse(await file.text());
+  return await createPasskey(networkOf(config), key, { name, fallback, others });
+}
+
+/** Opens the account key with a passkey, after a click. @throws ClientError `passkey_...` */
+export async function openKeyByPasskey(
+  config: AppConfig,
+  passkeys: readonly PasskeyDocument[],
+): Promise<Uint8Array> {
+  return (await openWithPasskey(networkOf(config), passkeys)).key;
 }
 
 /**
