@@ -376,11 +376,11 @@ export const RelayLimits = Type.Object({
   ...peerLimits,
   ...memoryLimits,
   addressBytes: limit(
-    2_097_152,
+    524_288,
     'Bytes of requests without a session read from one address in a second, sustained.',
   ),
   addressBytesBurst: limit(
-    16_777_216,
+    4_194_304,
     'Bytes of requests read from one address at once; its debt is never larger.',
   ),
   accountBytes: limit(

@@ -350,7 +350,7 @@ describe('limits depend on each other', () => {
     ['pageSize', { pageSize: 501 }, { pageSize: 500 }],
     ['connectionsPerAddress', { connectionsPerAddress: 20_001 }, { connectionsPerAddress: 20_000 }],
     ['accountBurst', { accountBurst: 999 }, { accountBurst: 1_000 }],
-    ['addressBytesBurst', { addressBytesBurst: 2_097_151 }, { addressBytesBurst: 2_097_152 }],
+    ['addressBytesBurst', { addressBytesBurst: 524_287 }, { addressBytesBurst: 524_288 }],
     ['addressBurst', { addressRate: 10, addressBurst: 9 }, { addressRate: 10, addressBurst: 10 }],
   ])('%s over the edge is refused, at the edge it is not', (name, over, at) => {
     expect(limited(over)).toEqual([expect.stringMatching(`^limits.${name}: `)]);
