@@ -43,7 +43,7 @@ describe.skipIf(!hasChromium)('profiles of others', () => {
     await office?.[Symbol.asyncDispose]();
   });
 
-  test('are read once of each who asks or is a contact; a name of this person takes their place', async () => {
+  test('are read once of each who asks or is a contact, and again when it is opened; a name of this person takes their place', async () => {
     const bob = await office.newPerson();
     await bob.profiles.publish({ nickname: 'Anna', public_discovery: false });
     const { page, complaints } = await visit(browser, office.url);
@@ -68,11 +68,56 @@ describe.skipIf(!hasChromium)('profiles of others', () => {
       await bob.sync();
       await page.locator('.messages').getByText(text).waitFor();
     }
-    expect(await page.evaluate('resolved')).toEqual([bob.id]);
+    expect(await page.evaluate('resolved')).toEqual([bob.id, bob.id]);
     await page.getByRole('button', { name: 'Person', exact: true }).click();
     await page.getByLabel('Name on your devices').fill('Anna');
     await page.getByRole('button', { name: 'Save', exact: true }).click();
     await page.getByRole('heading', { name: 'Anna', exact: true }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  test('03 §7: a new nickname is shown without a reload, in each tab, after its conversation was opened in one', async () => {
+    const bob = await office.newPerson();
+    await bob.profiles.publish({ nickname: 'Robert', public_discovery: false });
+    const { page, complaints } = await visit(browser, office.url);
+    await beginAccount(page);
+    await bob.contacts.join(await inviteOf(page));
+    await page.locator('.request strong').getByText('Robert (').waitFor();
+    await page.getByRole('button', { name: 'Accept', exact: true }).click();
+    await page.locator('.entry').filter({ hasText: 'Robert (' }).waitFor();
+    const second = await page.context().newPage();
+    await second.goto(office.url);
+    await second.locator('.entry').filter({ hasText: 'Robert (' }).click();
+    await second.getByRole('heading', { name: 'Robert (' }).waitFor();
+    await bob.profiles.publish({ nickname: 'Bobby', public_discovery: false });
+    await page.locator('.entry').filter({ hasText: 'Robert (' }).click();
+    for (const tab of [page, second]) {
+      await tab.locator('.entry').filter({ hasText: 'Bobby (' }).waitFor();
+      await tab.getByRole('heading', { name: 'Bobby (' }).waitFor();
+    }
+    expect(complaints).toEqual([]);
+  });
+
+  test('03 §7: the own new name is in the settings of each tab; what is typed there stays', async () => {
+    const { page, complaints } = await visit(browser, office.url);
+    await beginAccount(page);
+    const second = await page.context().newPage();
+    await second.goto(office.url);
+    const field = 'Name that others see';
+    for (const tab of [page, second]) {
+      await tab.getByRole('button', { name: 'Settings', exact: true }).first().click();
+      await expect.poll(() => tab.getByLabel(field).isEnabled()).toBe(true);
+    }
+    const save = async (name: string) => {
+      await page.getByLabel(field).fill(name);
+      await page.getByRole('button', { name: 'Save', exact: true }).click();
+    };
+    await save('Ann');
+    await expect.poll(() => second.getByLabel(field).inputValue()).toBe('Ann');
+    await second.getByLabel(field).fill('Anna, still being typed');
+    await save('Annie');
+    await expect.poll(() => page.getByLabel(field).inputValue()).toBe('Annie');
+    expect(await second.getByLabel(field).inputValue()).toBe('Anna, still being typed');
     expect(complaints).toEqual([]);
   });
 

@@ -16,6 +16,7 @@ import { t as deviceText } from '../account/text.ts';
 import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { show } from '../router.ts';
 import type { App } from '../state/app.ts';
+import { ownChanges, ownProfileChanged } from '../state/profiles.ts';
 import { text } from '../text/index.ts';
 import { own } from '../text/own.ts';
 
@@ -72,23 +73,33 @@ function Profile({ app }: { readonly app: App }) {
   const [isPublic, setPublic] = useState(false);
   /** What other apps of this person published, which stays; absent until it was read. */
   const [kept, setKept] = useState<Partial<AccountProfile> | undefined>();
+  /** Whether there is something that was not published: a change elsewhere does not take its place. */
+  const [isEdited, setEdited] = useState(false);
+  const changes = ownChanges.value;
   useEffect(() => {
+    if (isEdited) return;
     void app.try(async () => {
       const profile = await app.account.profiles.resolve(app.account.id);
       setName(profile?.nickname ?? '');
       setPublic(profile?.public_discovery ?? false);
       setKept(profile ?? {});
     });
-  }, []);
+  }, [changes]);
   const publish = async () => {
     const { $type: _t, account: _a, updated_at: _u, device_signature: _s, ...others } = kept ?? {};
     const fields = { ...others, nickname: name.trim(), public_discovery: isPublic };
     setKept(await app.account.profiles.publish(fields));
+    setEdited(false);
+    ownProfileChanged();
   };
   return (
     <Form label={text.save} canSubmit={kept !== undefined} work={() => app.try(publish)}>
       <Field
-        {...{ label: own.profile, help: own.profileHelp, value: name, onValue: setName }}
+        {...{ label: own.profile, help: own.profileHelp, value: name }}
+        onValue={(value) => {
+          setEdited(true);
+          setName(value);
+        }}
         autoComplete="nickname"
         disabled={kept === undefined}
       />
@@ -98,7 +109,10 @@ function Profile({ app }: { readonly app: App }) {
             type="checkbox"
             disabled={kept === undefined}
             checked={isPublic}
-            onChange={({ currentTarget }) => setPublic(currentTarget.checked)}
+            onChange={({ currentTarget }) => {
+              setEdited(true);
+              setPublic(currentTarget.checked);
+            }}
           />{' '}
           {own.discoverable}
         </label>

@@ -270,6 +270,7 @@ export class App implements Host {
       this.notice.value = text.partMissing;
       return;
     }
+    if (key.kind === 'person') this.#readProfiles(key.id);
     const opened = new OpenConversation(this, key, make(this, key.id));
     this.opened.value = opened;
     await opened.refresh();
@@ -314,9 +315,14 @@ export class App implements Host {
     await Promise.all([this.#refreshList(), this.#refreshContacts()]);
   }
 
-  #readProfiles(): void {
+  /** Reads again what has names of others in it. */
+  async namesChanged(): Promise<void> {
+    await Promise.all([this.changed(), this.opened.value?.refresh()]);
+  }
+
+  #readProfiles(again?: string): void {
     if (this.connection.value !== 'connected') return;
-    const read = async () => await (await import('./profiles.ts')).readProfiles(this);
+    const read = async () => await (await import('./profiles.ts')).readProfiles(this, again);
     read().catch(() => undefined);
   }
 
