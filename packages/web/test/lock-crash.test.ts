@@ -96,13 +96,14 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     await page.getByRole('heading').first().waitFor();
   }
 
-  /** Everything is there, by the password or without one; on a locked device nothing is left in plain. */
+  /** Everything is there, by the password or without one, and no other store is. */
   async function isAs(locked: boolean): Promise<void> {
     expect(await page.getByRole('heading', { name: 'Locked' }).count()).toBe(locked ? 1 : 0);
-    if (!locked) return hasNote();
-    await unlock();
     const names = `indexedDB.databases().then((all) => all.map(({ name }) => name))`;
-    await expect.poll(() => page.evaluate(names)).toEqual(['posthouse-locked']);
+    if (locked) await unlock();
+    else await hasNote();
+    const used = locked ? 'posthouse-locked' : 'posthouse';
+    await expect.poll(() => page.evaluate(names)).toEqual([used]);
   }
 
   async function hasNote(): Promise<void> {
@@ -196,6 +197,22 @@ describe.skipIf(!hasChromium)('a lock that is interrupted', () => {
     await page.reload();
     await page.getByRole('heading').first().waitFor();
     await isAs(true);
+  });
+
+  test.each([
+    ['deleteDatabase posthouse', 'leaves the account, to be erased again'],
+    ['deleted posthouse', 'leaves no account'],
+  ])('erasing that ends at "%s" %s; no other tab begins meanwhile', async (step, left) => {
+    await toState(false);
+    await button(page, 'Settings').first().click();
+    await button(page, 'Erase this device').click();
+    await page.getByLabel('Also remove this device from the account').uncheck();
+    await page.getByLabel('I know that this cannot be undone').check();
+    await page.evaluate(`(${stopAt})(${JSON.stringify(step)})`);
+    await button(page, 'Erase everything').click();
+    await crashAt(step, {});
+    if (left === 'leaves no account') await button(page, 'New account').waitFor();
+    else await isAs(false);
   });
 });
 

@@ -1,5 +1,6 @@
 /** Deletes all that the messenger keeps in this browser. */
 import { lockedStore, plainStore, visitorStore } from '../state/stores.ts';
+import { changeLock } from '../state/tabs.ts';
 
 const prefix = 'posthouse';
 
@@ -10,6 +11,14 @@ const prefix = 'posthouse';
  * @param blocked as for {@link deleteStore}
  */
 export async function eraseDevice(blocked?: () => void): Promise<void> {
+  const { locks } = navigator;
+  // A tab that is opened meanwhile waits, and a lock or unlock of another tab is ended first: neither writes in between.
+  await (locks === undefined
+    ? eraseAlone(blocked)
+    : locks.request(changeLock, () => eraseAlone(blocked)));
+}
+
+async function eraseAlone(blocked: (() => void) | undefined): Promise<void> {
   // First: a person who closes the page while a store is deleted leaves no draft. A store is deleted in any case.
   clearStorage();
   clearShown().catch(() => undefined);

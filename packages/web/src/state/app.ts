@@ -14,7 +14,7 @@ import { ending, noteEnding } from './ending.ts';
 import type { Host, RoomWatch } from './host.ts';
 import { LaterRooms, type RoomParts } from './later-rooms.ts';
 import { OpenConversation } from './open-conversation.ts';
-import { isLocked, readLock } from './stores.ts';
+import { deleteUnused, isLocked, readLock } from './stores.ts';
 import { joinTabs } from './tabs.ts';
 import { UnreadTotal } from './unread-total.ts';
 
@@ -145,6 +145,7 @@ export class App implements Host {
       await readLock();
       if (isLocked()) this.phase.value = { kind: 'locked' };
       else await this.openStore();
+      if (this.phase.value.kind === 'ready') deleteUnused();
     } catch (error) {
       this.#end(error);
     }

@@ -12,12 +12,20 @@ export const visitorStore = 'posthouse-visitor';
 export const lockRow = { collection: 'encryption', key: 'lock' } as const;
 
 let lock: string | undefined;
+/** Whether there is an encrypted store that is not in use: a crash came before it was complete, or before its end. */
+let hasUnused = false;
 
 /** What opens the encrypted store; `undefined` if the device is not locked. */
 export const lockText = () => lock;
 
 /** Whether the store is encrypted, and has to be opened by the person. */
 export const isLocked = () => lock !== undefined;
+
+/** Deletes an encrypted store that is not in use. Only after an account was found in the usual one. */
+export function deleteUnused(): void {
+  if (hasUnused) indexedDB.deleteDatabase(lockedStore);
+  hasUnused = false;
+}
 
 /** Reads whether the device is locked, and with what. It creates no store. */
 export async function readLock(): Promise<void> {
@@ -30,6 +38,7 @@ export async function readLock(): Promise<void> {
       opening.error?.name === 'AbortError' ? resolve(undefined) : reject(opening.error);
   });
   lock = undefined;
+  hasUnused = false;
   if (database === undefined) return;
   try {
     const { collection, key } = lockRow;
@@ -40,6 +49,7 @@ export async function readLock(): Promise<void> {
       request.onerror = () => reject(request.error);
     });
     lock = request.result;
+    hasUnused = lock === undefined;
   } finally {
     database.close();
   }
