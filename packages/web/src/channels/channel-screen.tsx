@@ -1,8 +1,9 @@
 import type { Channel } from '@posthouse/client';
 import { visibleName, visibleText } from '@posthouse/client/visible-text';
 import { useEffect, useId, useState } from 'preact/hooks';
+import { LinkCode } from '../account/link-code.tsx';
 import { Confirm } from '../parts/confirm.tsx';
-import { Action, Field, Form, Handout, Screen } from '../parts/controls.tsx';
+import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { nameOf, shortId } from '../parts/names.ts';
 import { linkTo, show } from '../router.ts';
 import type { App } from '../state/app.ts';
@@ -50,7 +51,7 @@ export function ChannelScreen({ app, id }: { readonly app: App; readonly id: str
       <section aria-label={text.link}>
         <h2>{text.link}</h2>
         <p>{text.linkText}</p>
-        <Handout value={linkTo('channel', link)} title={text.link} />
+        <LinkCode link={linkTo('channel', link)} title={text.link} />
       </section>
       <Writers {...{ app, channel, act }} />
       {isOwner && <FactsForm key={descriptor.revision} {...{ app, channel, act }} />}

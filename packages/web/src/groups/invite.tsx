@@ -1,7 +1,8 @@
 import type { IssuedInvite } from '@posthouse/client';
 import { mayCreateInvite, mayRevokeInvite } from '@posthouse/protocol';
 import { useId, useState } from 'preact/hooks';
-import { Action, Form, Handout } from '../parts/controls.tsx';
+import { LinkCode } from '../account/link-code.tsx';
+import { Action, Form } from '../parts/controls.tsx';
 import { nameOf } from '../parts/names.ts';
 import { linkTo } from '../router.ts';
 import { dayOf } from '../text/index.ts';
@@ -67,7 +68,7 @@ export function Invite({ app, view, act }: GroupProps) {
           {link === '' ? (
             <Action work={() => app.try(makeLink)}>{text.inviteLink}</Action>
           ) : (
-            <Handout value={link} title={text.sharedGroup} />
+            <LinkCode link={link} title={text.sharedGroup} />
           )}
         </>
       )}

@@ -1,14 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { Action, Field, Form, Handout, Screen } from '../parts/controls.tsx';
+import { LinkCode } from '../account/link-code.tsx';
+import { Action, Field, Form, Screen } from '../parts/controls.tsx';
 import { Fault } from '../parts/fault.tsx';
-import { later } from '../parts/later.tsx';
 import { shortId } from '../parts/names.ts';
 import { invite, linkTo, show } from '../router.ts';
 import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 import { own } from '../text/own.ts';
-
-const Qr = later(async () => (await import('../account/qr.tsx')).Qr, true);
 
 /** Two ways to a conversation: an invite of one's own, or that of somebody else. */
 export function AddPerson({ app }: { readonly app: App }) {
@@ -37,10 +35,7 @@ function OwnInvite({ app }: { readonly app: App }) {
           {own.makeInvite}
         </Action>
       ) : (
-        <>
-          <Qr value={link} label={own.yourInvite} />
-          <Handout value={link} title={own.shareTitle} />
-        </>
+        <LinkCode link={link} title={own.shareTitle} label={own.yourInvite} />
       )}
     </section>
   );
