@@ -35,6 +35,7 @@ import {
 } from './abuse/relays.ts';
 import { attacks } from './abuse/rows.ts';
 import { count, flag, number, readOptions, text, words } from './options.ts';
+import { waitedForCore } from './process-cpu.ts';
 
 const values = readOptions('npm run bench:abuse', {
   rows: words(Object.keys(attacks)),
@@ -100,15 +101,6 @@ function quantiles(latencies: number[], served: number[]): Omit<Latency, 'failed
     return sorted[Math.floor(sorted.length * share)] ?? Number.NaN;
   };
   return { p50: at(latencies, 0.5), p99: at(latencies, 0.99), served: at(served, 0.99) };
-}
-
-/** Milliseconds for which this thread was ready to run and had no core, so far; NaN if it is not known. */
-function waitedForCore(): number {
-  try {
-    return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6;
-  } catch {
-    return Number.NaN;
-  }
 }
 
 type Pids = AttackedRelay['pids'];

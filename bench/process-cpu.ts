@@ -1,8 +1,17 @@
-/** CPU time of processes that a bench cannot ask, such as database servers. */
+/** CPU time of processes that a bench cannot ask, such as database servers, and waits for a core. */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Clock ticks of `/proc`, the same on every Linux. */
 const ticksPerSecond = 100;
+
+/** Milliseconds for which this thread was ready to run and had no core, so far; NaN if it is not known. */
+export function waitedForCore(): number {
+  try {
+    return Number(readFileSync('/proc/self/schedstat', 'utf8').split(' ')[1]) / 1e6;
+  } catch {
+    return Number.NaN;
+  }
+}
 
 /** Reads the fields of `/proc/PID/stat` after the name, which may contain spaces. */
 function statOf(pid: number): string[] {
