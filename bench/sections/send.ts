@@ -4,6 +4,9 @@ import { type Compared, compare, figureColumns, figureNotes } from './compared.t
 
 const windows = [1, 16];
 
+/** How often a run fills the window of each connection at least: otherwise it measures one burst. */
+const fillings = 5;
+
 /** About how many messages a second a server accepts: only the length of runs follows from it. */
 function expectedRate(connections: number, window: number): number {
   return connections === 1 ? 250 * Math.min(window, 6) : 2_500;
@@ -15,8 +18,7 @@ export async function send(parts: Compared, connectionCounts: readonly number[])
   for (const connections of connectionCounts) {
     for (const window of windows) {
       const rate = expectedRate(connections, window);
-      // Each connection fills its window.
-      const messages = Math.max(Math.ceil(rate * parts.seconds), connections * window);
+      const messages = Math.max(Math.ceil(rate * parts.seconds), fillings * connections * window);
       const frames = { do: 'messages', connections, messages } as const;
       const measured = await compare(parts, { frames, window });
       rows.push(...measured.map((row) => ({ connections, window, ...row })));
