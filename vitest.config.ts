@@ -80,7 +80,7 @@ const long = {
     'packages/client/test/web/tabs.test.ts',
     'packages/client/test/web/worker.test.ts',
     'packages/web/test/admin-story.test.ts',
-    'packages/web/test/{attachments,block,camera,channels,devices,forms,groups,groups-recovery,hostile,invitations,key-passkey,link-codes,lock,names,notify,settings,story,tabs}.test.ts',
+    'packages/web/test/{addresses,attachments,block,camera,channels,devices,forms,groups,groups-recovery,hostile,invitations,key-passkey,link-codes,lock,names,notify,settings,story,tabs}.test.ts',
     'packages/web/test/{drafts,ending,lock-crash,updates}.test.ts',
     'packages/web/test/engines.test.ts',
     'packages/web/test/reading.test.ts',

@@ -2,6 +2,7 @@
 import type { Contact } from '@posthouse/client';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hostileBodies } from '../../client/test/content/hostile-bodies.ts';
 import { nameOf, titleOf } from '../src/parts/names.ts';
 import type { Host } from '../src/state/host.ts';
 import { befriend, beginAccount, inviteOf, type Office, openOffice, post } from './office.ts';
@@ -30,6 +31,37 @@ describe('a nickname cannot be taken for a name that this person gave', () => {
     expect(titleOf(knows(contact), { kind: 'person', id, title })).toBe(name);
   });
 });
+
+test('03 §7: 200 hostile nicknames and local names take one line, and turn no direction', () => {
+  const texts = [...hostileNames(), ...Object.values(hostileBodies).flat()];
+  const nicknames = new Set(texts.map((each) => [...each].slice(0, 64).join('')).filter(Boolean));
+  expect(nicknames.size).toBeGreaterThan(200);
+  for (const nickname of nicknames) {
+    for (const contact of [{ nickname }, { alias: nickname }]) {
+      const name = nameOf(knows(contact), id);
+      expect(name).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/u);
+      expect(name.length).toBeGreaterThan(0);
+    }
+    expect(nameOf(knows({ nickname }), id)).toMatch(/ \(NXV7Zh…hXAq\)$/);
+  }
+});
+
+/** One character of each kind that is not shown, or changes what is next to it, in three places of a name. */
+function hostileNames(): string[] {
+  const codes = [0x00, 0x09, 0x0a, 0x0d, 0x1b, 0x7f, 0x85, 0xad, 0x300, 0x34f, 0x61c, 0x180e];
+  const ranges = [
+    [0x200b, 0x200f],
+    [0x2028, 0x202e],
+    [0x2060, 0x206f],
+    [0xfe00, 0xfe0f],
+    [0xe0061, 0xe0066],
+  ] as const;
+  for (const [from, to] of ranges) for (let code = from; code <= to; code += 1) codes.push(code);
+  return codes.flatMap((code) => {
+    const character = String.fromCodePoint(code);
+    return [`${character}Anna`, `An${character}na`, `Anna${character}`];
+  });
+}
 
 describe.skipIf(!hasChromium)('profiles of others', () => {
   let office: Office;

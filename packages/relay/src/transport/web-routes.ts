@@ -15,6 +15,12 @@ const appPath = '/app/';
 
 const headers = { ...guardHeaders, 'content-security-policy': pagePolicy.join('; ') };
 
+/** Whether a caller has the content: a list of tags, which a proxy that compresses calls weak (RFC 9110 §13.1.2). */
+function hasTag(known = '', tag: string): boolean {
+  const tags = known.split(',').map((each) => each.trim().replace(/^W\//, ''));
+  return tags.includes(tag) || tags.includes('*');
+}
+
 /**
  * Adds `/app/`, its files and its `config.json`.
  *
@@ -48,7 +54,7 @@ export function addWebRoutes(
     const encoding = pickEncoding(file, request.headers['accept-encoding']);
     const body = file.bodies.get(encoding) as Buffer;
     const own = fileHeaders(file, encoding);
-    const isKnown = request.headers['if-none-match'] === own.etag;
+    const isKnown = hasTag(request.headers['if-none-match'], own.etag);
     charge(request, isKnown || request.method === 'HEAD' ? 0 : body.length);
     reply.headers(own);
     if (isKnown) return reply.code(304).send();

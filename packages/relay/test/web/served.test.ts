@@ -54,7 +54,12 @@ describe('the messenger under /app/', () => {
     const tag = String(headers.etag);
     const again = await fetched(script, { 'if-none-match': tag });
     expect([again.status, again.text]).toEqual([304, '']);
-    expect((await fetched(script, { 'if-none-match': '"other"' })).status).toBe(200);
+    for (const list of [`W/${tag}`, `"other", ${tag}`, `"other",W/${tag}`, '*']) {
+      expect((await fetched(script, { 'if-none-match': list })).status, list).toBe(304);
+    }
+    for (const list of ['"other"', tag.slice(1, -1), `${tag}x`, '']) {
+      expect((await fetched(script, { 'if-none-match': list })).status, list).toBe(200);
+    }
   });
 
   test.each([
@@ -95,6 +100,16 @@ describe('the messenger under /app/', () => {
     '/app/..%2frelay.sqlite',
     '/app/a/main-ABCDEFGH.js',
     '/app/__proto__',
+    '/app/constructor',
+    '/app//main-ABCDEFGH.js',
+    '/app/main-ABCDEFGH.js/',
+    '/app/main-ABCDEFGH.js%00',
+    '/app/%00',
+    '/app/%',
+    '/app/%ff',
+    '/app/MAIN-ABCDEFGH.js',
+    '/app/..\\relay.sqlite',
+    `/app/${'a'.repeat(8_000)}`,
     '/svc/v1/app/',
   ])('%s is no name of it', async (path) => {
     const { status, text } = await fetched(path);
