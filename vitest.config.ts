@@ -57,7 +57,7 @@ const slow = [
   'packages/**/{crash,hostile,interrupted-move,killed-leaders,model,*-model,races,fan-out}.test.ts',
   'packages/client/test/**/{endless,large,long-runs,lying*,hostile-host,several-hosts}.test.ts',
   'packages/conformance/test/{kit,main,notices}.test.ts',
-  'packages/{client/test/{attachments,content}/browser.test.ts,client/test/web/**,protocol/test/browser/**,web/test/**}',
+  'packages/{client/test/{attachments,content}/browser.test.ts,client/test/attachments/upload-progress.test.ts,client/test/web/**,protocol/test/browser/**,web/test/**}',
   'bench/**',
   'scripts/build.test.ts',
 ];
@@ -70,6 +70,7 @@ const slow = [
  */
 const long = {
   once: [
+    'packages/client/test/attachments/upload-progress.test.ts',
     'packages/client/test/events/killed-leaders.test.ts',
     'packages/client/test/groups/crash.test.ts',
     'packages/client/test/messages/outages.test.ts',

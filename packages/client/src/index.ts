@@ -24,7 +24,12 @@ export type { Abortable, WithAccountKey } from './api/options.ts';
 export type { Profiles } from './api/profiles.ts';
 export { type DownloadOptions, downloadContent } from './attachments/download.ts';
 export { type PreviewKind, previewKind } from './attachments/preview-kind.ts';
-export { type SealOptions, sealAttachment, type Uploader } from './attachments/seal-attachment.ts';
+export {
+  type SealOptions,
+  sealAttachment,
+  type Uploader,
+  type UploadProgress,
+} from './attachments/seal-attachment.ts';
 export type { ChannelSpan, FollowState } from './channels/channel-rows.ts';
 export type { ChannelFacts, NewChannelFacts } from './channels/descriptors/change-channel.ts';
 export type { ChannelAddress, FollowFrom } from './channels/follow-channel.ts';

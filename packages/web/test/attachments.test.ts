@@ -6,7 +6,8 @@ import { Relay } from '@posthouse/relay';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { builtMessenger } from './office.ts';
-import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
+import { hasChromium, openBrowser, openBrowserWith, type Visitor, visit } from './support.ts';
+import { openWire, type Wire } from './wire.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
 /** A picture of one red pixel. */
@@ -29,16 +30,24 @@ async function startRelay(name: string, blobs: object): Promise<string> {
 
 let url: string;
 let urlWithout: string;
+/** Of one that takes large files, at the end of a wire. */
+let urlOfLarge: string;
+let wire: Wire;
 beforeAll(async () => {
   if (!hasChromium) return;
   url = await startRelay('The post office', {
     ...{ folder: join(folder, 'blobs'), maxBytes, accountBytes: 65_536 },
   });
   urlWithout = await startRelay('A small one', {});
+  urlOfLarge = await startRelay('A large one', {
+    ...{ folder: join(folder, 'large'), maxBytes: 33_554_432, accountBytes: 67_108_864 },
+  });
+  wire = await openWire(new URL(urlOfLarge).origin);
   browser = await openBrowser(...[url, urlWithout].map((each) => new URL(each).origin));
 });
 afterAll(async () => {
   await browser?.close();
+  await wire?.[Symbol.asyncDispose]();
   for (const relay of relays) await relay[Symbol.asyncDispose]();
   rmSync(folder, { recursive: true });
 });
@@ -51,8 +60,12 @@ async function keep(page: Page, name: string): Promise<void> {
 }
 
 /** A new account's notes: every account can write to itself. */
-async function notesOf(address: string, options: object = {}): Promise<Visitor> {
-  const visitor = await visit(browser, address, options);
+async function notesOf(
+  address: string,
+  options: object = {},
+  inBrowser = browser,
+): Promise<Visitor> {
+  const visitor = await visit(inBrowser, address, options);
   const { page } = visitor;
   await button(page, 'New account').click();
   await page.locator('.entry').filter({ hasText: 'Notes to myself' }).click();
@@ -174,6 +187,33 @@ describe.skipIf(!hasChromium)('attachments (04 §9, §10)', () => {
     expect(await item.getByRole('alert').count()).toBe(0);
     held.resolve();
     await context.unroute('**/blobs/*');
+  });
+
+  test('the bar of an upload grows with what is sent, never falls, and says it in numbers', async () => {
+    await using large = await openBrowserWith([wire.arg], urlOfLarge);
+    const { page } = await notesOf(urlOfLarge, {}, large);
+    await page.evaluate(`globalThis.shown = [];
+      new MutationObserver(() => {
+        const bar = document.querySelector('.attach progress[value]');
+        if (bar !== null && shown.at(-1) !== bar.value) shown.push(bar.value);
+      }).observe(document, { subtree: true, childList: true, attributes: true });`);
+    const shown = async () => (await page.evaluate('shown')) as number[];
+    wire.holdAfter(2_000_000);
+    const content = Buffer.alloc(25_000_000);
+    await page.locator('.attach input').setInputFiles([file('film.mp4', 'video/mp4', content)]);
+    await expect.poll(shown).not.toEqual([]);
+    const [first = 1] = await shown();
+    expect(first).toBeLessThan(1);
+    await page
+      .locator('.attach .file')
+      .getByText(/^ ?\d+%$/)
+      .waitFor();
+    await keep(page, 'attachment-progress-in-numbers');
+    wire.release();
+    await page.locator('.attach li').getByText('Ready').waitFor();
+    const all = await shown();
+    expect(all).toEqual(all.toSorted((a, b) => a - b));
+    expect(all.at(-1)).toBe(1);
   });
 
   test('a file that is no longer stored, or that was altered, is not opened', async () => {

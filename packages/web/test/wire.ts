@@ -8,18 +8,25 @@ export interface Wire extends AsyncDisposable {
   readonly arg: string;
   /** Ends all connections at the relay's end alone: the browser's are open, and nothing comes. */
   forget(): void;
+  /** Stops each connection when it took so many bytes from the browser, until it is released. */
+  holdAfter(bytes: number): void;
+  release(): void;
 }
 
 /** @param origin of the relay, on loopback */
 export async function openWire(origin: string): Promise<Wire> {
   const { host, port } = new URL(origin);
   const open = new Map<Socket, Socket>();
+  let most = Number.POSITIVE_INFINITY;
   const server = createServer({ noDelay: true }, (near) => {
     const far = connect(Number(port), '127.0.0.1');
     open.set(near, far);
     near.on('error', () => undefined);
     far.on('error', () => undefined);
-    near.on('data', (data) => far.write(data));
+    near.on('data', (data) => {
+      far.write(data);
+      if (near.bytesRead > most) near.pause();
+    });
     far.on('data', (data) => near.write(data));
     near.once('close', () => {
       open.delete(near);
@@ -33,6 +40,13 @@ export async function openWire(origin: string): Promise<Wire> {
   const way = (server.address() as AddressInfo).port;
   return {
     arg: `--host-resolver-rules=MAP ${host} 127.0.0.1:${way}`,
+    holdAfter(bytes) {
+      most = bytes;
+    },
+    release() {
+      most = Number.POSITIVE_INFINITY;
+      for (const near of open.keys()) near.resume();
+    },
     forget() {
       for (const [near, far] of open) {
         open.set(near, near);

@@ -1,6 +1,10 @@
 import type { ContentReference } from '@posthouse/protocol';
 import { downloadContent } from '../attachments/download.ts';
-import { sealAttachment, type Uploader } from '../attachments/seal-attachment.ts';
+import {
+  sealAttachment,
+  type Uploader,
+  type UploadProgress,
+} from '../attachments/seal-attachment.ts';
 import type { Transport } from '../connect/transport.ts';
 import { webTransport } from '../connect/web-transport.ts';
 import type { AccountCore } from '../core.ts';
@@ -17,6 +21,11 @@ export interface SealRequest extends Abortable {
   readonly maxBytes?: number;
   /** Milliseconds for the upload; by default a minute, and one more for every 2 MiB. */
   readonly timeout?: number;
+  /**
+   * Called while the bytes are sent: in Node, and in a worker whose relay has the origin of the page. `fetch`, which
+   * all else is sent with, does not know.
+   */
+  readonly progress?: (progress: UploadProgress) => void;
 }
 
 /** How to download. */
@@ -60,13 +69,11 @@ export class Attachments {
    */
   async seal(content: Uint8Array, request: SealRequest): Promise<ContentReference> {
     const core = this.#core;
-    const { contentType, maxBytes, timeout } = request;
     const uploader = request.uploader ?? (await core.later()).relayUploader(core);
     const { network, random } = core;
     return await sealAttachment(network, content, {
-      ...{ contentType, uploader, random, signal: signalOf(request) },
-      ...(maxBytes !== undefined && { maxBytes }),
-      ...(timeout !== undefined && { timeout }),
+      ...request,
+      ...{ uploader, random, signal: signalOf(request) },
     });
   }
 
@@ -81,12 +88,10 @@ export class Attachments {
    */
   async download(reference: ContentReference, request: DownloadRequest = {}): Promise<Uint8Array> {
     const signal = signalOf(request);
-    const { maxBytes, timeout } = request;
     const transport = request.transport ?? (await this.#transportFor(reference, signal));
     return await downloadContent(this.#core.network, reference, {
+      ...request,
       ...{ transport, signal },
-      ...(maxBytes !== undefined && { maxBytes }),
-      ...(timeout !== undefined && { timeout }),
     });
   }
 

@@ -27,7 +27,7 @@ const maxAnswerBytes = 65_536;
 /** Makes the uploader that stores at the account's home relay. */
 export function relayUploader(core: AccountCore): Uploader {
   return {
-    async put(bytes, { signal }) {
+    async put(bytes, { signal, progress }) {
       const { relayId } = await core.home();
       const connection = core.relayOverHttp(relayId);
       const { relay } = await connection.authenticated(signal);
@@ -37,12 +37,20 @@ export function relayUploader(core: AccountCore): Uploader {
           'the home relay stores no attachments: pass an `uploader` for another host',
         );
       }
+      let most = 0;
+      const report = (sent: number) => {
+        // A request that is made again, with another session, begins at its start.
+        if (sent <= most) return;
+        most = sent;
+        progress?.({ sent, of: bytes.length });
+      };
       const response = await connection.request(
         {
           verb: 'PUT',
           path: '/blobs',
           headers: { accept: 'application/json', 'content-type': 'application/octet-stream' },
           body: bytes,
+          ...(progress && { progress: report }),
           maxBytes: maxAnswerBytes,
         },
         signal,

@@ -29,9 +29,26 @@ import { defaultMaxBytes, transferTime } from './download.ts';
  * };
  */
 export interface Uploader {
-  /** Stores bytes and returns the HTTPS address at which anybody can download them, unchanged. */
-  put(bytes: Uint8Array<ArrayBuffer>, options: { readonly signal: AbortSignal }): Promise<string>;
+  /**
+   * Stores bytes and returns the HTTPS address at which anybody can download them, unchanged.
+   *
+   * @param options.progress to call while bytes are sent, with more of them each time, if that is known
+   */
+  put(
+    bytes: Uint8Array<ArrayBuffer>,
+    options: { readonly signal: AbortSignal; readonly progress?: ShowProgress | undefined },
+  ): Promise<string>;
 }
+
+/** How much of an upload was sent. */
+export interface UploadProgress {
+  /** Encrypted bytes that were sent; more each time. */
+  readonly sent: number;
+  /** Encrypted bytes in all. */
+  readonly of: number;
+}
+
+type ShowProgress = (progress: UploadProgress) => void;
 
 /** Options of {@link sealAttachment}. */
 export interface SealOptions {
@@ -43,6 +60,8 @@ export interface SealOptions {
   readonly maxBytes?: number;
   /** Milliseconds for the upload; by default a minute, and one more for every 2 MiB. */
   readonly timeout?: number;
+  /** Called while the bytes are sent, if uploader and platform know how much was. */
+  readonly progress?: ShowProgress;
   /** A cryptographically secure source; Web Crypto by default. */
   readonly random?: Random;
 }
@@ -82,8 +101,8 @@ export async function sealAttachment(
   }
   signal.throwIfAborted();
   const { body, reference } = sealContent(network, { plaintext, contentType, random });
-  const { timeout = transferTime(body.length) } = options;
-  const uri = await upload(uploader, new Uint8Array(body), { signal, timeout });
+  const { timeout = transferTime(body.length), progress } = options;
+  const uri = await upload(uploader, new Uint8Array(body), { signal, timeout, progress });
   const sealed = { uri, ...reference };
   try {
     checkContentReference(sealed);
@@ -101,11 +120,18 @@ export async function sealAttachment(
 async function upload(
   uploader: Uploader,
   bytes: Uint8Array<ArrayBuffer>,
-  { signal, timeout }: { readonly signal: AbortSignal; readonly timeout: number },
+  {
+    signal,
+    timeout,
+    progress,
+  }: Pick<SealOptions, 'signal'> & {
+    readonly timeout: number;
+    readonly progress: ShowProgress | undefined;
+  },
 ): Promise<string> {
   try {
     return await withDeadline(signal, timeout, (bounded) =>
-      untilAborted(uploader.put(bytes, { signal: bounded }), bounded),
+      untilAborted(uploader.put(bytes, { signal: bounded, progress }), bounded),
     );
   } catch (cause) {
     signal.throwIfAborted();

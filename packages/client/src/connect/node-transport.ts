@@ -1,4 +1,4 @@
-import { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import type { TLSSocket } from 'node:tls';
 import { limits } from '@posthouse/protocol';
@@ -39,7 +39,7 @@ export class NodeTransport implements Transport, Disposable {
   }
 
   request(asked: HttpRequest): Promise<HttpResponse> {
-    const { verb, url, headers, body, signal, maxBytes } = asked;
+    const { verb, url, headers, body, signal, maxBytes, progress } = asked;
     return new Promise((resolve, reject) => {
       let sent = false;
       const fail = (cause: unknown) => {
@@ -83,7 +83,8 @@ export class NodeTransport implements Transport, Disposable {
           }),
         );
       });
-      request.end(body);
+      if (body === undefined || progress === undefined) request.end(body);
+      else endInParts(request, Buffer.from(body as string), progress);
     });
   }
 
@@ -125,6 +126,26 @@ export class NodeTransport implements Transport, Disposable {
     this.#agent.destroy();
     this.#plain.destroy();
   }
+}
+
+/** Bytes of a body that are written at a time. */
+const partBytes = 65_536;
+
+/** Writes a body and ends the request; `progress` is called each time that the system took a part. */
+function endInParts(
+  request: ClientRequest,
+  body: Buffer,
+  progress: (sent: number) => void,
+  from = 0,
+): void {
+  const until = Math.min(from + partBytes, body.length);
+  const next = (error?: Error | null) => {
+    if (error) return;
+    progress(until);
+    if (until === body.length) request.end();
+    else endInParts(request, body, progress, until);
+  };
+  request.write(body.subarray(from, until), next);
 }
 
 function lengthOf(body: HttpRequest['body']): Record<string, number> {

@@ -66,8 +66,28 @@ interface StorageManager {
   estimate(): Promise<{ readonly usage?: number; readonly quota?: number }>;
 }
 
+/** An exchange that tells how much of its body was sent, which `fetch` does not. */
+export interface UploadRequest {
+  readonly status: number;
+  /** Where redirects led. */
+  readonly responseURL: string;
+  readonly response: ArrayBuffer | null;
+  readonly upload: { onprogress: ((event: { readonly loaded: number }) => void) | null };
+  responseType: 'arraybuffer';
+  onprogress: ((event: { readonly loaded: number }) => void) | null;
+  onloadend: (() => void) | null;
+  open(verb: string, url: string): void;
+  setRequestHeader(name: string, value: string): void;
+  getResponseHeader(name: string): string | null;
+  send(body: string | Uint8Array<ArrayBuffer> | undefined): void;
+  abort(): void;
+}
+
 /** What the folder uses of the global object of a page or worker; members may be missing elsewhere. */
 interface WebPlatform {
+  /** Absent in service workers. */
+  readonly XMLHttpRequest?: new () => UploadRequest;
+  readonly origin?: string;
   readonly indexedDB?: { open(name: string, version: number): IdbOpenRequest };
   readonly IDBKeyRange: {
     bound(lower: string, upper: string, lowerOpen: boolean, upperOpen: boolean): IdbKeyRange;

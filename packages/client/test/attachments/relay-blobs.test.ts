@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { hashReferenceUri } from '@posthouse/protocol';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { temporaryFolder } from '../../../relay/test/support/folder.ts';
+import type { UploadProgress } from '../../src/attachments/seal-attachment.ts';
 import { writeNew } from '../../src/courier/new-file.ts';
 import { SqliteStore } from '../../src/node.ts';
 import { Person } from '../support/courier.ts';
@@ -31,6 +32,31 @@ describe('account.attachments at the home relay', () => {
     expect(reference.uri).toBe(`${world.relay.https[0]}/blobs/${name}`);
     expect(readFileSync(join(blobs.path, name)).includes(Buffer.from(content))).toBe(false);
     expect(Buffer.from(await ann.attachments.download(reference)).toString()).toBe('the minutes');
+  });
+
+  test('0032: the progress of an upload is told by parts, and grows to its end', async () => {
+    using folder = temporaryFolder();
+    const blobs = { folder: folder.path, maxBytes: 1_048_576, accountBytes: 1_048_576 };
+    await using large = await RelayWithClients.start({ blobs });
+    const [ann] = await large.friends();
+    const told: UploadProgress[] = [];
+    const reference = await ann.attachments.seal(new Uint8Array(300_000).fill(7), {
+      contentType: 'text/plain',
+      progress: (progress) => told.push(progress),
+    });
+    const of = 300_016;
+    const parts = [65_536, 131_072, 196_608, 262_144, of];
+    expect(told).toEqual(parts.map((sent) => ({ sent, of })));
+    expect((await ann.attachments.download(reference)).every((byte) => byte === 7)).toBe(true);
+  });
+
+  test("0032: an upload that is refused while it is sent fails with the relay's answer", async () => {
+    const [ann] = await world.friends();
+    const failing = ann.attachments.seal(new Uint8Array(1_000_000), {
+      contentType: 'text/plain',
+      progress: () => undefined,
+    });
+    await expect(failing).rejects.toMatchObject({ code: 'invalid_input' });
   });
 
   test('a file over the limits of the relay is refused with what to do', async () => {

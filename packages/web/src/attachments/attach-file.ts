@@ -1,7 +1,6 @@
 /** Files on their way to a message: each is encrypted and stored at the relay as soon as it is picked. */
 import { previewKind } from '@posthouse/client';
 import { isClientError, isRefusal } from '@posthouse/client/web';
-import type { ContentReference } from '@posthouse/protocol';
 import type { Signal } from '@preact/signals';
 import type { App } from '../state/app.ts';
 import type { AttachedFile } from '../state/drafts.ts';
@@ -58,12 +57,13 @@ export async function storeFile(
   const found = files.value.find((each) => each.id === id);
   // Removed while an earlier one was stored.
   if (found === undefined || found.stop.signal.aborted) return;
-  change(files, id, { fault: '' });
+  change(files, id, { fault: '', sent: undefined });
   try {
     const content = new Uint8Array(await found.file.arrayBuffer());
     const reference = await app.account.attachments.seal(content, {
       contentType: mediaTypeOf(found.file),
       signal: found.stop.signal,
+      progress: ({ sent, of }) => change(files, id, { sent: sent / of }),
     });
     const isThere = files.value.some((each) => each.reference?.hash === reference.hash);
     change(files, id, isThere ? { fault: t.same } : { reference });
@@ -75,7 +75,7 @@ export async function storeFile(
 function change(
   files: Signal<readonly AttachedFile[]>,
   id: number,
-  by: { readonly fault?: string; readonly reference?: ContentReference },
+  by: Partial<Pick<AttachedFile, 'fault' | 'reference' | 'sent'>>,
 ): void {
   files.value = files.value.map((each) => (each.id === id ? { ...each, ...by } : each));
 }

@@ -4,7 +4,7 @@ import type { AttachedFile } from '../state/drafts.ts';
 import type { OpenConversation } from '../state/open-conversation.ts';
 import { text } from '../text/index.ts';
 import { attachFiles, fileLimit, removeFile, storeFile } from './attach-file.ts';
-import { sizeText, t } from './text.ts';
+import { percentText, sizeText, t } from './text.ts';
 
 /** In the composer: picks files, takes those that are pasted or dropped, and shows them until they are sent. */
 export function Attach({ app, opened }: { readonly app: App; readonly opened: OpenConversation }) {
@@ -95,7 +95,7 @@ export function Attach({ app, opened }: { readonly app: App; readonly opened: Op
 function FileLine({
   app,
   opened,
-  each: { id, file, preview, reference, fault },
+  each: { id, file, preview, reference, fault, sent },
 }: {
   readonly app: App;
   readonly opened: OpenConversation;
@@ -108,7 +108,12 @@ function FileLine({
       {preview !== undefined && <img src={preview} alt="" width={48} height={48} />}
       <span class="file">
         <bdi>{file.name}</bdi> <small>{sizeText(file.size)}</small>
-        {isStoring && <progress aria-label={t.storing} />}
+        {isStoring && (
+          <span>
+            <progress aria-label={t.storing} {...(sent !== undefined && { value: sent })} />
+            {sent !== undefined && <small> {percentText(sent)}</small>}
+          </span>
+        )}
         <small role="status" class={fault === '' ? '' : 'fault'}>
           {fault || (isStoring ? t.storing : t.stored)}
         </small>

@@ -68,6 +68,11 @@ const de: typeof en = {
 
 export const t = inLanguage({ en, de });
 
+const percent = new Intl.NumberFormat(text.language, { style: 'percent' });
+
+/** A part from 0 to 1 for people, such as `45 %`. */
+export const percentText = (part: number) => percent.format(part);
+
 /** A number of bytes for people, such as `1.5 MB`. */
 export function sizeText(bytes: number): string {
   const units = ['byte', 'kilobyte', 'megabyte', 'gigabyte'] as const;

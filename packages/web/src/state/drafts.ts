@@ -11,6 +11,8 @@ export interface AttachedFile {
   readonly preview?: string;
   /** What is sent; absent until the file is stored. */
   readonly reference?: ContentReference;
+  /** The part of it that was sent, from 0 to 1; absent if that is not known. */
+  readonly sent?: number | undefined;
   /** Why it was not stored; empty if nothing is wrong. */
   readonly fault: string;
   readonly stop: AbortController;

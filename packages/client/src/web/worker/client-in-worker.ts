@@ -25,8 +25,8 @@ type Part = (typeof parts)[number];
 
 /**
  * An account in a worker. It has the methods of `Account` and of its parts; each resolves, also those
- * that return a value there. Functions stay in the page: an uploader, a signer or a progress
- * callback cannot be passed; an `AbortSignal` can.
+ * that return a value there. Functions stay in the page: an uploader or a signer cannot be passed; an `AbortSignal`
+ * and a `progress` callback can.
  */
 export interface WorkerAccount
   extends Pick<Account, 'id' | 'deviceId' | 'publicKey' | 'follow' | 'subscribe' | 'wake'>,

@@ -33,7 +33,10 @@ export interface Call {
   /** Names of members from the client or account to the method. */
   readonly path: readonly string[];
   readonly args: readonly unknown[];
-  /** The argument whose member `signal` stayed in the page, if there is one. */
+  /**
+   * The argument whose members `signal` and `progress` stayed in the page, if there is one; `progress` is `true` if
+   * the page wants to be told.
+   */
   readonly abortable?: number;
 }
 
@@ -41,6 +44,8 @@ export interface Call {
 export type Reply =
   | { readonly id: number; readonly value: unknown }
   | { readonly id: number; readonly error: PlainError | OtherError }
+  /** What a call that goes on passed to `progress`. */
+  | { readonly id: number; readonly progress: unknown }
   /** The stream has ended. */
   | { readonly id: number; readonly done: true };
 

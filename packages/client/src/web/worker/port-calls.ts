@@ -11,6 +11,8 @@ let lastId = Math.floor(Math.random() * 2 ** 48);
 export class PortCalls {
   readonly #port: WorkerPort;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
+  /** What is told of the progress of a call. */
+  readonly #told = new Map<number, Progress>();
   readonly #listening = new AbortController();
   /** Why no call is made any more. */
   #over: Error | undefined;
@@ -64,17 +66,19 @@ export class PortCalls {
   }
 
   /**
-   * Calls a method of the client or account. The first argument with a `signal` passes its abort on.
+   * Calls a method of the client or account. The first argument with a `signal` or `progress` passes its abort on, and
+   * is told of the progress.
    * @throws ClientError, or an Error with the name, message and code of the worker's
    */
   async call(path: readonly string[], args: readonly unknown[]): Promise<unknown> {
-    const index = args.findIndex((arg) => signalOf(arg) !== undefined);
-    const signal = signalOf(args[index]);
+    const index = args.findIndex((arg) => signalOf(arg) ?? progressOf(arg));
+    const [signal, progress] = [signalOf(args[index]), progressOf(args[index])];
     const keys: ArrayBuffer[] = [];
     const posted = args.map((arg, at) => {
       const key = accountKeyOf(arg);
       if (at !== index && key === undefined) return arg;
-      const { signal: _stays, ...rest } = arg as { readonly signal?: unknown };
+      const { signal: _stays, progress: _too, ...others } = membersOf(arg);
+      const rest = { ...others, ...(progressOf(arg) && { progress: true }) };
       if (key === undefined) return rest;
       // The copy is moved to the worker, which clears it; the caller's own is the caller's to clear.
       const accountKey = new Uint8Array(key);
@@ -82,9 +86,14 @@ export class PortCalls {
       return { ...rest, accountKey };
     });
     const id = newId();
-    const abortable = signal === undefined ? {} : { abortable: index };
+    const abortable = index === -1 ? {} : { abortable: index };
     const request = { kind: 'call', id, path, args: posted, ...abortable } as const;
-    return await this.#whileNotAborted(id, signal, () => this.#ask(request, keys));
+    if (progress !== undefined) this.#told.set(id, progress);
+    try {
+      return await this.#whileNotAborted(id, signal, () => this.#ask(request, keys));
+    } finally {
+      this.#told.delete(id);
+    }
   }
 
   /** Yields what the worker yields, each value when it is asked for, until the signal aborts. */
@@ -151,6 +160,10 @@ export class PortCalls {
   #settle(reply: Reply | null): void {
     const answer = this.#pending.get(reply?.id ?? 0);
     if (reply === null || answer === undefined) return;
+    if ('progress' in reply) {
+      this.#told.get(reply.id)?.(reply.progress);
+      return;
+    }
     this.#pending.delete(reply.id);
     if ('error' in reply) answer.reject(revived(reply.error));
     else answer.resolve('done' in reply ? ended : reply.value);
@@ -165,6 +178,13 @@ function newId(): number {
 function signalOf(arg: unknown): AbortSignal | undefined {
   const { signal } = membersOf(arg);
   return signal instanceof AbortSignal ? signal : undefined;
+}
+
+type Progress = (progress: unknown) => void;
+
+function progressOf(arg: unknown): Progress | undefined {
+  const { progress } = membersOf(arg);
+  return typeof progress === 'function' ? (progress as Progress) : undefined;
 }
 
 /** The account key among a call's options, as bytes. */

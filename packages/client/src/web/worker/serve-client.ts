@@ -4,10 +4,10 @@ import { Network, type RegistryNodes, staticRegistry } from '@posthouse/protocol
 import { webPrimitives } from '@posthouse/protocol/web';
 import { Account } from '../../account.ts';
 import { Client } from '../../client.ts';
-import { webTransport } from '../../connect/web-transport.ts';
 import { ClientError, isClientError } from '../../errors.ts';
 import { encryptedStore } from '../../store/encrypted.ts';
 import { IndexedDbStore } from '../indexed-db-store.ts';
+import { uploadTransport } from '../upload-transport.ts';
 import type {
   AccountFacts,
   Call,
@@ -106,7 +106,7 @@ class ServedClient {
   async #call({ id, path, args, abortable }: Call): Promise<Reply> {
     const stop = new AbortController();
     const values = args.map((value, index) =>
-      index === abortable ? { ...(value as object), signal: stop.signal } : value,
+      index === abortable ? this.#called(id, value as object, stop.signal) : value,
     );
     if (path.length === 1 && path[0] === 'close') return { id, value: await this.#close() };
     this.#aborts.set(id, stop);
@@ -122,6 +122,12 @@ class ServedClient {
       // The page handed it over for this call only.
       for (const value of args) accountKeyOf(value)?.fill(0);
     }
+  }
+
+  /** The options of a call, with what stayed in the page. */
+  #called(id: number, options: { readonly progress?: unknown }, signal: AbortSignal): object {
+    const progress = (of: unknown) => this.#reply({ id, progress: of });
+    return { ...options, signal, ...(options.progress === true && { progress }) };
   }
 
   #streamOf(
@@ -204,7 +210,7 @@ async function openClient(options: WorkerClientOptions): Promise<OpenClient> {
       registry: Object.hasOwn(registry, 'nodes')
         ? (registry as RegistryNodes)
         : staticRegistry(network, registry),
-      transport: webTransport,
+      transport: uploadTransport,
       store:
         storeKey === undefined ? store : await encryptedStore(store, { key: storeKey, primitives }),
     });
