@@ -1,22 +1,25 @@
 /**
  * Measures how long the messenger takes from a reload until the list and the first conversation are shown, in
  * Chromium, with many messages stored; how long the page does not react meanwhile; and how long a key takes until it
- * is painted while older pages are loaded and while messages arrive.
+ * is painted while older pages are loaded and while messages arrive; and when the list is right after the machine
+ * slept and its connections were lost without a word.
  *
- *   npm run bench:messenger [-- --messages 10000 --reloads 11 --arriving 300]
+ *   npm run bench:messenger [-- --messages 10000 --reloads 11 --arriving 300 --sleeps 5]
  *
  * Times of reloads are milliseconds since the navigation began; files come from the service worker.
  */
 import type { Account } from '@posthouse/client';
 import type { Page } from 'playwright-core';
 import { befriend, beginAccount, openOffice } from '../packages/web/test/office.ts';
-import { openBrowser, visit } from '../packages/web/test/support.ts';
+import { openBrowserWith, visit } from '../packages/web/test/support.ts';
+import { openWire } from '../packages/web/test/wire.ts';
 import { count, readOptions } from './options.ts';
 
 const values = readOptions('npm run bench:messenger', {
   messages: count(10_000),
   reloads: count(11),
   arriving: count(300),
+  sleeps: count(5),
 });
 
 /** Notes in the page when something is shown first, and its long tasks. */
@@ -100,8 +103,32 @@ async function whileMessagesArrive(page: Page, bob: Account): Promise<number[]> 
   return keys;
 }
 
+/**
+ * Stops the browser for longer than a page that is only busy, while a message arrives and its connections end at the
+ * relay alone. Returns the milliseconds from its wake until the list shows the message.
+ */
+async function afterSleep(page: Page, bob: Account, what: string): Promise<number> {
+  const devTools = await browser.newBrowserCDPSession();
+  const { processInfo } = await devTools.send('SystemInfo.getProcessInfo');
+  const signalAll = (signal: 'SIGSTOP' | 'SIGCONT') => {
+    for (const { id } of processInfo) process.kill(id, signal);
+  };
+  signalAll('SIGSTOP');
+  wire.forget();
+  try {
+    await write(bob, 1, what);
+    await new Promise((resolve) => setTimeout(resolve, 3_500));
+  } finally {
+    signalAll('SIGCONT');
+  }
+  const awake = performance.now();
+  await page.locator('.entry').filter({ hasText: what }).waitFor();
+  return performance.now() - awake;
+}
+
 await using office = await openOffice();
-const browser = await openBrowser(office.origin);
+await using wire = await openWire(office.origin);
+const browser = await openBrowserWith([wire.arg], office.origin);
 const { page } = await visit(browser, office.url);
 page.setDefaultTimeout(600_000);
 await beginAccount(page);
@@ -126,6 +153,10 @@ const typing = {
   'key, while 19 older pages load': await whilePagesLoad(page),
   [`key, while ${values.arriving} messages arrive`]: await whileMessagesArrive(page, bob),
 };
+const sleeps: number[] = [];
+for (let sleep = 1; sleep <= values.sleeps; sleep += 1) {
+  sleeps.push(await afterSleep(page, bob, `Meanwhile${sleep}`));
+}
 await browser.close();
 
 /** Prints the median and the most of some times. */
@@ -149,4 +180,5 @@ for (const [of, title] of [
     noted.map((each) => each[of]),
   );
 }
+print(`right list after each of ${values.sleeps} sleeps`, sleeps);
 for (const [title, keys] of Object.entries(typing)) print(`${title}, ${keys.length} keys`, keys);
