@@ -12,6 +12,7 @@ import { Timeline } from '../parts/timeline.tsx';
 import type { TimelineItem } from '../parts/timeline-item.ts';
 import { openShared } from '../router.ts';
 import type { App } from '../state/app.ts';
+import { keyOf } from '../state/conversation-source.ts';
 import type { Line, OpenConversation } from '../state/open-conversation.ts';
 import { dayOf, isoOf, isSameDay, text, timeOf } from '../text/index.ts';
 
@@ -34,8 +35,7 @@ export function MessageList({
   const lineFor = (message: Line) => {
     const before = drawn.get(message);
     if (before !== undefined) return before;
-    const key = `${message.from}/${message.messageId}`;
-    const made = <MessageLine key={key} {...{ app, opened, peer, message }} />;
+    const made = <MessageLine key={keyOf(message)} {...{ app, opened, peer, message }} />;
     drawn.set(message, made);
     return made;
   };

@@ -64,14 +64,18 @@ export interface ConversationSource {
 /** Makes the source of one conversation. */
 export type MakeSource = (app: Host, id: string) => ConversationSource;
 
-/** Returns a line with the text that it answers, if that is among the lines. */
-function withQuote(line: Line, lines: readonly Line[]): Line {
-  const { replyTo } = line;
-  if (replyTo === undefined) return line;
-  const answered = lines.find(
-    ({ from, messageId }) => from === replyTo.from && messageId === replyTo.messageId,
-  );
-  return answered?.body === undefined ? line : { ...line, quote: answered.body.text };
+/** Names a line in its conversation: senders choose the IDs of their messages. */
+export function keyOf({ from, messageId }: Pick<Line, 'from' | 'messageId'>): string {
+  return `${from}/${messageId}`;
+}
+
+/** Returns the lines, each with the text that it answers, if that is among them. */
+function withQuotes(lines: readonly Line[]): readonly Line[] {
+  const named = new Map(lines.map((line) => [keyOf(line), line]));
+  return lines.map((line) => {
+    const answered = line.replyTo && named.get(keyOf(line.replyTo));
+    return answered?.body === undefined ? line : { ...line, quote: answered.body.text };
+  });
 }
 
 /** Conversations with people, and the own notes. */
@@ -80,7 +84,7 @@ export const personSource: MakeSource = ({ account: { messages } }, id) => ({
   async read(limit) {
     const newest = await messages.list({ with: id, newestFirst: true, limit: limit + 1 });
     const lines = newest.slice(0, limit).reverse();
-    return { lines: lines.map((line) => withQuote(line, lines)), hasOlder: newest.length > limit };
+    return { lines: withQuotes(lines), hasOlder: newest.length > limit };
   },
   async post({ replyTo, ...draft }) {
     await messages.post(id, {

@@ -1,6 +1,4 @@
-import type { Line } from './conversation-source.ts';
-
-const keyOf = ({ from, messageId }: Line) => `${from}/${messageId}`;
+import { keyOf, type Line } from './conversation-source.ts';
 
 /** Compares two values of a line by their content. */
 function isSame(one: unknown, other: unknown): boolean {
