@@ -39,6 +39,8 @@ export function pageOf(tab: Tab): Page {
     open: async (url) => {
       await tab.goto(url);
     },
+    resize: (width, height) => tab.setViewportSize({ width, height }),
+    picture: () => tab.screenshot(),
     run: async (expression) => outcomeOf(await tab.evaluate(asOutcome(expression))),
   };
 }

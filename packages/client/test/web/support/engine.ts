@@ -6,6 +6,10 @@ export interface Page {
   run<T>(expression: string): Promise<T>;
   /** Opens an address, also the one that is open, and waits until it is loaded. */
   open(url: string): Promise<void>;
+  /** Gives the page a window of its own size, in CSS pixels, and waits until the page has it. */
+  resize(width: number, height: number): Promise<void>;
+  /** Returns a picture of what is shown, as PNG. */
+  picture(): Promise<Buffer>;
 }
 
 /** A browser with one page. Certificates are not checked. */
@@ -14,6 +18,11 @@ export interface Browser extends AsyncDisposable {
   /** Errors that the browser itself reports to its console; WebDriver has none of them. */
   readonly complaints: readonly string[];
 }
+
+/** An expression that waits until a condition, an expression, is true in the page. */
+export const untilTrue = (condition: string) => `(async () => {
+  while (!(${condition})) await new Promise((resolve) => setTimeout(resolve, 10));
+})()`;
 
 /** The text of an expression's outcome; the page's end of {@link outcomeOf}. */
 export const asOutcome = (expression: string) =>

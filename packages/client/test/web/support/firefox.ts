@@ -3,12 +3,14 @@ import { execFileSync, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { temporaryFolder } from '../../../../relay/test/support/folder.ts';
-import { asOutcome, type Browser, lineOf, outcomeOf } from './engine.ts';
+import { asOutcome, type Browser, lineOf, outcomeOf, type Page, untilTrue } from './engine.ts';
 
 /** A Firefox whose page can be ended as by a crash. */
 export interface FirefoxBrowser extends Browser {
   /** Kills the processes of all pages. Afterwards `page` is another one, with nothing open. */
   killPage(): Promise<void>;
+  /** Chooses the colours of pages, as the system's settings do. */
+  setColors(colors: 'light' | 'dark'): Promise<void>;
 }
 
 /** Nothing is asked of the makers' servers. */
@@ -43,7 +45,11 @@ export async function openFirefox(
   writeFileSync(join(folder.path, 'user.js'), lines.join('\n'));
   const browser = spawn(
     executable,
-    ['--headless', '--no-remote', '--profile', folder.path, '--remote-debugging-port', '0'],
+    [
+      ...['--headless', '--no-remote', '--profile', folder.path, '--remote-debugging-port', '0'],
+      // Settings change while it runs: WebDriver has no command for them.
+      '--remote-allow-system-access',
+    ],
     { stdio: ['ignore', 'ignore', 'pipe'], env: { ...process.env, HOME: folder.path } },
   );
   parts.defer(async () => {
@@ -51,7 +57,52 @@ export async function openFirefox(
     if (browser.exitCode === null && browser.kill('SIGKILL')) await ended;
   });
   const [, address] = await lineOf(browser.stderr, /BiDi listening on (ws:\S+)/, executable);
-  const socket = new WebSocket(`${address}/session`);
+  const { call, evaluate, complaints } = await connect(`${address}/session`);
+  await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
+  await call('session.subscribe', { events: ['log.entryAdded'] });
+  const { contexts } = await call('browsingContext.getTree', {});
+  let [{ context }] = contexts;
+  const page: Page = {
+    async open(url) {
+      await call('browsingContext.navigate', { context, url, wait: 'complete' });
+    },
+    async run(expression) {
+      return outcomeOf(await evaluate({ context }, asOutcome(expression)));
+    },
+    async resize(width, height) {
+      await call('browsingContext.setViewport', { context, viewport: { width, height } });
+      await page.run(untilTrue(`innerWidth === ${width}`));
+    },
+    async picture() {
+      const { data } = await call('browsingContext.captureScreenshot', { context });
+      return Buffer.from(data, 'base64');
+    },
+  };
+  const rest = parts.move();
+  return {
+    ...{ complaints, page },
+    async setColors(colors) {
+      const own = await call('browsingContext.getTree', { 'moz:scope': 'chrome' });
+      await evaluate(
+        { context: own.contexts[0].context },
+        `Services.prefs.setIntPref(
+          'layout.css.prefers-color-scheme.content-override', ${colors === 'dark' ? 0 : 1})`,
+      );
+      await page.run(untilTrue(`matchMedia('(prefers-color-scheme: ${colors})').matches`));
+    },
+    async killPage() {
+      const processes = descendants(browser.pid as number, / tab$/);
+      if (processes.length === 0) throw new Error('Firefox has no process of a page');
+      for (const id of processes) process.kill(id, 'SIGKILL');
+      ({ context } = await call('browsingContext.create', { type: 'tab' }));
+    },
+    [Symbol.asyncDispose]: () => rest.disposeAsync(),
+  };
+}
+
+/** Opens a connection for commands, and notes errors of pages. */
+async function connect(address: string) {
+  const socket = new WebSocket(address);
   await new Promise((resolve, reject) => {
     socket.onopen = resolve;
     socket.onerror = reject;
@@ -72,34 +123,14 @@ export async function openFirefox(
     socket.send(JSON.stringify({ id: commands, method, params }));
     return await answer.promise;
   };
-  await call('session.new', { capabilities: { alwaysMatch: { acceptInsecureCerts: true } } });
-  await call('session.subscribe', { events: ['log.entryAdded'] });
-  const { contexts } = await call('browsingContext.getTree', {});
-  let [{ context }] = contexts;
-  const rest = parts.move();
-  return {
-    complaints,
-    page: {
-      async open(url) {
-        await call('browsingContext.navigate', { context, url, wait: 'complete' });
-      },
-      async run(expression) {
-        const { result, exceptionDetails } = await call('script.evaluate', {
-          expression: asOutcome(expression),
-          ...{ target: { context }, awaitPromise: true },
-        });
-        if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
-        return outcomeOf(result.value);
-      },
-    },
-    async killPage() {
-      const processes = descendants(browser.pid as number, / tab$/);
-      if (processes.length === 0) throw new Error('Firefox has no process of a page');
-      for (const id of processes) process.kill(id, 'SIGKILL');
-      ({ context } = await call('browsingContext.create', { type: 'tab' }));
-    },
-    [Symbol.asyncDispose]: () => rest.disposeAsync(),
+  const evaluate = async (target: object, expression: string): Promise<Json> => {
+    const { result, exceptionDetails } = await call('script.evaluate', {
+      ...{ expression, target, awaitPromise: true },
+    });
+    if (exceptionDetails !== undefined) throw new Error(exceptionDetails.text);
+    return result.value;
   };
+  return { call, evaluate, complaints };
 }
 
 /** Returns the IDs of a process's descendants whose command line matches. */
