@@ -142,7 +142,7 @@ function Shown({ app }: { readonly app: App }) {
     case 'shared':
       return <Shared key={shared.value?.address} app={app} />;
     case 'list':
-      return null;
+      return <p class="choose">{text.choose}</p>;
   }
 }
 

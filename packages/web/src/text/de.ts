@@ -51,6 +51,7 @@ export const de: Texts = {
   search: 'Suchen',
   none: 'Noch niemand da. Lade jemanden ein, oder öffne eine Einladung, die du bekommen hast.',
   nothingFound: 'Nichts gefunden',
+  choose: 'Wähle eine Unterhaltung, oder drücke Strg+K oder Cmd+K, um eine zu suchen.',
   add: 'Person hinzufügen',
   settings: 'Einstellungen',
   notes: 'Notizen an mich',

@@ -49,6 +49,7 @@ export const en = {
   search: 'Search',
   none: 'Nobody here yet. Invite somebody, or open an invite that you got.',
   nothingFound: 'Nothing found',
+  choose: 'Choose a conversation, or press Ctrl+K or Cmd+K to search for one.',
   add: 'Add a person',
   settings: 'Settings',
   notes: 'Notes to myself',
