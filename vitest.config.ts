@@ -83,7 +83,7 @@ const long = {
     'packages/web/test/admin-story.test.ts',
     'packages/web/test/{addresses,attachments,block,camera,channels,devices,forms,groups,groups-recovery,hostile,invitations,key-passkey,link-codes,lock,names,notify,settings,story,tabs}.test.ts',
     'packages/web/test/{drafts,ending,lock-crash,updates}.test.ts',
-    'packages/web/test/engines.test.ts',
+    'packages/web/test/{engines,screens-engines}.test.ts',
     'packages/web/test/reading.test.ts',
     'packages/web/test/screens.test.ts',
     'packages/relay/test/{cluster,federation/dht-simulation}/**/*.test.ts',

@@ -17,7 +17,6 @@ const helpers = `
   const field = (label) => until(() => {
     const named = shown('label').find((each) => each.textContent.trim() === label);
     return named ? document.getElementById(named.htmlFor)
-      
       : shown('input, textarea').find((each) => each.ariaLabel === label);
   }, label);
   const type = async (label, text) => {
@@ -62,6 +61,13 @@ export class AnyPage {
     return this.#do(`(await until(() => withText(${found}, ${what}), ${what})).click();`);
   }
 
+  /** Opens all parts that are folded. */
+  openParts(): Promise<void> {
+    return this.#do(
+      `for (const each of shown('main details:not([open]) > summary')) each.click();`,
+    );
+  }
+
   type(label: string, text: string): Promise<void> {
     return this.#do(`await type(${JSON.stringify(label)}, ${JSON.stringify(text)});`);
   }
@@ -82,6 +88,12 @@ export class AnyPage {
     return this.#do(`await until(() => withText(${found}, ${what}), ${what});`);
   }
 
+  /** Waits until a selector finds an element that is shown. */
+  seeElement(selector: string): Promise<void> {
+    const found = JSON.stringify(selector);
+    return this.#do(`await until(() => shown(${found})[0], ${found});`);
+  }
+
   /** Waits until no shown element has the text. */
   seeNo(text: string, selector = 'body'): Promise<void> {
     const [found, what] = [JSON.stringify(selector), JSON.stringify(text)];
@@ -93,7 +105,19 @@ export class AnyPage {
     return this.#do(`return shown(${JSON.stringify(selector)}).map((each) => each.textContent);`);
   }
 
-  /** Keeps what is saved next, for {@link openSaved}. */
+  /** Leads to the list of conversations, as the browser's own button does. */
+  toList(): Promise<void> {
+    return this.#do(`
+      history.pushState(null, '', location.pathname);
+      dispatchEvent(new PopStateEvent('popstate', { state: null }));`);
+  }
+
+  /** Opens what a link carries in the page that is open. */
+  openLink(kind: 'group' | 'channel', address: string): Promise<void> {
+    return this.#do(`location.hash = ${JSON.stringify(`${kind}=${encodeURIComponent(address)}`)};`);
+  }
+
+  /** Keeps what is saved next, for {@link saved}. */
   keepSaved(): Promise<void> {
     return this.#do(`
       const { createObjectURL } = URL;

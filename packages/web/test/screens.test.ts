@@ -9,15 +9,18 @@ import { join } from 'node:path';
 import type { AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pageOf } from '../../client/test/web/support/chromium.ts';
+import { AnyPage } from './any-page.ts';
+import { type Office, openOffice, toList } from './office.ts';
 import {
-  befriend,
-  beginAccount,
-  inviteOf,
-  type Office,
-  openOffice,
-  post,
-  toList,
-} from './office.ts';
+  type Addresses,
+  faultsOfLayout,
+  makePeople,
+  makeRooms,
+  screens,
+  showScreen,
+  widths,
+} from './screens.ts';
 import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -26,75 +29,9 @@ const { MESSENGER_PICTURES: pictures } = process.env;
 const click = (page: Page, name: string) =>
   page.getByRole('button', { name, exact: true }).first().click();
 
-/** A screen: its name, and the way to it from the list of conversations. */
-type Screen = readonly [name: string, open: (page: Page) => Promise<void>];
-
-const screens: readonly Screen[] = [
-  ['list', (page) => page.getByText('asks to write to you').waitFor()],
-  ['conversation', (page) => openConversation(page, 'Bob')],
-  ['conversation-rtl', (page) => openConversation(page, 'ليلى')],
-  [
-    'person',
-    async (page) => {
-      await openConversation(page, 'Bob');
-      await click(page, 'Person');
-    },
-  ],
-  [
-    'add-person',
-    async (page) => {
-      await click(page, 'Add a person');
-      await click(page, 'Make an invite');
-      await page.getByLabel('Write to me').waitFor();
-      await page.getByRole('img', { name: 'QR code: Your invite' }).waitFor();
-    },
-  ],
-  ['settings', (page) => click(page, 'Settings')],
-  ['backup', (page) => click(page, 'Save a backup')],
-  ...['devices', 'home', 'lock', 'notifications', 'blocked', 'export', 'erase'].map(
-    (name, index): Screen => [name, (page) => openPage(page, index)],
-  ),
-  [
-    'add-device',
-    async (page) => {
-      await openPage(page, 0);
-      await click(page, 'Add a device');
-      await page.getByRole('img', { name: 'QR code' }).waitFor();
-    },
-  ],
-  ['new-group', (page) => click(page, 'New group')],
-  ['group', (page) => make(page, 'group', 'Chess club')],
-  ['group-conversation', (page) => openRoom(page, 'Chess club')],
-  ['new-channel', (page) => click(page, 'New channel')],
-  ['channel', (page) => make(page, 'channel', 'Chess news')],
-];
-
-/** Widths in CSS pixels: usual; of a window of 1,280 at 200 %; the narrowest. */
-const widths = { wide: 1_280, double: 640, narrow: 320 } as const;
-
 async function openConversation(page: Page, name: string): Promise<void> {
   await page.locator('.entry').filter({ hasText: name }).first().click();
   await page.locator('.messages article').first().waitFor();
-}
-
-/** Opens a page of the settings, by its place in their list. */
-async function openPage(page: Page, index: number): Promise<void> {
-  await click(page, 'Settings');
-  await page.locator('nav.pages button').nth(index).click();
-  await page.locator('nav.pages').waitFor({ state: 'detached' });
-}
-
-/** Makes a group or a channel; its screen is shown. */
-async function make(page: Page, kind: 'group' | 'channel', name: string): Promise<void> {
-  await click(page, `New ${kind}`);
-  await page.getByLabel('Name', { exact: true }).fill(name);
-  await click(page, `Make the ${kind}`);
-  await page.getByRole('heading', { name }).first().waitFor();
-}
-
-async function openRoom(page: Page, name: string): Promise<void> {
-  await page.locator('.entry').filter({ hasText: name }).first().click();
-  await page.locator('.composer').waitFor();
 }
 
 /** Runs axe-core in the page; what is serious, by rule and place. */
@@ -106,16 +43,6 @@ async function findings(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
 }
 
-/** What is wider than the window, or than a box that does not scroll sideways by itself. */
-const sideways = `[...document.querySelectorAll('html, body, main, .pane, .screen, .messages, .welcome')]
-  .filter((each) => each.scrollWidth > each.clientWidth + 1)
-  .map((each) => each.tagName + '.' + each.className + ' ' + each.scrollWidth + ' > ' + each.clientWidth)`;
-
-const moving = `[...document.querySelectorAll('*')].filter((each) => {
-  const { animationName, transitionDuration } = getComputedStyle(each);
-  return animationName !== 'none' || transitionDuration !== '0s';
-}).map((each) => each.outerHTML.slice(0, 100))`;
-
 /** Checks what is shown, in each width and colour scheme. */
 async function check(page: Page, name: string): Promise<void> {
   const wrong: unknown[] = [];
@@ -123,7 +50,8 @@ async function check(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     for (const [size, width] of Object.entries(widths)) {
       await page.setViewportSize({ width, height: 800 });
-      wrong.push(...((await page.evaluate(sideways)) as string[]).map((each) => [size, each]));
+      const faults = (await page.evaluate(faultsOfLayout)) as string[];
+      wrong.push(...faults.map((each) => [scheme, size, each]));
       if (pictures !== undefined && (scheme === 'light' || size !== 'double')) {
         mkdirSync(pictures, { recursive: true });
         await page.screenshot({ path: join(pictures, `${name}-${size}-${scheme}.png`) });
@@ -132,7 +60,6 @@ async function check(page: Page, name: string): Promise<void> {
       wrong.push(...(await findings(page)).map((each) => [scheme, size, each]));
     }
   }
-  wrong.push(...((await page.evaluate(moving)) as string[]).map((each) => ['moves', each]));
   await page.setViewportSize({ width: widths.wide, height: 800 });
   expect(wrong).toEqual([]);
 }
@@ -141,10 +68,13 @@ describe.skipIf(!hasChromium)('each screen', () => {
   let office: Office;
   let browser: Browser;
   let ann: Visitor;
+  let any: AnyPage;
+  let addresses: Addresses;
   beforeAll(async () => {
     office = await openOffice();
     browser = await openBrowser(office.origin);
     ann = await visit(browser, office.url);
+    any = new AnyPage(pageOf(ann.page));
   });
   afterAll(async () => {
     await browser?.close();
@@ -158,29 +88,8 @@ describe.skipIf(!hasChromium)('each screen', () => {
   });
 
   test('with people, messages and a request', async () => {
-    const { page } = ann;
-    const bob = await office.newPerson();
-    await beginAccount(page);
-    await befriend(page, bob, 'Bob');
-    const layla = await office.newPerson();
-    await befriend(page, layla, 'ليلى بنت عبد الله');
-    const zoe = await office.newPerson();
-    const contact = (await bob.contacts.list())[0]?.account as string;
-    await zoe.contacts.join(await inviteOf(page), { note: 'Zoe, from the choir' });
-    for (const text of [
-      'Good morning! The **rehearsal** is at *seven* today.\n\n- scores\n- pencil',
-      '> Is there a map?\n\nYes: <https://example.com/a/very/long/address/that/has/no/end/at/all>',
-    ]) {
-      await bob.messages.post(contact, { text, contentType: 'text/markdown' });
-    }
-    await bob.sync();
-    await post(layla, 'صباح الخير يا آن', 'هل نلتقي غدا؟');
-    await openConversation(page, 'Bob');
-    await page.getByLabel('Write a message').fill('I will be there.');
-    await page.getByLabel('Write a message').press('Enter');
-    await page.getByText('at their relay').waitFor();
-    await toList(page);
-    await page.getByText('asks to write to you').waitFor();
+    addresses = await makeRooms(office);
+    await makePeople(any, office);
   });
 
   test('all is done with the keyboard alone', async () => {
@@ -244,10 +153,9 @@ describe.skipIf(!hasChromium)('each screen', () => {
     },
   );
 
-  test.each(screens)('%s', async (name, open) => {
-    await toList(ann.page);
-    await open(ann.page);
-    await check(ann.page, name);
+  test.each(screens)('$name', async (screen) => {
+    await showScreen(any, screen, addresses);
+    await check(ann.page, screen.name);
   });
 
   test('of a removed device', async () => {
