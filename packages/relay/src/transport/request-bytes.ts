@@ -86,6 +86,7 @@ export class RequestBytes {
     body.once('error', cut).once('close', cut);
     body.once('end', () => {
       body.removeListener('close', cut);
+      deadline[Symbol.dispose]();
       resolve();
     });
     if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
@@ -94,6 +95,8 @@ export class RequestBytes {
       const { length } = received;
       if (length > smallBody) await bytes.turns.take(`${owner.kind} ${owner.id}`, length);
       if (failure !== undefined) throw failure;
+      // Its connection may have ended while it waited for its turn.
+      if (response.closed) throw cutOff();
       return received.whole();
     } finally {
       this.#fail = undefined;
@@ -178,15 +181,13 @@ function chargeAndPause(
   if (wait === 0 && !isFull) return;
   if (received === Number(request.headers['content-length'])) return;
   request.pause();
-  if (wait === 0) {
-    void bytes.turns.take(`${owner.kind} ${owner.id}`).then(() => request.resume());
-    return;
-  }
   deadline?.pause();
-  context.clock.after(wait * 1_000, () => {
+  const goOn = () => {
     request.resume();
     deadline?.start();
-  });
+  };
+  if (wait > 0) context.clock.after(wait * 1_000, goOn);
+  else void bytes.turns.take(`${owner.kind} ${owner.id}`).then(goOn);
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -1,7 +1,7 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { PassThrough, Readable } from 'node:stream';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import { dropBody, holdAnswer, RequestBytes } from '../../src/transport/request-bytes.ts';
@@ -39,7 +39,7 @@ function answer(length: number): FakeResponse {
 /** Begins to read a body; returns it, and the code that reading it ends with. */
 function reading(kind: 'account' | 'address', { isGone = false } = {}) {
   const response = new FakeResponse();
-  const request = { headers: {}, rawHeaders: [], resume() {}, pause() {} };
+  const request = { headers: {}, rawHeaders: [], resume: vi.fn(), pause: vi.fn() };
   const body = new PassThrough();
   if (isGone) body.destroy();
   const received = new RequestBytes({
@@ -51,7 +51,7 @@ function reading(kind: 'account' | 'address', { isGone = false } = {}) {
     () => 'ok',
     (error) => error.code,
   );
-  return { body, code, response };
+  return { body, code, request, response };
 }
 
 test('a body of a stranger has 30 seconds; one with a session may be slow', async () => {
@@ -77,6 +77,57 @@ test('02 §18: a body whose peer went before it is read is cut off at once', asy
   expect(await code).toBe('bad_request');
   response.close();
   expect(bytes.received.total).toBe(0);
+});
+
+describe('02 §18: a large body', () => {
+  /** Sends a body that waits to be copied; its turn is in the next turn of the event loop. */
+  async function complete() {
+    const sent = reading('address');
+    sent.body.end(Buffer.alloc(100_000));
+    await once(sent.body, 'end');
+    return sent;
+  }
+
+  test('has the same time left after a turn that it waited for', async () => {
+    const { body, code, request, response } = reading('address');
+    const arrived = once(body, 'data');
+    body.write(Buffer.alloc(300_000));
+    await arrived;
+    expect(request.pause).toHaveBeenCalledOnce();
+    clock.advance(31);
+    await turn();
+    expect(request.resume).toHaveBeenCalledOnce();
+    clock.advance(29);
+    expect(response.setHeader).not.toHaveBeenCalled();
+    clock.advance(1);
+    expect(await code).toBe('temporarily_unavailable');
+    response.close();
+  });
+
+  test('is in time if it is complete, even if it is copied later', async () => {
+    const { code, response } = await complete();
+    clock.advance(301);
+    expect(await code).toBe('ok');
+    expect(response.setHeader).not.toHaveBeenCalled();
+    response.close();
+  });
+
+  test('is cut off if its connection closes before it is copied', async () => {
+    const { code, response } = await complete();
+    response.close();
+    expect(await code).toBe('bad_request');
+    expect(bytes.received.total).toBe(0);
+  });
+
+  test('is refused if other requests evict it before it is copied', async () => {
+    bytes = new ByteAccounts({ clock, limits: { ...defaultLimits, receivedBytes: 150_000 } });
+    const { code, response } = await complete();
+    using other = bytes.received.open(owner, () => {});
+    expect(other.add(60_000)).toBe(true);
+    expect(await code).toBe('rate_limited');
+    expect(bytes.received.total).toBe(60_000);
+    response.close();
+  });
 });
 
 test('one that is not taken within the time allowed ends its connection', async () => {
