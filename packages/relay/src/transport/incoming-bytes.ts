@@ -41,7 +41,7 @@ export class IncomingBytes implements Disposable {
   #owner: ByteOwner;
   #pause: Disposable | undefined;
   /** Resolved when frames that arrived may be read again. */
-  #frames: PromiseWithResolvers<void> | undefined;
+  #framesResumed: PromiseWithResolvers<void> | undefined;
   /** Whether too much waits for its turn. */
   #isFull = false;
   /** Whether all is received, whatever the owner owes. */
@@ -60,7 +60,7 @@ export class IncomingBytes implements Disposable {
         const wait = parts.bytes.charge(this.#owner, charge);
         if (wait > 0) this.pause(wait);
       },
-      pause: () => this.#frames?.promise,
+      pause: () => this.#framesResumed?.promise,
       filled: (isFull) => {
         this.#isFull = isFull;
         if (isFull) this.#stopReading();
@@ -108,12 +108,12 @@ export class IncomingBytes implements Disposable {
   }
 
   /**
-   * Reads nothing for so many seconds, and longer if the owner is in debt then; also no frame that has
-   * arrived.
+   * Receives nothing, and reads no frame that has arrived, for so many seconds; longer if the owner is
+   * still in debt.
    */
   pause(seconds: number): void {
     if (this.#isFree) return;
-    this.#frames ??= Promise.withResolvers();
+    this.#framesResumed ??= Promise.withResolvers();
     this.#receiveNothing(seconds);
   }
 
@@ -129,7 +129,7 @@ export class IncomingBytes implements Disposable {
     this.#isFree = true;
     this.#pause?.[Symbol.dispose]();
     this.#turns[Symbol.dispose]();
-    this.#readFrames();
+    this.#resumeFrames();
     this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
   }
@@ -161,9 +161,9 @@ export class IncomingBytes implements Disposable {
     });
   }
 
-  #readFrames(): void {
-    this.#frames?.resolve();
-    this.#frames = undefined;
+  #resumeFrames(): void {
+    this.#framesResumed?.resolve();
+    this.#framesResumed = undefined;
   }
 
   #stopReading(): void {
@@ -173,7 +173,7 @@ export class IncomingBytes implements Disposable {
   }
 
   #goOn(): void {
-    if (this.#pause === undefined) this.#readFrames();
+    if (this.#pause === undefined) this.#resumeFrames();
     if (this.isPaused) return;
     if (this.#unfinished.bytes > 0) this.#deadline.start();
     this.#parts.socket.resume();

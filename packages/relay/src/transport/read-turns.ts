@@ -23,8 +23,8 @@ export class ReadTurns {
   #read = 0;
   #isScheduled = false;
 
-  /** Counts bytes that were read; returns whether their connection is to wait for its turn. */
-  isFull(bytes: number): boolean {
+  /** Counts bytes that were read; returns whether the turn is full. */
+  count(bytes: number): boolean {
     this.#read += bytes;
     this.#schedule();
     return this.#read >= bytesOfTurn;

@@ -177,7 +177,7 @@ function chargeAndPause(
   received: number,
 ): void {
   const wait = bytes.charge(owner, length);
-  const isFull = bytes.turns.isFull(length) && received > smallBody;
+  const isFull = bytes.turns.count(length) && received > smallBody;
   if (wait === 0 && !isFull) return;
   if (received === Number(request.headers['content-length'])) return;
   request.pause();

@@ -15,7 +15,7 @@ const appPath = '/app/';
 
 const headers = { ...guardHeaders, 'content-security-policy': pagePolicy.join('; ') };
 
-/** Whether a caller has the content: a list of tags, which a proxy that compresses calls weak (RFC 9110 §13.1.2). */
+/** Whether `If-None-Match` names the tag. Compressing proxies make tags weak. */
 function hasTag(known = '', tag: string): boolean {
   const tags = known.split(',').map((each) => each.trim().replace(/^W\//, ''));
   return tags.includes(tag) || tags.includes('*');

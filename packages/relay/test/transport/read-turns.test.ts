@@ -7,10 +7,10 @@ const turn = () => new Promise<void>((go) => setImmediate(go));
 
 test('0019: a turn is full after 256 KiB, and the next one is empty again', async () => {
   const turns = new ReadTurns();
-  expect(turns.isFull(262_143)).toBe(false);
-  expect(turns.isFull(1)).toBe(true);
+  expect(turns.count(262_143)).toBe(false);
+  expect(turns.count(1)).toBe(true);
   await turn();
-  expect(turns.isFull(1)).toBe(false);
+  expect(turns.count(1)).toBe(false);
 });
 
 test('0019: four connections go on in each turn, in rotation of their owners', async () => {
