@@ -169,8 +169,8 @@ export interface Storage extends AsyncDisposable {
   /** Whether {@link append} can do writes of a kind. If not, it declines all. */
   appends<Input, Output>(kind: AppendKind<Input, Output>): boolean;
   /**
-   * Tells a listener the aggregates of each {@link write}, for as long as the storage is open. Of a
-   * declined append it may be told too: another process may have written its aggregates.
+   * Tells a listener the aggregates of each {@link write}, for as long as the storage is open. The
+   * listener is also notified of aggregates that a batch finds changed by another process.
    */
   watch(listener: WriteListener): void;
   /**

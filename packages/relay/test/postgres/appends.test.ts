@@ -169,7 +169,7 @@ describe('0027: one input does not harm the others of its batch', () => {
     expect(await names()).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  test('listeners are told what the batch says of other processes, and of no declined append', async () => {
+  test('listeners are notified of aggregates that a batch reports as changed, not of declined appends', async () => {
     const seen: unknown[] = [];
     storage.watch({
       begins: (aggregates) => seen.push(aggregates),
