@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { errorCatalogue, limits } from '@posthouse/protocol';
+import { errorCatalogue } from '@posthouse/protocol';
 import type { RawData, WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
 import { refusalPause } from '../dispatch/allowances.ts';
@@ -27,6 +27,8 @@ import { UnboundDeadline } from './unbound-deadline.ts';
 
 /** Close codes of 02 §3.3 and RFC 6455 §7.4.1; the library closes with 1009 by itself. */
 const closeCodes = { goingAway: 1001, binary: 1003, policy: 1008, tryAgainLater: 1013 } as const;
+/** Bytes that a peer may still send after the relay closed: as many as the largest message has. */
+const bytesAfterClose = 1_048_576;
 
 export interface ConnectionParts {
   readonly context: RelayContext;
@@ -295,7 +297,7 @@ export class WebSocketConnection {
   #discard(length: number): void {
     this.#parts.bytes.charge(this.#incoming.owner, length);
     this.#discarded += length;
-    if (this.#discarded > limits.webSocketMessageBytes) this.#stream.pause();
+    if (this.#discarded > bytesAfterClose) this.#stream.pause();
   }
 
   #end(reason: EndReason): void {
