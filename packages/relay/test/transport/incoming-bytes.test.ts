@@ -45,6 +45,11 @@ function frame(length: number): Buffer {
   return Buffer.concat([header, Buffer.alloc(length, 'x')]);
 }
 
+/** Empty pings: more of them than the allowance permits. */
+const pings = Buffer.concat(
+  Array.from({ length: 1_000 }, () => Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
+);
+
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
 test('02 §18: a message counts whole until its last frame is read', async () => {
@@ -69,9 +74,6 @@ test('02 §18: frames that wait for their turn count for the account once it is 
 });
 
 test('02 §18: of small frames that arrived together, the allowance of 1,024 bytes each is read; the rest waits', async () => {
-  const pings = Buffer.concat(
-    Array.from({ length: 1_000 }, () => Buffer.from([0x89, 0x80, 0, 0, 0, 0])),
-  );
   incoming.receive(pings);
   for (let count = 0; count < 300; count += 1) await turn();
   // One may have had its turn when the allowance ended.
@@ -85,4 +87,16 @@ test('02 §18: of small frames that arrived together, the allowance of 1,024 byt
   incoming.readToEnd();
   while (read < pings.length) await turn();
   expect(refused).toBe(false);
+});
+
+test('02 §18: of frames that wait during a debt, none is read or held after the end of the connection', async () => {
+  incoming.receive(pings);
+  for (let count = 0; count < 300; count += 1) await turn();
+  expect(incoming.isPaused).toBe(true);
+  const before = read;
+  incoming[Symbol.dispose]();
+  clock.advance(60);
+  for (let count = 0; count < 300; count += 1) await turn();
+  expect(read).toBe(before);
+  expect(bytes.received.total).toBe(0);
 });
