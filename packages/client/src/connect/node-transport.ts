@@ -84,7 +84,7 @@ export class NodeTransport implements Transport, Disposable {
         );
       });
       if (body === undefined || progress === undefined) request.end(body);
-      else endInParts(request, Buffer.from(body as string), progress);
+      else endInParts(request, bytesOf(body), progress);
     });
   }
 
@@ -131,7 +131,16 @@ export class NodeTransport implements Transport, Disposable {
 /** Bytes of a body that are written at a time. */
 const partBytes = 65_536;
 
-/** Writes a body and ends the request; `progress` is called each time that the system took a part. */
+/** Returns the bytes of a body; those of an array are not copied. */
+function bytesOf(body: string | Uint8Array<ArrayBuffer>): Buffer {
+  if (typeof body === 'string') return Buffer.from(body);
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+}
+
+/**
+ * Writes a body and ends the request; calls `progress` each time that the system took a part. If
+ * `progress` throws, the request fails with that error.
+ */
 function endInParts(
   request: ClientRequest,
   body: Buffer,
@@ -141,7 +150,12 @@ function endInParts(
   const until = Math.min(from + partBytes, body.length);
   const next = (error?: Error | null) => {
     if (error) return;
-    progress(until);
+    try {
+      progress(until);
+    } catch (thrown) {
+      request.destroy(thrown as Error);
+      return;
+    }
     if (until === body.length) request.end();
     else endInParts(request, body, progress, until);
   };
