@@ -37,20 +37,13 @@ export function relayUploader(core: AccountCore): Uploader {
           'the home relay stores no attachments: pass an `uploader` for another host',
         );
       }
-      let most = 0;
-      const report = (sent: number) => {
-        // A request that is made again, with another session, begins at its start.
-        if (sent <= most) return;
-        most = sent;
-        progress?.({ sent, of: bytes.length });
-      };
       const response = await connection.request(
         {
           verb: 'PUT',
           path: '/blobs',
           headers: { accept: 'application/json', 'content-type': 'application/octet-stream' },
           body: bytes,
-          ...(progress && { progress: report }),
+          ...(progress && { progress: (sent: number) => progress({ sent, of: bytes.length }) }),
           maxBytes: maxAnswerBytes,
         },
         signal,

@@ -32,7 +32,7 @@ export interface Uploader {
   /**
    * Stores bytes and returns the HTTPS address at which anybody can download them, unchanged.
    *
-   * @param options.progress to call while bytes are sent, with more of them each time, if that is known
+   * @param options.progress to call while bytes are sent, if it is known how many were
    */
   put(
     bytes: Uint8Array<ArrayBuffer>,
@@ -89,7 +89,7 @@ export async function sealAttachment(
   plaintext: Uint8Array,
   options: SealOptions,
 ): Promise<ContentReference> {
-  const { contentType, uploader, signal, maxBytes = defaultMaxBytes, random = webRandom } = options;
+  const { contentType, signal, maxBytes = defaultMaxBytes, random = webRandom } = options;
   if (parseMediaType(contentType) === undefined) {
     throw new ClientError('invalid_input', `${contentType}: use a media type such as image/png`);
   }
@@ -101,8 +101,7 @@ export async function sealAttachment(
   }
   signal.throwIfAborted();
   const { body, reference } = sealContent(network, { plaintext, contentType, random });
-  const { timeout = transferTime(body.length), progress } = options;
-  const uri = await upload(uploader, new Uint8Array(body), { signal, timeout, progress });
+  const uri = await upload(new Uint8Array(body), options);
   const sealed = { uri, ...reference };
   try {
     checkContentReference(sealed);
@@ -118,20 +117,18 @@ export async function sealAttachment(
 }
 
 async function upload(
-  uploader: Uploader,
   bytes: Uint8Array<ArrayBuffer>,
-  {
-    signal,
-    timeout,
-    progress,
-  }: Pick<SealOptions, 'signal'> & {
-    readonly timeout: number;
-    readonly progress: ShowProgress | undefined;
-  },
+  { uploader, signal, timeout = transferTime(bytes.length), progress }: SealOptions,
 ): Promise<string> {
+  let most = 0;
+  const report = (now: UploadProgress) => {
+    // An upload that is made again begins at its start.
+    if (now.sent > most) progress?.(now);
+    most = Math.max(most, now.sent);
+  };
   try {
     return await withDeadline(signal, timeout, (bounded) =>
-      untilAborted(uploader.put(bytes, { signal: bounded, progress }), bounded),
+      untilAborted(uploader.put(bytes, { signal: bounded, progress: progress && report }), bounded),
     );
   } catch (cause) {
     signal.throwIfAborted();

@@ -1,7 +1,13 @@
 /** Attachments are encrypted with a key of their own and uploaded by a part of the app (04 §9, §10). */
 import { openContent, utf8 } from '@posthouse/protocol';
 import { describe, expect, test } from 'vitest';
-import { ClientError, previewKind, sealAttachment, type Uploader } from '../../src/index.ts';
+import {
+  ClientError,
+  previewKind,
+  sealAttachment,
+  type Uploader,
+  type UploadProgress,
+} from '../../src/index.ts';
 import { network } from '../support/relay-with-clients.ts';
 
 const plaintext = utf8('the picture');
@@ -48,6 +54,20 @@ describe('04 §9.2, §10: sealing', () => {
     const failing = seal(host, { maxBytes: plaintext.length - 1 });
     await expect(failing).rejects.toMatchObject({ code: 'invalid_input' });
     expect(host.stored.length).toBe(1);
+  });
+
+  test('progress is told of more bytes each time, whatever the uploader reports', async () => {
+    const uploader: Uploader = {
+      async put(bytes, { progress }) {
+        const of = bytes.length;
+        // An upload that is made again begins at its start.
+        for (const sent of [0, 10, 20, 20, 5, 20, of]) progress?.({ sent, of });
+        return uri;
+      },
+    };
+    const told: number[] = [];
+    await seal(uploader, { progress: ({ sent }: UploadProgress) => told.push(sent) });
+    expect(told).toEqual([10, 20, plaintext.length + 16]);
   });
 
   test('a text that is no media type is refused before the upload', async () => {
