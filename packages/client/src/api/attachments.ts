@@ -81,7 +81,8 @@ export class Attachments {
    * Downloads an attachment, decrypts it and checks length and digest. Its host learns this machine's
    * address: do it when a person asks, or by a policy the person chose (04 §10).
    *
-   * @throws ClientError `invalid_input`, `verification_failed`, `relay_unreachable`
+   * @throws ClientError `invalid_input`, `verification_failed`, `relay_unreachable`; `content_gone` if
+   *   the host has it no longer
    * @example
    * const [message] = await account.messages.list({ limit: 1 });
    * for (const reference of message?.attachments ?? []) await account.attachments.download(reference);

@@ -104,7 +104,8 @@ export class Devices {
    * Removes a device after every contact holds a grant signed by a remaining device.
    *
    * @param options.force removes it at once, even if contacts lose the way to this account
-   * @throws ClientError `invalid_input`, `account_key_required`
+   * @throws ClientError `invalid_input`, `account_key_required`; `contacts_unreached` if contacts have
+   *   no grant of a remaining device yet
    * @throws RelayRefused, RelayUnreachable, RelayMisbehaviour
    * @example
    * for (const { deviceId, isValidNow } of await account.devices.list()) {
