@@ -1,4 +1,8 @@
-/** Sends bodies so that their progress is known; everything else as `webTransport` does. */
+/**
+ * Sends bodies to the page's own origin over `XMLHttpRequest`, so that their progress is known; all else as
+ * `webTransport` does. An `XMLHttpRequest` cannot omit cookies: it sends and stores them, `webTransport` does not. If it
+ * is answered 401 with `www-authenticate`, the browser may ask for a login (0032).
+ */
 import {
   type HttpRequest,
   type HttpResponse,
