@@ -12,7 +12,7 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array<ArrayBuffer>;
   readonly signal: AbortSignal;
-  /** Called with how many bytes of `body` were sent, if the transport knows; it may be called never. */
+  /** Called with how many bytes of `body` were sent, if the transport knows; not every transport calls it. */
   readonly progress?: (sent: number) => void;
   /** A longer response body is refused while it is received. */
   readonly maxBytes: number;

@@ -11,8 +11,8 @@ let lastId = Math.floor(Math.random() * 2 ** 48);
 export class PortCalls {
   readonly #port: WorkerPort;
   readonly #pending = new Map<number, PromiseWithResolvers<unknown>>();
-  /** What is told of the progress of a call. */
-  readonly #told = new Map<number, Progress>();
+  /** Progress listeners by call ID. */
+  readonly #progressListeners = new Map<number, Progress>();
   readonly #listening = new AbortController();
   /** Why no call is made any more. */
   #over: Error | undefined;
@@ -88,11 +88,11 @@ export class PortCalls {
     const id = newId();
     const abortable = index === -1 ? {} : { abortable: index };
     const request = { kind: 'call', id, path, args: posted, ...abortable } as const;
-    if (progress !== undefined) this.#told.set(id, progress);
+    if (progress !== undefined) this.#progressListeners.set(id, progress);
     try {
       return await this.#whileNotAborted(id, signal, () => this.#ask(request, keys));
     } finally {
-      this.#told.delete(id);
+      this.#progressListeners.delete(id);
     }
   }
 
@@ -161,7 +161,7 @@ export class PortCalls {
     const answer = this.#pending.get(reply?.id ?? 0);
     if (reply === null || answer === undefined) return;
     if ('progress' in reply) {
-      this.#told.get(reply.id)?.(reply.progress);
+      this.#progressListeners.get(reply.id)?.(reply.progress);
       return;
     }
     this.#pending.delete(reply.id);
