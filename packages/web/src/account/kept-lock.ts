@@ -1,5 +1,5 @@
 /** The lock of this device as the page read it, what is said of passkeys, and what one tab alone may do. */
-import { lockText } from '../state/stores.ts';
+import { lockText, readLock } from '../state/stores.ts';
 import { changeLock, tabLock } from '../state/tabs.ts';
 import { faultText, Said } from './faults.ts';
 import { passkeyFault } from './key-passkeys.ts';
@@ -21,6 +21,21 @@ export function lockFault(error: unknown): string {
   const { fault } = error as { readonly fault?: string };
   if (fault !== undefined) return fault === 'password' ? l.wrong : l.damaged;
   return passkeyFault(error) ?? faultText(error);
+}
+
+/**
+ * Does something with the lock that the page shows. If another tab erased or changed what it opens, the page begins anew
+ * instead: a store that is opened now would be a new one, which is not in use.
+ */
+export async function ifLockStays(work: () => Promise<void>): Promise<void> {
+  const begin = async () => {
+    const shown = lockText();
+    await readLock();
+    if (lockText() === shown) await work();
+    else location.reload();
+  };
+  const { locks } = navigator;
+  await (locks === undefined ? begin() : locks.request(changeLock, { mode: 'shared' }, begin));
 }
 
 /**

@@ -4,7 +4,7 @@ import { Field } from '../parts/controls.tsx';
 import type { App } from '../state/app.ts';
 import { text } from '../text/index.ts';
 import { clearShown, eraseDevice, forgetPlain } from './erase-device.ts';
-import { keptLock, lockFault } from './kept-lock.ts';
+import { ifLockStays, keptLock, lockFault } from './kept-lock.ts';
 import { l } from './lock-text.ts';
 import { s } from './settings-text.ts';
 import { Ask, useWork } from './sub-screen.tsx';
@@ -20,7 +20,7 @@ export function Unlock({ app }: { readonly app: App }) {
   const open = async (how: () => Promise<Uint8Array>) => {
     const work = async () => {
       const key = await how();
-      await app.openStore(key.slice());
+      await ifLockStays(() => app.openStore(key.slice()));
       key.fill(0);
       // A lock that was interrupted left what is not encrypted. Only an account shows that it is not needed.
       if (app.phase.peek().kind === 'ready') forgetPlain().catch(() => undefined);
