@@ -80,6 +80,17 @@ describe.skipIf(!hasChromium)(
     let id: string;
     let backup: string;
 
+    /** The documents that the device keeps. */
+    const kept = async (page: Page) =>
+      JSON.parse(await page.evaluate(`localStorage['posthouse.key-passkeys'] ?? '[]'`));
+
+    /** Chooses a backup of this content. */
+    const choose = async (page: Page, content: object) => {
+      const buffer = Buffer.from(JSON.stringify(content));
+      const file = { name: 'backup.json', mimeType: 'application/json', buffer };
+      await page.getByLabel('Backup file').setInputFiles(file);
+    };
+
     /** Saves a backup with a passkey, if that succeeds. */
     const save = async (page: Page) => {
       await button(page, 'Save a backup').last().click();
@@ -130,13 +141,33 @@ describe.skipIf(!hasChromium)(
     test('at another address the passkey opens nothing and says so; the password opens the same file', async () => {
       ({ page: other } = await visit(browser, url.replace('localhost', '127.0.0.1')));
       await other.getByText('I have a backup').click();
-      await other.getByLabel('Backup file').setInputFiles(backup);
-      await button(other, 'Open with a passkey').click();
+      const { extra, ...wallet } = JSON.parse(readFileSync(backup, 'utf8'));
+      // Whoever keeps the file can add to it.
+      const added = [{ account: id, rp_id: { toString: 1 } }, 7, null, ...extra.posthouse_passkeys];
+      await choose(other, { ...wallet, extra: { posthouse_passkeys: added } });
+      await button(other, 'Open the file with a passkey').click();
       await other.getByText('Passkeys do not work at this address. Use the password.').waitFor();
       await keep(other, 'restore-passkey');
       await other.getByLabel('Password').fill(password);
       await button(other, 'Open').click();
       await button(other, 'Add a person').waitFor();
+      expect(await kept(other)).toEqual(extra.posthouse_passkeys);
+      await settingsPage(other, 'Save a backup');
+      await other.getByText('Passkey 1, for localhost').waitFor();
+      // It is of no use here: another one can be made.
+      await other.getByLabel('Also open it with a passkey').waitFor();
+    });
+
+    test('without a whole wallet in it, a file that a passkey opens is no backup', async () => {
+      const { page } = ann;
+      await erase(page);
+      await page.getByText('I have a backup').click();
+      const { extra } = JSON.parse(readFileSync(backup, 'utf8'));
+      await choose(page, { extra });
+      await button(page, 'Open the file with a passkey').click();
+      await button(page, 'Add a person').waitFor();
+      await page.getByText('There is no backup of your account').waitFor();
+      expect(await kept(page)).toEqual([]);
     });
 
     test('a new device opens the backup by passkey', async () => {
@@ -144,8 +175,9 @@ describe.skipIf(!hasChromium)(
       await erase(page);
       await page.getByText('I have a backup').click();
       await page.getByLabel('Backup file').setInputFiles(backup);
-      await button(page, 'Open with a passkey').click();
+      await button(page, 'Open the file with a passkey').click();
       await button(page, 'Add a person').waitFor();
+      expect(await page.getByText('There is no backup of your account').count()).toBe(0);
       await button(page, 'Settings').first().click();
       expect(await page.locator('dd.id').textContent()).toBe(id);
     });
@@ -166,9 +198,25 @@ describe.skipIf(!hasChromium)(
       await button(page, 'Add a person').waitFor();
       await settingsPage(page, 'Devices');
       expect(await button(page, 'Open with a passkey').count()).toBe(0);
+      const [document] = JSON.parse(readFileSync(backup, 'utf8')).extra.posthouse_passkeys;
+      // Another tab keeps one meanwhile.
+      const another = { ...document, credential_id: 'AAAA' };
+      await page.evaluate(
+        (text) => {
+          localStorage['posthouse.key-passkeys'] = text;
+        },
+        JSON.stringify([another]),
+      );
       await page.getByLabel('Backup file').setInputFiles(backup);
-      await button(page, 'Open with a passkey').click();
+      await button(page, 'Open the file with a passkey').click();
       await page.getByText('The account’s key is open').waitFor();
+      expect(await kept(page)).toEqual([another, document]);
+      await page.evaluate(
+        (text) => {
+          localStorage['posthouse.key-passkeys'] = text;
+        },
+        JSON.stringify([document]),
+      );
       await page.reload();
       await button(page, 'Open with a passkey').click();
       await page.getByText('The account’s key is open').waitFor();

@@ -96,6 +96,7 @@ describe.skipIf(!hasChromium)('a locked device', () => {
     id = (await page.locator('dd.id').textContent()) ?? '';
     await button(page, 'Lock this device').click();
     expect(await stored(page)).toContain('a secret note');
+    await page.evaluate(`localStorage['posthouse.key-passkeys'] = 'a secret passkey'`);
     for (const label of ['Password', 'Password again']) {
       await page.getByLabel(label, { exact: true }).fill(password);
     }
@@ -165,8 +166,16 @@ describe.skipIf(!hasChromium)('a locked device', () => {
     await page.getByRole('heading', { name: 'Locked' }).waitFor();
     expect(await button(page, 'Open with a passkey').count()).toBe(0);
     await keep(page, 'locked');
+    const other = await page.context().newPage();
+    await other.goto(url.replace('localhost', '127.0.0.1'));
+    await other.getByRole('heading', { name: 'Locked' }).waitFor();
     await page.getByText('I cannot open it').click();
     await button(page, 'Erase everything').click();
     await button(page, 'New account').waitFor();
+    // A tab that still asks for the password opens no new store with it.
+    await other.getByLabel('Password').fill(password);
+    await button(other, 'Open').click();
+    await button(other, 'New account').waitFor();
+    expect(await stored(other)).not.toContain('posthouse-locked');
   });
 });

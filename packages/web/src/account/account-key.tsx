@@ -6,11 +6,18 @@ import { useEffect, useState } from 'preact/hooks';
 import { loadCryptography } from '../engine/load-part.ts';
 import { shortId } from '../parts/names.ts';
 import type { App } from '../state/app.ts';
+import { isLocked } from '../state/stores.ts';
 import { own } from '../text/own.ts';
 import { BackupForm } from './backup-form.tsx';
 import { faultText, Said } from './faults.ts';
 import { k } from './key-passkey-text.ts';
-import { keepPasskeys, keptPasskeys, passkeyFault, useCanPasskey } from './key-passkeys.ts';
+import {
+  keepPasskeys,
+  keptPasskeys,
+  passkeyFault,
+  usableHere,
+  useCanPasskey,
+} from './key-passkeys.ts';
 import { l } from './lock-text.ts';
 import { s } from './settings-text.ts';
 import { useWork } from './sub-screen.tsx';
@@ -48,15 +55,16 @@ export function AccountKey({ app }: { readonly app: App }) {
   if (!isMissing) return null;
   const { config } = app;
   const { id } = app.account;
-  const passkeys = keptPasskeys(id);
+  const all = keptPasskeys(id);
+  const passkeys = usableHere(all);
   if (opened.value !== undefined) {
     const add = (key: Uint8Array, file: File) =>
       run(
-        l.opening,
+        k.making,
         async () => {
           const { passkeyForBackup } = await loadCryptography();
-          const details = { file, name: passkeyName(id), others: passkeys };
-          keepPasskeys([...passkeys, await passkeyForBackup(config, key, details)]);
+          const details = { file, name: passkeyName(id), others: all };
+          keepPasskeys(id, [await passkeyForBackup(config, key, details)]);
         },
         { words: walletFault, say: l.passkeyAdded },
       );
@@ -64,7 +72,7 @@ export function AccountKey({ app }: { readonly app: App }) {
     return (
       <>
         <p role="status">{s.keyOpen}</p>
-        {canPasskey && passkeys.length === 0 && file !== undefined && (
+        {canPasskey && !isLocked() && passkeys.length === 0 && file !== undefined && (
           <button type="button" class="plain" disabled={isBusy} onClick={() => void add(key, file)}>
             {k.nextTime}
           </button>
@@ -87,10 +95,14 @@ export function AccountKey({ app }: { readonly app: App }) {
     if (await openBy(how)) setOpenedFile(file);
     return true;
   };
-  const openByPasskey = async (documents: readonly PasskeyDocument[]) => {
-    const how = async () => (await loadCryptography()).openKeyByPasskey(config, documents);
-    // Of a file: the next time it is not needed.
-    if (await openBy(how)) keepPasskeys(documents.filter((each) => each?.account === id));
+  const openByPasskey = async (documents: readonly PasskeyDocument[], file?: File) => {
+    await openBy(async () => {
+      const { isBackupOf, openKeyByPasskey } = await loadCryptography();
+      const key = await openKeyByPasskey(config, documents);
+      // The next time the file is not needed.
+      if (file !== undefined && (await isBackupOf(config, file, key))) keepPasskeys(id, documents);
+      return key;
+    });
   };
   return (
     <section class="box" aria-label={s.key}>

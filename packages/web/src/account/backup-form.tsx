@@ -4,8 +4,8 @@ import { useId, useState } from 'preact/hooks';
 import { Field } from '../parts/controls.tsx';
 import { text } from '../text/index.ts';
 import { own } from '../text/own.ts';
+import { k } from './key-passkey-text.ts';
 import { passkeysIn } from './key-passkeys.ts';
-import { l } from './lock-text.ts';
 
 /** Asks for a backup and its password, or for a passkey that the backup has. */
 export function BackupForm({
@@ -20,7 +20,7 @@ export function BackupForm({
   readonly isBusy: boolean;
   /** The password is asked for again after it returned `true`. */
   readonly open: (file: File, password: string) => Promise<boolean>;
-  readonly openByPasskey: (passkeys: readonly PasskeyDocument[]) => Promise<unknown>;
+  readonly openByPasskey: (passkeys: readonly PasskeyDocument[], file: File) => Promise<unknown>;
   readonly children: ComponentChildren;
 }) {
   const id = useId();
@@ -51,10 +51,14 @@ export function BackupForm({
           onChange={({ currentTarget }) => void choose(currentTarget.files?.[0])}
         />
       </p>
-      {passkeys.length > 0 && (
+      {file !== undefined && passkeys.length > 0 && (
         <p>
-          <button type="button" disabled={isBusy} onClick={() => void openByPasskey(passkeys)}>
-            {l.byPasskey}
+          <button
+            type="button"
+            disabled={isBusy}
+            onClick={() => void openByPasskey(passkeys, file)}
+          >
+            {k.fileByPasskey}
           </button>
         </p>
       )}

@@ -12,8 +12,14 @@ import { accountSigner, deriveDeviceId } from '@posthouse/protocol';
 import type { AppConfig } from '../app-config.ts';
 import { networkOf } from '../state/backup.ts';
 
-export { removePasskey } from '@posthouse/client/web/passkey';
-export { openBackup, openKeyByPasskey, passkeyForBackup, sealBackup } from '../state/backup.ts';
+export { isPasskeyDocument, removePasskey } from '@posthouse/client/web/passkey';
+export {
+  isBackupOf,
+  openBackup,
+  openKeyByPasskey,
+  passkeyForBackup,
+  sealBackup,
+} from '../state/backup.ts';
 
 /** A request, and the ID that a person compares. */
 export interface ReadRequest {

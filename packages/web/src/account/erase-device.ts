@@ -12,7 +12,7 @@ const prefix = 'posthouse';
  */
 export async function eraseDevice(blocked?: () => void): Promise<void> {
   const { locks } = navigator;
-  // A tab that is opened meanwhile waits, and a lock or unlock of another tab is ended first: neither writes in between.
+  // Tabs that are opened meanwhile wait until all is deleted, and this waits until another tab has locked or unlocked.
   await (locks === undefined
     ? eraseAlone(blocked)
     : locks.request(changeLock, () => eraseAlone(blocked)));
@@ -55,7 +55,7 @@ function clearStorage(): void {
  */
 export async function forgetPlain(blocked?: () => void): Promise<void> {
   for (const key of Object.keys(localStorage)) {
-    if (/^posthouse\.(?:device-names$|draft\.|rooms\.|sending\.)/.test(key))
+    if (/^posthouse\.(?:device-names$|draft\.|key-passkeys$|rooms\.|sending\.)/.test(key))
       localStorage.removeItem(key);
   }
   await deleteStore(plainStore, blocked);

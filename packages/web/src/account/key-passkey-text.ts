@@ -7,7 +7,10 @@ const en = {
   about:
     'Each opens the account key on this device, and the backup files that were saved since it was made. The password of a file opens it in any case. To add one, save a backup with it.',
   item: (number: number, site: string) => `Passkey ${number}, for ${site}`,
+  fileByPasskey: 'Open the file with a passkey',
+  making: 'The passkey is being made …',
   remove: 'Remove',
+  removing: 'The passkey is being removed …',
   question:
     'It does not open the account key on this device any more. Files that were saved with it may still be opened with it: delete the passkey in your browser or system, too.',
   removeNow: 'Remove it',
@@ -21,7 +24,10 @@ const de: typeof en = {
   about:
     'Jeder öffnet den Kontoschlüssel auf diesem Gerät und die Sicherungen, die seitdem gespeichert wurden. Das Passwort einer Datei öffnet sie in jedem Fall. Um einen hinzuzufügen, speichere eine Sicherung damit.',
   item: (number, site) => `Passkey ${number}, für ${site}`,
+  fileByPasskey: 'Datei mit einem Passkey öffnen',
+  making: 'Der Passkey wird erstellt …',
   remove: 'Entfernen',
+  removing: 'Der Passkey wird entfernt …',
   question:
     'Er öffnet den Kontoschlüssel auf diesem Gerät nicht mehr. Dateien, die damit gespeichert wurden, öffnet er vielleicht noch: Lösche den Passkey auch in deinem Browser oder System.',
   removeNow: 'Entfernen',

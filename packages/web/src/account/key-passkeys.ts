@@ -7,48 +7,79 @@ import { isClientError } from '@posthouse/client/web';
 import { type PasskeyDocument, passkeyStatus } from '@posthouse/client/web/passkey';
 import { signal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
+import { loadCryptography } from '../engine/load-part.ts';
+import { isLocked } from '../state/stores.ts';
 import { l } from './lock-text.ts';
 
-const place = 'posthouse.key-passkeys';
-/** Passkeys of one key that are used. */
-const most = 16;
+const storageKey = 'posthouse.key-passkeys';
+/** Passkeys of one key at most. */
+const maxPasskeys = 16;
 /** Bytes of a backup file that is searched for them. */
-const mostBytes = 65_536;
+const maxFileBytes = 65_536;
 
-const kept = signal(localStorage.getItem(place) ?? '');
+const kept = signal(localStorage.getItem(storageKey) ?? '[]');
 // Other tabs change them, too.
 addEventListener('storage', ({ key, newValue }) => {
-  if (key === place) kept.value = newValue ?? '';
+  if (key === storageKey) kept.value = newValue ?? '[]';
 });
 
-/** Those of an account that this device keeps. */
+/** Those of an account that this device keeps, of all addresses. */
 export function keptPasskeys(account: string): readonly PasskeyDocument[] {
-  return listIn(kept.value).filter((each) => each?.account === account);
-}
-
-/** Keeps the documents, instead of those that were kept before. */
-export function keepPasskeys(passkeys: readonly PasskeyDocument[]): void {
-  const text = passkeys.length === 0 ? '' : JSON.stringify(passkeys);
-  if (text === '') localStorage.removeItem(place);
-  else localStorage.setItem(place, text);
-  kept.value = text;
-}
-
-/** The documents in a backup file; what is wrong with them is found when one is used. */
-export async function passkeysIn(file: Blob): Promise<readonly PasskeyDocument[]> {
-  if (file.size > mostBytes) return [];
   try {
-    const { extra } = JSON.parse(await file.text());
-    return listIn(JSON.stringify(extra?.posthouse_passkeys ?? []));
+    const found: readonly PasskeyDocument[] = JSON.parse(kept.value);
+    return found.filter((each) => each.account === account);
   } catch {
     return [];
   }
 }
 
-function listIn(text: string): readonly PasskeyDocument[] {
+/** Selects those that may open something at this address. */
+export function usableHere(passkeys: readonly PasskeyDocument[]): readonly PasskeyDocument[] {
+  return passkeys.filter(({ rp_id }) => rp_id === location.hostname);
+}
+
+/**
+ * Keeps documents of an account, next to those that are kept. A locked device keeps none: they would open the account key
+ * without what opens the lock.
+ */
+export function keepPasskeys(account: string, added: readonly PasskeyDocument[]): void {
+  if (isLocked()) return;
+  const others = stored(account).filter((one) => !added.some((each) => isSame(one, each)));
+  store([...others, ...added.filter((each) => each.account === account)]);
+}
+
+/** Keeps a document no longer. */
+export function forgetPasskey(one: PasskeyDocument): void {
+  store(stored(one.account).filter((each) => !isSame(one, each)));
+}
+
+const isSame = (one: PasskeyDocument, other: PasskeyDocument) =>
+  one.credential_id === other.credential_id;
+
+/** What is kept at this moment: another tab may have changed it. */
+function stored(account: string): readonly PasskeyDocument[] {
+  kept.value = localStorage.getItem(storageKey) ?? '[]';
+  return keptPasskeys(account);
+}
+
+function store(passkeys: readonly PasskeyDocument[]): void {
+  const text = JSON.stringify(passkeys.slice(-maxPasskeys));
+  if (passkeys.length === 0) localStorage.removeItem(storageKey);
+  else localStorage.setItem(storageKey, text);
+  kept.value = text;
+}
+
+/** The whole documents of account keys in a backup file; anybody may have added others. */
+export async function passkeysIn(file: Blob): Promise<readonly PasskeyDocument[]> {
+  if (file.size > maxFileBytes) return [];
   try {
-    const found: unknown = JSON.parse(text);
-    return Array.isArray(found) ? found.slice(0, most) : [];
+    const { extra } = JSON.parse(await file.text());
+    const found: unknown = extra?.posthouse_passkeys;
+    if (!Array.isArray(found)) return [];
+    const { isPasskeyDocument } = await loadCryptography();
+    return found
+      .slice(0, maxPasskeys)
+      .filter((each) => isPasskeyDocument(each) && each.purpose === 'account-key');
   } catch {
     return [];
   }

@@ -34,7 +34,7 @@ const en = {
     passkey_unavailable: 'Passkeys do not work in this browser. Use the password.',
     passkey_unsuitable: 'This passkey cannot protect a key. Use another one, or the password.',
     passkey_refused: 'No passkey was used. Try again, or use the password.',
-    passkey_exists: 'There is a passkey for this already.',
+    passkey_exists: 'There is a passkey for this already. Use it, or the password.',
     passkey_wrong_site: 'Passkeys do not work at this address. Use the password.',
     passkey_mismatch: 'The passkey does not open this. Use the password.',
   } as Readonly<Record<string, string>>,
@@ -75,7 +75,7 @@ const de: typeof en = {
       'Dieser Passkey kann keinen Schlüssel schützen. Nimm einen anderen oder das Passwort.',
     passkey_refused:
       'Es wurde kein Passkey benutzt. Versuch es noch einmal, oder nimm das Passwort.',
-    passkey_exists: 'Dafür gibt es schon einen Passkey.',
+    passkey_exists: 'Dafür gibt es schon einen Passkey. Nimm ihn oder das Passwort.',
     passkey_wrong_site: 'Passkeys gehen unter dieser Adresse nicht. Nimm das Passwort.',
     passkey_mismatch: 'Der Passkey öffnet das nicht. Nimm das Passwort.',
   },

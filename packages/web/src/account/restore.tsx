@@ -11,6 +11,7 @@ import { r } from './restore-text.ts';
 import { Sure, useWork } from './sub-screen.tsx';
 
 interface Given {
+  readonly file: File;
   readonly open: () => Promise<Uint8Array>;
   readonly passkeys: readonly PasskeyDocument[];
 }
@@ -24,13 +25,17 @@ export function Restore({ app, code }: { readonly app: App; readonly code: strin
   const { isBusy, run, report } = useWork();
   const restore = async (recover: boolean) => {
     if (given.current === undefined) return;
-    const { open, passkeys } = given.current;
+    const { file, open, passkeys } = given.current;
     const work = async () => {
       const accountKey = await open();
+      // A passkey may have opened a file without a whole wallet, which no password opens.
+      const isBackup = await (await loadCryptography()).isBackupOf(app.config, file, accountKey);
       try {
         await app.setUp({ inviteCode: code, accountKey, recover });
-        app.backedUp();
-        keepPasskeys(passkeys.filter((each) => each?.account === app.account.id));
+        if (isBackup) {
+          app.backedUp();
+          keepPasskeys(app.account.id, passkeys);
+        }
       } catch (error) {
         const isGone = ['relay_unreachable', 'no_relay'] as const;
         setLost(navigator.onLine && isGone.some((each) => isClientError(error, each)));
@@ -44,6 +49,7 @@ export function Restore({ app, code }: { readonly app: App; readonly code: strin
       {...{ label: own.openBackup, isBusy }}
       open={async (file, password) => {
         given.current = {
+          file,
           open: async () => (await loadCryptography()).openBackup(app.config, file, password),
           passkeys: await passkeysIn(file),
         };
@@ -51,8 +57,9 @@ export function Restore({ app, code }: { readonly app: App; readonly code: strin
         // It may be needed once more, to recover.
         return false;
       }}
-      openByPasskey={(passkeys) => {
+      openByPasskey={(passkeys, file) => {
         given.current = {
+          file,
           open: async () => (await loadCryptography()).openKeyByPasskey(app.config, passkeys),
           passkeys,
         };

@@ -5,6 +5,7 @@ import {
   keepPasskeys,
   keptPasskeys,
   passkeyFault,
+  usableHere,
   useCanPasskey,
 } from '../account/key-passkeys.ts';
 import { PasskeyChoice } from '../account/passkey-choice.tsx';
@@ -26,7 +27,8 @@ export function Backup({ app }: { readonly app: App }) {
   const canPasskey = useCanPasskey();
   const [withPasskey, setWithPasskey] = useState(false);
   const passkeys = keptPasskeys(app.account.id);
-  const makesPasskey = canPasskey === true && passkeys.length === 0 && withPasskey;
+  const hasPasskey = usableHere(passkeys).length > 0;
+  const makesPasskey = canPasskey === true && !hasPasskey && withPasskey;
   const [isSealing, setSealing] = useState(false);
   const [fault, setFault] = useState<unknown>('');
   const [saved, setSaved] = useState<SavedFile | undefined>();
@@ -44,7 +46,7 @@ export function Backup({ app }: { readonly app: App }) {
       const made = await sealBackup(app.config, key, { password, passkeys, newPasskey });
       saveFile(made.file);
       setSaved(made.file);
-      keepPasskeys(made.passkeys);
+      keepPasskeys(app.account.id, made.passkeys);
     } catch (error) {
       setFault(passkeyFault(error) ?? error);
       // The person may try again, or go on without it.
@@ -74,7 +76,7 @@ export function Backup({ app }: { readonly app: App }) {
             autoComplete="new-password"
             required
           />
-          {passkeys.length > 0 ? (
+          {hasPasskey ? (
             <p>{k.alsoOpens}</p>
           ) : (
             <PasskeyChoice {...{ canPasskey, isChosen: withPasskey, onChoice: setWithPasskey }} />

@@ -4,7 +4,14 @@ import {
   openWithPasskey,
   type PasskeyDocument,
 } from '@posthouse/client/web/passkey';
-import { Network, openNep6Wallet, sealNep6Wallet, WalletError } from '@posthouse/protocol';
+import {
+  accountSigner,
+  checkWalletKey,
+  Network,
+  openNep6Wallet,
+  sealNep6Wallet,
+  WalletError,
+} from '@posthouse/protocol';
 import { webPrimitives } from '@posthouse/protocol/web';
 import type { AppConfig } from '../app-config.ts';
 import type { SavedFile } from './save-file.ts';
@@ -65,6 +72,18 @@ export async function passkeyForBackup(
 ): Promise<PasskeyDocument> {
   const fallback = JSON.parse(await file.text());
   return await createPasskey(networkOf(config), key, { name, fallback, others });
+}
+
+/** Returns whether a file is a whole backup of a key: what its passkeys open, a password opens as well. */
+export async function isBackupOf(config: AppConfig, file: Blob, key: Uint8Array): Promise<boolean> {
+  const network = networkOf(config);
+  const [, , address = ''] = accountSigner(network, key).account.split(':');
+  try {
+    checkWalletKey(network, JSON.parse(await file.text()), address);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Opens the account key with a passkey, after a click. @throws ClientError `passkey_...` */

@@ -6,5 +6,5 @@ export type {
   OpenPasskeyOptions,
 } from './passkey.ts';
 export { createPasskey, openWithPasskey, removePasskey } from './passkey.ts';
-export { PasskeyDocument, type PasskeyPurpose } from './passkey-document.ts';
+export { isPasskeyDocument, PasskeyDocument, type PasskeyPurpose } from './passkey-document.ts';
 export { type PasskeyStatus, passkeyStatus } from './passkey-status.ts';
