@@ -3,7 +3,7 @@ import type { Group } from '@posthouse/client';
 import { computed, signal } from '@preact/signals';
 import { Action } from '../parts/controls.tsx';
 import { show } from '../router.ts';
-import type { MakeSource } from '../state/conversation-source.ts';
+import type { Line, MakeSource } from '../state/conversation-source.ts';
 import type { Host } from '../state/host.ts';
 import { lineOf } from './entry-lines.ts';
 import { HandBack, hasLostChanges } from './hand-back.tsx';
@@ -43,8 +43,9 @@ export const groupSource: MakeSource = (app, id) => {
       const entries = newest.slice(0, limit).reverse();
       const timeline = entries.map((entry) => lineOf(entry, nameOf, app.blocked.value));
       const lines = [...timeline, ...writtenLines(written, timeline.at(-1))];
+      const atOrder = new Map<number | undefined, Line>(lines.map((line) => [line.order, line]));
       const quoted = lines.map((line) => {
-        const answered = lines.find(({ order }) => order === line.replyTo?.order);
+        const answered = line.replyTo && atOrder.get(line.replyTo.order);
         return answered?.body === undefined ? line : { ...line, quote: answered.body.text };
       });
       return { lines: quoted, hasOlder: newest.length > limit };
