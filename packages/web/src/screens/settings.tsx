@@ -1,6 +1,6 @@
 import { type StorageStatus, storageStatus } from '@posthouse/client/web';
 import type { AccountProfile } from '@posthouse/protocol';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { Blocked } from '../account/blocked.tsx';
 import { Devices } from '../account/devices.tsx';
 import { Erase } from '../account/erase.tsx';
@@ -73,23 +73,31 @@ function Profile({ app }: { readonly app: App }) {
   const [isPublic, setPublic] = useState(false);
   /** What other apps of this person published, which stays; absent until it was read. */
   const [kept, setKept] = useState<Partial<AccountProfile> | undefined>();
-  /** Whether there is something that was not published: a change elsewhere does not take its place. */
-  const [isEdited, setEdited] = useState(false);
+  /** What was not published yet: a change elsewhere does not take its place. */
+  const edited = useRef<ReadonlySet<'name' | 'isPublic'>>(new Set());
+  const edit = (field: 'name' | 'isPublic') => {
+    edited.current = new Set([...edited.current, field]);
+  };
   const changes = ownChanges.value;
   useEffect(() => {
-    if (isEdited) return;
     void app.try(async () => {
       const profile = await app.account.profiles.resolve(app.account.id);
-      setName(profile?.nickname ?? '');
-      setPublic(profile?.public_discovery ?? false);
+      if (!edited.current.has('name')) setName(profile?.nickname ?? '');
+      if (!edited.current.has('isPublic')) setPublic(profile?.public_discovery ?? false);
       setKept(profile ?? {});
     });
   }, [changes]);
   const publish = async () => {
     const { $type: _t, account: _a, updated_at: _u, device_signature: _s, ...others } = kept ?? {};
     const fields = { ...others, nickname: name.trim(), public_discovery: isPublic };
-    setKept(await app.account.profiles.publish(fields));
-    setEdited(false);
+    const sent = edited.current;
+    edited.current = new Set();
+    try {
+      setKept(await app.account.profiles.publish(fields));
+    } catch (error) {
+      edited.current = new Set([...sent, ...edited.current]);
+      throw error;
+    }
     ownProfileChanged();
   };
   return (
@@ -97,7 +105,7 @@ function Profile({ app }: { readonly app: App }) {
       <Field
         {...{ label: own.profile, help: own.profileHelp, value: name }}
         onValue={(value) => {
-          setEdited(true);
+          edit('name');
           setName(value);
         }}
         autoComplete="nickname"
@@ -110,7 +118,7 @@ function Profile({ app }: { readonly app: App }) {
             disabled={kept === undefined}
             checked={isPublic}
             onChange={({ currentTarget }) => {
-              setEdited(true);
+              edit('isPublic');
               setPublic(currentTarget.checked);
             }}
           />{' '}

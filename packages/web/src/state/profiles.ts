@@ -2,7 +2,9 @@
  * Reads the profiles of contacts and of those who ask: without a local name, a nickname says more than an ID. No
  * notification is sent for a new profile, so each is read again after a while, and when its conversation is opened.
  */
-import { isRefusal } from '@posthouse/client/web';
+
+import type { Contact } from '@posthouse/client';
+import { isClientError } from '@posthouse/client/web';
 import { type ReadonlySignal, signal } from '@preact/signals';
 import type { Host } from './host.ts';
 
@@ -20,6 +22,8 @@ const most = 100;
 /** When the profiles were asked for, by account; Unix milliseconds. */
 const asked = new Map<string, number>();
 let isReading = false;
+/** Whose profile is read in any case. */
+let first: string | undefined;
 let shown: NamedHost | undefined;
 
 /** Counts changes of the own profile, also those of other tabs. */
@@ -54,34 +58,50 @@ function begin(app: NamedHost): void {
  */
 export async function readProfiles(app: NamedHost, again?: string): Promise<void> {
   if (shown === undefined) begin(app);
-  for (const [id, time] of asked) {
-    if (id === again || time + freshFor < Date.now()) asked.delete(id);
-  }
+  if (again !== undefined) first = again;
   if (isReading) return;
   isReading = true;
-  let last = '';
   try {
-    while (asked.size < most) {
-      const next = app.contacts.value.find(
-        ({ account: id, alias, status }) =>
-          alias === undefined && ['active', 'asks', 'waiting'].includes(status) && !asked.has(id),
-      );
+    for (;;) {
+      const next = nextOf(app.contacts.value);
       if (next === undefined) return;
-      last = next.account;
-      asked.set(last, Date.now());
-      const profile = await app.account.profiles.resolve(last).catch((error: unknown) => {
-        // What the relay refused is refused again. Without a connection, all others fail as well.
-        if (!isRefusal(error)) throw error;
-      });
-      if (profile && profile.nickname !== (next.nickname ?? '')) {
-        await app.namesChanged();
-        tabs.postMessage('other');
+      const { account } = next;
+      if (account === first) first = undefined;
+      const before = asked.get(account);
+      asked.set(account, Date.now());
+      try {
+        const profile = await app.account.profiles.resolve(account);
+        if (profile && profile.nickname !== (next.nickname ?? '')) {
+          await app.namesChanged();
+          tabs.postMessage('other');
+        }
+      } catch (error) {
+        // Of any other fault, such as a refusal, nothing is gained by asking again at once.
+        if (!isClientError(error, 'relay_unreachable')) continue;
+        // All others would fail as well. It is read when there is a connection again.
+        if (before === undefined) asked.delete(account);
+        else asked.set(account, before);
+        return;
       }
     }
-  } catch {
-    // It is read when there is a connection again.
-    asked.delete(last);
   } finally {
     isReading = false;
   }
+}
+
+/** Whose profile is read next: that which is read in any case, then the one that was read longest ago. */
+function nextOf(contacts: readonly Contact[]): Contact | undefined {
+  const stale = Date.now() - freshFor;
+  const named = contacts.filter(
+    ({ alias, status }) => alias === undefined && ['active', 'asks', 'waiting'].includes(status),
+  );
+  const timeOf = ({ account }: Contact) => asked.get(account) ?? 0;
+  const wanted = named.find(({ account }) => account === first);
+  if (wanted !== undefined) return wanted;
+  if ([...asked.values()].filter((time) => time > stale).length >= most) return undefined;
+  const oldest = named.reduce<Contact | undefined>(
+    (one, other) => (one !== undefined && timeOf(one) <= timeOf(other) ? one : other),
+    undefined,
+  );
+  return oldest !== undefined && timeOf(oldest) <= stale ? oldest : undefined;
 }
