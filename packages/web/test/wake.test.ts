@@ -28,7 +28,7 @@ function page({ isHidden = false } = {}) {
   };
 }
 
-describe('0045: the list is right within two seconds after a sleep', () => {
+describe('0045: a sleep is noticed, and a dead connection given up, within two seconds', () => {
   test('the first look at the clock after a sleep wakes the client, and no other', () => {
     const { seen, sleep, look } = page();
     for (let looks = 0; looks < 100; looks += 1) look();
@@ -52,7 +52,7 @@ describe('0045: the list is right within two seconds after a sleep', () => {
     expect(hidden.seen.wakes).toBe(1);
   });
 
-  test('the look and the silence of a connection that is gone take two seconds at most', () => {
+  test('the pause between looks and the silence of a dead connection make two seconds at most', () => {
     expect(tick + silenceLimit).toBeLessThanOrEqual(2_000);
   });
 });
