@@ -57,7 +57,7 @@ export interface CallOptions {
 }
 
 /** Milliseconds after a wake in which an open connection must answer. */
-export const silenceLimit = 1_000;
+export const silenceLimit = 500;
 /** Milliseconds that a wake leaves an attempt to open a connection; doubled with each it gave up. */
 const openingGrace = 500;
 const longestGrace = 30_000;
