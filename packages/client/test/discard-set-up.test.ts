@@ -95,7 +95,7 @@ test('a requested device is discarded with its keys: the next request is of anot
   const approval = await account.devices.approve(first);
   const known = { accountPublicKey: account.publicKey };
   await expect(client.completeDevice(approval, known)).rejects.toMatchObject({
-    code: 'verification_failed',
+    code: 'wrong_device',
   });
 });
 

@@ -1,7 +1,7 @@
 /** The results of other relays' messages, many in one statement (decision record 0027). */
 import type { AggregateKey, BatchWriter } from '../storage/types.ts';
 import type { ReceivedMessage } from './received-message.ts';
-import { factValues, firstOfEach, insertResultsSql, nameOf, storedNames } from './record-batch.ts';
+import { changedFacts, factValues, firstOfEach, nameOf, storedNames } from './record-batch.ts';
 
 /**
  * Inserts the results of messages whose facts hold in storage and of which no method has a result; of
@@ -19,7 +19,7 @@ export async function insertReceivedResults(
   const all = firstOfEach(messages, (message) => message.isCurrent(message.facts));
   if (all.length === 0) return [];
   const rows = await tx.all(
-    insertResultsSql(`INSERT INTO received_results
+    `WITH ${changedFacts}, stored AS (INSERT INTO received_results
           (sender, message_id, request, content, accepted_at, keep_until)
         SELECT m.sender, m.message_id, m.request, m.content, m.accepted_at, m.keep_until
           FROM unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::bigint[],
@@ -30,7 +30,11 @@ export async function insertReceivedResults(
               WHERE r.account = m.sender AND r.relay_id = m.home) IS NULL
             AND (SELECT s.keep_until FROM sent_results s
               WHERE s.sender = m.sender AND s.message_id = m.message_id) IS NULL
-          ORDER BY m.sender, m.message_id`),
+          ORDER BY m.sender, m.message_id
+        ON CONFLICT (sender, message_id) DO NOTHING
+        RETURNING sender, message_id)
+      SELECT sender, message_id, NULL AS changed FROM stored
+      UNION ALL SELECT NULL, NULL, account FROM changed`,
     // One for each account: they are those that this process has now.
     ...factValues([...new Set(all.map(({ facts }) => facts))]),
     all.map(({ key }) => key.sender),

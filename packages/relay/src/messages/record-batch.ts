@@ -51,20 +51,6 @@ export function firstOfEach<M extends { readonly key: MessageKey }>(
   return [...first.values()];
 }
 
-/**
- * Returns the statement that inserts results by `insert`, which selects from a table `changed` too: of
- * the accounts whose facts storage does not have. Its first values are {@link factValues}, its rows
- * are for {@link storedNames}.
- */
-export function insertResultsSql(insert: string): string {
-  return `WITH ${changedFacts}, stored AS (
-        ${insert}
-        ON CONFLICT (sender, message_id) DO NOTHING
-        RETURNING sender, message_id)
-      SELECT sender, message_id, NULL AS changed FROM stored
-      UNION ALL SELECT NULL, NULL, account FROM changed`;
-}
-
 /** Returns the names of messages with a new result, and reports accounts that were changed. */
 export function storedNames(
   rows: readonly Row[],
@@ -85,7 +71,11 @@ interface ResultRow {
   readonly changed: string | null;
 }
 
-const changedFacts = `changed AS MATERIALIZED (
+/**
+ * A table `changed` of the accounts whose facts storage does not have; its values are {@link factValues}. Statements that
+ * insert results return its rows too, for {@link storedNames}.
+ */
+export const changedFacts = `changed AS MATERIALIZED (
         SELECT f.account
           FROM unnest(?::text[], ?::text[], ?::bigint[], ?::bigint[], ?::bigint[], ?::bigint[])
             AS f (account, relay_id, held_until, route_revision, state_revision, is_public)
@@ -98,7 +88,7 @@ const changedFacts = `changed AS MATERIALIZED (
               (SELECT p.public_discovery FROM profiles p WHERE p.account = f.account), 0)
       )`;
 
-/** Returns the first values of {@link insertResultsSql}. */
+/** Returns the values of {@link changedFacts}. */
 export function factValues(facts: readonly AccountFacts[]) {
   return [
     facts.map(({ account }) => account),

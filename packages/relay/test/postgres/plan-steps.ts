@@ -11,7 +11,7 @@ export interface Plan {
 export function slowSteps(plan: Plan, isLimited = false): string[] {
   const { 'Node Type': type, 'Index Cond': condition, Plans: parts = [] } = plan;
   // With a LIMIT, reading the first rows of an index is fine.
-  const isScan = /Scan$/.test(type) && !/^(?:Subquery|CTE|Values|Function) /.test(type);
+  const isScan = /Scan$/.test(type) && !/^(?:Subquery|CTE|Values|Function|WorkTable) /.test(type);
   const isSlow =
     /^(?:Seq Scan|Hash Join|Merge Join)$/.test(type) ||
     // All there are have to be found before the first few are known.

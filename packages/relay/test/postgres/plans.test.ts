@@ -36,7 +36,7 @@ function statements(): string[] {
 
 function statementsIn(source: string, all: string): string[] {
   const found = source.matchAll(
-    /(['`])\s*((?:SELECT|INSERT INTO|UPDATE|DELETE FROM) (?:(?!\1)[\s\S])*)\1/g,
+    /(['`])\s*((?:WITH|SELECT|INSERT INTO|UPDATE|DELETE FROM) (?:(?!\1)[\s\S])*)\1/g,
   );
   return [...found].map(([, , sql = '']) =>
     sql
