@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium)(
       ({ page: other } = await visit(browser, url.replace('localhost', '127.0.0.1')));
       await other.getByText('I have a backup').click();
       const { extra, ...wallet } = JSON.parse(readFileSync(backup, 'utf8'));
-      // Whoever keeps the file can add to it.
+      // A service that stores the file can add to it.
       const added = [{ account: id, rp_id: { toString: 1 } }, 7, null, ...extra.posthouse_passkeys];
       await choose(other, { ...wallet, extra: { posthouse_passkeys: added } });
       await button(other, 'Open the file with a passkey').click();
