@@ -34,7 +34,7 @@ describe.skipIf(!hasChromium)('a group that was founded in the messenger', () =>
     await page.getByLabel('Name', { exact: true }).fill('Chess club');
     await button(page, 'Make the group').click();
     await button(page, 'Make a link').click();
-    link = await page.getByLabel('Invitation to a group').inputValue();
+    link = await page.getByLabel('Invitation to a group', { exact: true }).inputValue();
     bob = await office.newPerson();
     await bob.groups.join(decodeURIComponent(new URL(link).hash.replace('#group=', '')));
     await button(page, 'Let in').click();

@@ -126,7 +126,7 @@ describe.skipIf(!hasChromium)('a group of three', () => {
   test('a link leads a person without an account to the group; after a refusal the person may ask again', async () => {
     await manage(ann.page, 'Chess');
     await button(ann.page, 'Make a link').click();
-    link = await ann.page.getByLabel('Invitation to a group').inputValue();
+    link = await ann.page.getByLabel('Invitation to a group', { exact: true }).inputValue();
     expect(link.startsWith(`${messenger.url}#group=`)).toBe(true);
     carol = await visit(messenger.browser, link);
     await button(carol.page, 'New account').click();
