@@ -51,7 +51,17 @@ describe.skipIf(!hasChromium)('a conversation that is read', () => {
 
   test('what is read stays where it is: while others arrive, and while earlier ones are loaded', async () => {
     const { page } = ann;
-    await line(page, 'line 120').scrollIntoViewIfNeeded();
+    // Until it stays: a line that changes before the page knows of the scrolling leads back to the end.
+    await expect
+      .poll(async () => {
+        await line(page, 'line 120').scrollIntoViewIfNeeded();
+        return await page.evaluate(`new Promise((done) => requestAnimationFrame(() =>
+          requestAnimationFrame(() => {
+            const { scrollTop, clientHeight, scrollHeight } = document.querySelector('.messages');
+            done(scrollTop + clientHeight < scrollHeight - 40);
+          })))`);
+      })
+      .toBe(true);
     /** Pixels, up or down; browsers scroll by whole ones. */
     const moved = async (text: string, from: number) => Math.abs((await topOf(page, text)) - from);
     const before = await topOf(page, 'line 120');
