@@ -7,6 +7,11 @@ export interface Payer {
   readonly id: string;
 }
 
+/** Names a payer among those who take turns. */
+export function payerKey({ kind, id }: Payer): string {
+  return `${kind} ${id}`;
+}
+
 /** Milliseconds for which a transport lets a payer wait that is refused and owes all that it can owe. */
 export const refusalPause = 1_000;
 

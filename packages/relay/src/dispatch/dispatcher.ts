@@ -14,7 +14,7 @@ import type { RelayContext } from '../context.ts';
 import { callAnswered } from '../observability/events.ts';
 import type { Session } from '../sessions/session.ts';
 import { unavailable } from '../storage/unavailable.ts';
-import { Allowances, type Payer } from './allowances.ts';
+import { Allowances, type Payer, payerKey } from './allowances.ts';
 import type { AnyCall, ConnectionBinding } from './call.ts';
 import { callContexts } from './call-context.ts';
 import { CallLog } from './call-log.ts';
@@ -173,7 +173,7 @@ export class Dispatcher {
     // First, so that a refusal takes no turn.
     if (request.isPaid !== true) this.#allowances.take(payer, this.#knownPrice(request));
     const { method, definition, handler } = this.#find(request.method);
-    const owner = `${payer.kind} ${payer.id}`;
+    const owner = payerKey(payer);
     const isPage = definition.page !== undefined;
     if (request.hasTurn !== true) await this.turns.take(owner, isPage);
     else if (isPage) this.turns.countPage();

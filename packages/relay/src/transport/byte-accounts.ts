@@ -1,8 +1,12 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
 import { ReadTurns } from './read-turns.ts';
+
+/** Seconds after which a debt is looked at again, at the most. */
+const longestWait = 30;
 
 /**
  * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of
@@ -15,9 +19,11 @@ export class ByteAccounts {
   readonly waiting: ByteLedger;
   /** Turns in which large bodies are read. */
   readonly turns = new ReadTurns();
+  readonly #clock: RelayContext['clock'];
   readonly #rates: Readonly<Record<ByteOwner['kind'], RateLimiter>>;
 
   constructor({ limits, clock }: Pick<RelayContext, 'limits' | 'clock'>) {
+    this.#clock = clock;
     this.received = new ByteLedger({
       ofAddress: limits.receivedBytesPerAddress,
       ofAccount: limits.receivedBytesPerAccount,
@@ -48,6 +54,35 @@ export class ByteAccounts {
    */
   charge({ kind, id }: ByteOwner, bytes: number): number {
     return this.#rates[kind].charge(id, bytes);
+  }
+
+  /**
+   * Calls `goOn` when an owner in debt may send again, in a turn of the owner: all its connections wait
+   * for that moment, and what the first of them read may be all that it may send.
+   *
+   * @param owner returns the owner of that moment
+   * @returns ends the wait
+   */
+  waitForDebt(owner: () => ByteOwner, seconds: number, goOn: () => void): Disposable {
+    let isOver = false;
+    let timer: Disposable | undefined;
+    const wait = (seconds: number) => {
+      timer = this.#clock.after(Math.min(seconds, longestWait) * 1_000, () => void look());
+    };
+    const look = async () => {
+      await this.turns.take(payerKey(owner()));
+      if (isOver) return;
+      const left = this.charge(owner(), 0);
+      if (left > 0) wait(left);
+      else goOn();
+    };
+    wait(seconds);
+    return {
+      [Symbol.dispose]: () => {
+        isOver = true;
+        timer?.[Symbol.dispose]();
+      },
+    };
   }
 }
 

@@ -22,6 +22,7 @@ export interface FrameReading {
 export class FrameMeter {
   readonly #smallestCharge: number;
   readonly #header = new Uint8Array(14);
+  readonly #view = new DataView(this.#header.buffer);
   #headerLength = 0;
   #payloadLeft = 0;
   /** Whether the current frame is the last one of a message. */
@@ -79,10 +80,9 @@ export class FrameMeter {
   #begin(): number {
     const size = this.#headerLength;
     this.#headerLength = 0;
-    const view = new DataView(this.#header.buffer);
     const length = (this.#header[1] as number) & 0x7f;
-    if (length === 127) this.#payloadLeft = Number(view.getBigUint64(2));
-    else this.#payloadLeft = length === 126 ? view.getUint16(2) : length;
+    if (length === 127) this.#payloadLeft = Number(this.#view.getBigUint64(2));
+    else this.#payloadLeft = length === 126 ? this.#view.getUint16(2) : length;
     const first = this.#header[0] as number;
     if ((first & controlBit) === 0) {
       this.#isMessageOpen = true;

@@ -21,7 +21,7 @@ import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import type { FrontPages } from '../about/index.ts';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
-import { refusalPause } from '../dispatch/allowances.ts';
+import { payerKey, refusalPause } from '../dispatch/allowances.ts';
 import type { Answer, Dispatcher } from '../dispatch/dispatcher.ts';
 import { encodeRelayError, encodeResult } from '../dispatch/encode.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
@@ -252,7 +252,7 @@ async function bodyParams(
   if (verb !== 'GET') checkBodyHeaders(request);
   const value =
     body.length >= largeText
-      ? await reads.read(`${owner.kind} ${owner.id}`, () => readLarge(body, bytes))
+      ? await reads.read(payerKey(owner), () => readLarge(body, bytes))
       : readSmall(body, bytes);
   if (verb === 'GET') checkNoBody(value);
   return value;

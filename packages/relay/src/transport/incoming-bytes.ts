@@ -1,14 +1,12 @@
 import type { WebSocket } from 'ws';
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
 import type { CallTurns } from '../dispatch/call-turns.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { FrameMeter, type FrameReading } from './frame-meter.ts';
 import { FrameTurns } from './frame-turns.ts';
-
-/** Longest pause before a paused connection is checked again, in seconds. */
-const longestPause = 30;
 
 export interface IncomingParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
@@ -55,7 +53,7 @@ export class IncomingBytes implements Disposable {
     this.#unread = this.holdRequest();
     this.#turns = new FrameTurns({
       ...{ ...parts, hold: this.#unread },
-      payer: () => `${this.#owner.kind} ${this.#owner.id}`,
+      payer: () => payerKey(this.#owner),
       charge: (charge) => {
         const wait = parts.bytes.charge(this.#owner, charge);
         if (wait > 0) this.pause(wait);
@@ -153,12 +151,14 @@ export class IncomingBytes implements Disposable {
   #receiveNothing(seconds: number): void {
     if (this.#pause !== undefined || this.#isFree) return;
     this.#stopReading();
-    const { clock } = this.#parts.context;
-    this.#pause = clock.after(Math.min(seconds, longestPause) * 1_000, () => {
-      this.#pause = undefined;
-      this.#charge(0);
-      this.#goOn();
-    });
+    this.#pause = this.#parts.bytes.waitForDebt(
+      () => this.#owner,
+      seconds,
+      () => {
+        this.#pause = undefined;
+        this.#goOn();
+      },
+    );
   }
 
   #resumeFrames(): void {

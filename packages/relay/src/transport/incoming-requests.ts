@@ -1,5 +1,6 @@
 import { ProtocolError, rpcErrors } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import {
   encodeFailure,
@@ -128,9 +129,7 @@ export class IncomingRequests implements Disposable {
     const owner = this.#parts.owner();
     try {
       dispatcher.takeKnown(owner, bytes.length);
-      return await dispatcher.longWork.read(`${owner.kind} ${owner.id}`, () =>
-        this.#readInSteps(bytes, hold),
-      );
+      return await dispatcher.longWork.read(payerKey(owner), () => this.#readInSteps(bytes, hold));
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error;
       return { kind: 'refused', answer: encodeFailure(guessId(bytes), error) };

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
 import type { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
@@ -93,7 +94,7 @@ export class RequestBytes {
     try {
       await promise;
       const { length } = received;
-      if (length > smallBody) await bytes.turns.take(`${owner.kind} ${owner.id}`, length);
+      if (length > smallBody) await bytes.turns.take(payerKey(owner), length);
       if (failure !== undefined) throw failure;
       // Its connection may have ended while it waited for its turn.
       if (response.closed) throw cutOff();
@@ -172,7 +173,7 @@ const smallBody = 65_536;
  * read in this turn of the event loop, the rest of a large body waits for the next ones.
  */
 function chargeAndPause(
-  { context, bytes, owner, request, deadline }: BodyParts,
+  { bytes, owner, request, deadline }: Omit<BodyParts, 'context'>,
   length: number,
   received: number,
 ): void {
@@ -186,8 +187,8 @@ function chargeAndPause(
     request.resume();
     deadline?.start();
   };
-  if (wait > 0) context.clock.after(wait * 1_000, goOn);
-  else void bytes.turns.take(`${owner.kind} ${owner.id}`).then(goOn);
+  if (wait > 0) bytes.waitForDebt(() => owner, wait, goOn);
+  else void bytes.turns.take(payerKey(owner)).then(goOn);
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -129,6 +129,11 @@ export class WebSocketConnection {
       if (isRead()) this.#incoming.receive(chunk);
       else this.#discard(chunk.length);
     });
+    // What a paused connection had received when it ended, the library would read in one piece.
+    stream.prependOnceListener('close', () => {
+      this.#parts.bytes.charge(this.#incoming.owner, stream.readableLength);
+      while (stream.read() !== null);
+    });
     return (bytes) => {
       if (isRead()) for (const read of listeners) read.call(stream, bytes);
     };

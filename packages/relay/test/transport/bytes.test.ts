@@ -1,6 +1,7 @@
 import { once } from 'node:events';
+import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { defaultLimits } from '../../src/limits.ts';
 import type { Person } from '../fixtures/person.ts';
@@ -178,6 +179,27 @@ describe('02 §18: unfinished messages and bodies', () => {
     }
     expect(await slow.closed).toBe(1008);
   });
+});
+
+test('02 §18: of what waited at a WebSocket that ended, nothing is read any more', async () => {
+  const limits = { addressBytes: 1_024, addressBytesBurst: 16_384, connectionsPerAddress: 1 };
+  await using relay = await start(limits);
+  const emit = vi.spyOn(WebSocket.prototype, 'emit');
+  using _spy = { [Symbol.dispose]: () => emit.mockRestore() };
+  const pings = () => emit.mock.calls.filter(([name]) => name === 'ping').length;
+  const client = await relay.socket();
+  const stream = (client.socket as unknown as { readonly _socket: Duplex })._socket;
+  // Of eight bytes: whatever piece of them is read begins with a whole one.
+  stream.write(Buffer.alloc(160_000, Buffer.from([0x89, 0x82, 0, 0, 0, 0, 0, 0])));
+  for (let count = 0; count < 20; count += 1) await turns();
+  const before = pings();
+  expect(before).toBeGreaterThan(0);
+  // A newer connection of the address ends it.
+  const newer = relay.socket();
+  await client.closed;
+  await turns();
+  expect(pings()).toBe(before);
+  (await newer).socket.terminate();
 });
 
 describe('02 §18: what a peer sends after its WebSocket was closed', () => {

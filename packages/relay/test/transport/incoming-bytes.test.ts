@@ -4,7 +4,7 @@ import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import type { ByteOwner } from '../../src/transport/byte-ledger.ts';
-import { IncomingBytes } from '../../src/transport/incoming-bytes.ts';
+import { IncomingBytes, type IncomingParts } from '../../src/transport/incoming-bytes.ts';
 import { ManualClock } from '../support/clock.ts';
 
 const stranger: ByteOwner = { kind: 'address', id: '192.0.2.1' };
@@ -15,6 +15,7 @@ let read: number;
 let refused: boolean;
 let incoming: IncomingBytes;
 let clock: ManualClock;
+let parts: IncomingParts;
 beforeEach(() => {
   clock = new ManualClock();
   const limits = { ...defaultLimits, receivedBytesPerAddress: 60_000 };
@@ -25,7 +26,7 @@ beforeEach(() => {
   bytes = new ByteAccounts(context);
   read = 0;
   refused = false;
-  incoming = new IncomingBytes({
+  parts = {
     ...{ context, bytes, owner: stranger },
     socket: { pause: () => {}, resume: () => {} },
     turns: new CallTurns(context.clock),
@@ -36,7 +37,8 @@ beforeEach(() => {
       refused = true;
     },
     tooSlow: () => {},
-  });
+  };
+  incoming = new IncomingBytes(parts);
 });
 
 /** A masked text frame of a client (RFC 6455 §5.2). */
@@ -99,4 +101,32 @@ test('02 §18: of frames that wait during a debt, none is read or held after the
   for (let count = 0; count < 300; count += 1) await turn();
   expect(read).toBe(before);
   expect(bytes.received.total).toBe(0);
+});
+
+test('02 §18: after a debt, connections of one owner go on one after another, until they owe again', async () => {
+  bytes.charge(stranger, 200_000);
+  let resumed = 0;
+  const many = Array.from({ length: 100 }, () => {
+    const connection = new IncomingBytes({
+      ...parts,
+      socket: {
+        pause: () => {},
+        resume: () => {
+          resumed += 1;
+          queueMicrotask(() => connection.receive(frame(50_000)));
+        },
+      },
+      refused: () => {},
+    });
+    connection.pause(1);
+    return connection;
+  });
+  // The debt is at most a burst, which takes ten seconds.
+  for (let second = 0; second < 12; second += 1) {
+    clock.advance(1);
+    for (let count = 0; count < 100; count += 1) await turn();
+  }
+  expect(resumed).toBeGreaterThan(0);
+  expect(resumed).toBeLessThanOrEqual(4);
+  for (const connection of many) connection[Symbol.dispose]();
 });

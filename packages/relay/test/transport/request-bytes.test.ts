@@ -214,3 +214,24 @@ test('0019: of large bodies that arrive together, a turn of the event loop reads
   }
   for (const body of await Promise.all(received)) expect(body).toHaveLength(10 * chunk.length);
 });
+
+test('02 §18: after a debt, bodies of one owner go on one after another, until it owes again', async () => {
+  const burst = defaultLimits.accountBytesBurst;
+  const sent = Array.from({ length: 50 }, () => reading('account'));
+  bytes.charge(owner, 2 * burst);
+  let resumed = 0;
+  for (const { body, request } of sent) {
+    request.resume.mockImplementation(() => {
+      resumed += 1;
+      bytes.charge(owner, burst);
+    });
+    body.write('x');
+  }
+  await turn();
+  for (const { request } of sent) expect(request.pause).toHaveBeenCalledOnce();
+  clock.advance(1 + burst / defaultLimits.accountBytes);
+  for (let count = 0; count < 60; count += 1) await turn();
+  expect(resumed).toBeGreaterThan(0);
+  expect(resumed).toBeLessThanOrEqual(4);
+  for (const { response } of sent) response.close();
+});
