@@ -1,10 +1,39 @@
 /** Settings of V8 that keep collections of garbage short and few while a relay serves (0047). */
 import { readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism, getPriority, setPriority } from 'node:os';
-import { setFlagsFromString } from 'node:v8';
+import { PerformanceObserver } from 'node:perf_hooks';
+import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 
 /** How much nicer V8's own threads are: of one core, the event loop gets nine tenths then. */
 const nicer = 10;
+
+/**
+ * Bytes of the young generation from which it does not grow any more. V8 would let it grow to several
+ * times as much under load, where one collection holds the event loop for 14 ms instead of 5.
+ */
+const youngGeneration = 12_582_912;
+
+/** Lets the young generation double when much of it survives, as V8 does by itself, or keeps its size. */
+export function letYoungGenerationGrow(mayGrow: boolean): void {
+  setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
+}
+
+/** Lets the young generation grow up to a bound: after each collection it is looked at again. */
+export function boundYoungGeneration(): void {
+  let mayGrow = true;
+  letYoungGenerationGrow(mayGrow);
+  new PerformanceObserver(() => {
+    const isSmall = youngBytes() < youngGeneration;
+    if (isSmall === mayGrow) return;
+    mayGrow = isSmall;
+    letYoungGenerationGrow(mayGrow);
+  }).observe({ entryTypes: ['gc'] });
+}
+
+function youngBytes(): number {
+  const spaces = getHeapSpaceStatistics();
+  return spaces.find(({ space_name }) => space_name === 'new_space')?.space_size ?? 0;
+}
 
 /**
  * Bytes outside of V8's heap, as those of connections and of what arrives, begin a collection with the

@@ -1,8 +1,12 @@
-import { setFlagsFromString } from 'node:v8';
 import type { Command } from 'commander';
 import type { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
-import { countExternalBytesInHeap, lowerHelperThreads } from './garbage-collection.ts';
+import {
+  boundYoungGeneration,
+  countExternalBytesInHeap,
+  letYoungGenerationGrow,
+  lowerHelperThreads,
+} from './garbage-collection.ts';
 import { readyLine } from './ready-line.ts';
 
 const help = `
@@ -31,10 +35,10 @@ async function serve(options: Flags): Promise<void> {
   reloadAtSignals(options, started.promise);
   // V8 returns the young generation of an idle process only after much work. Loading and starting
   // would grow it to 14 MiB, so it grows from when the relay has started.
-  setFlagsFromString('--semi-space-growth-factor=1');
+  letYoungGenerationGrow(false);
   const { Relay: relays } = await import('../relay.ts');
   const relay = await relays.start(config, { signal: stopping.signal });
-  setFlagsFromString('--semi-space-growth-factor=2');
+  boundYoungGeneration();
   countExternalBytesInHeap();
   lowerHelperThreads();
   process.stdout.write(`${readyLine(relay)}\n`);

@@ -1,0 +1,34 @@
+/** 0047: how far the young generation of a relay grows under load. */
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+
+const mebibyte = 1_048_576;
+const source = new URL('../../src/commands/garbage-collection.ts', import.meta.url).href;
+
+/** Runs a process that keeps much of what it makes; returns the largest size of its young generation. */
+function largestYoungGeneration(isBounded: boolean): number {
+  const program = `
+    import { getHeapSpaceStatistics } from 'node:v8';
+    import { boundYoungGeneration } from ${JSON.stringify(source)};
+    if (${isBounded}) boundYoungGeneration();
+    const kept = [];
+    let [made, largest] = [0, 0];
+    function work() {
+      for (let count = 0; count < 2_000; count += 1) {
+        kept[made % 60_000] = { made, text: 'x' + made, list: [made, made] };
+        made += 1;
+      }
+      const young = getHeapSpaceStatistics().find(({ space_name }) => space_name === 'new_space');
+      largest = Math.max(largest, young.space_size);
+      if (made < 6_000_000) setImmediate(work);
+      else console.log(largest);
+    }
+    work();`;
+  const flags = ['--input-type=module', '--eval', program];
+  return Number(execFileSync(process.execPath, flags, { encoding: 'utf8' }));
+}
+
+test('from 12 MiB on it grows no more, at most once after the collection that shows it', () => {
+  expect(largestYoungGeneration(true)).toBeLessThanOrEqual(32 * mebibyte);
+  expect(largestYoungGeneration(false)).toBeGreaterThan(40 * mebibyte);
+});
