@@ -1,3 +1,4 @@
+import { nextTick } from 'node:process';
 import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
 import type { Bus } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
@@ -24,6 +25,9 @@ const timeouts = {
 
 /** Limit of published bytes that the server has not acknowledged; above it, the connection is dropped. */
 const maxUnacknowledged = 16 * 1_048_576;
+
+/** Notices that wait for the end of a turn, at the most. */
+const mostGathered = 1_000;
 
 /** Payload limit of a server that has not announced one, in bytes. */
 const minimumPayload = 1_024;
@@ -68,6 +72,8 @@ export class NatsBus implements Bus, AsyncDisposable {
   readonly #running: Promise<void>;
   /** Present while notices of other processes arrive. */
   #connection: NatsConnection | undefined;
+  /** Notices of this turn that other processes have not been sent. */
+  readonly #gathered: Notice[] = [];
   #isDisconnected = false;
   #unacknowledged = 0;
   readonly #started = Promise.withResolvers<void>();
@@ -97,7 +103,12 @@ export class NatsBus implements Bus, AsyncDisposable {
 
   publish(notices: readonly Notice[]): void {
     this.#local.publish(notices);
-    this.#send(notices);
+    // Those of all calls whose batch was just committed leave in one message: after their promises.
+    if (this.#gathered.length === 0) nextTick(() => this.#sendGathered());
+    this.#gathered.push(...notices);
+    if (this.#connection === undefined || this.#gathered.length >= mostGathered) {
+      this.#sendGathered();
+    }
   }
 
   subscribe(listener: (notice: Notice) => void): Disposable {
@@ -106,6 +117,7 @@ export class NatsBus implements Bus, AsyncDisposable {
 
   /** Flushes what was published, within a bounded time. */
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#sendGathered();
     this.#stopping.abort();
     const connection = this.#connection;
     if (connection !== undefined) {
@@ -114,6 +126,10 @@ export class NatsBus implements Bus, AsyncDisposable {
       await connection.close();
     }
     await this.#running;
+  }
+
+  #sendGathered(): void {
+    if (this.#gathered.length > 0) this.#send(this.#gathered.splice(0));
   }
 
   #send(notices: readonly Notice[]): void {

@@ -120,6 +120,29 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       expect(here.news).toHaveLength(5_001);
     });
 
+    test('what calls of one batch publish leaves in one message, in order', async () => {
+      const [here, there] = [await post(), await post()];
+      const witness = await connect({ servers: nats.url });
+      open.defer(() => witness.close());
+      const messages: string[] = [];
+      witness.subscribe(subject, {
+        callback: (_, message) => {
+          messages.push(message.string());
+        },
+      });
+      await witness.flush();
+      // As calls do whose commit was awaited: each some promises later.
+      const call = async (head: number) => {
+        for (let hops = 0; hops < head % 7; hops += 1) await undefined;
+        await here.publish(timeline(head));
+      };
+      await Promise.all(Array.from({ length: 100 }, (_, head) => call(head)));
+      await vi.waitFor(() => expect(there.news).toHaveLength(100), patience);
+      expect(heads(there.news)).toEqual(heads(here.news));
+      const full = messages.filter((text) => text.includes('timeline'));
+      expect(full).toHaveLength(1);
+    });
+
     test('03 §6: who is cut off is so before the hint, at every process', async () => {
       const [here, there] = [await post(), await post()];
       const notices: Notice[] = [
