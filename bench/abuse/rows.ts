@@ -17,12 +17,14 @@ import { slowloris } from './slowloris.ts';
 import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
 import { unfinishedMessages } from './unfinished-messages.ts';
+import { waves } from './waves.ts';
 import { natsCut } from './without-bus.ts';
 import { wrongSignatures } from './wrong-signatures.ts';
 
 /** Every row, by the name that `--rows` takes. */
 export const attacks: Readonly<Record<string, Attack>> = {
   pings,
+  waves,
   'unfinished-messages': unfinishedMessages,
   'unfinished-bodies': unfinishedBodies,
   pipelining,
