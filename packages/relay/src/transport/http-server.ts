@@ -8,7 +8,6 @@ import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { RelayContext } from '../context.ts';
-import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
@@ -20,8 +19,6 @@ export interface ServerParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits' | 'log' | 'metrics'>;
   readonly clients: ClientAddresses;
   readonly bytes: ByteAccounts;
-  /** Has the turns in which requests are handled. */
-  readonly dispatcher: Pick<Dispatcher, 'turns'>;
   readonly open: ConnectionTable;
   /** Key and certificate; absent if a proxy terminates TLS. */
   readonly tls: Pick<ServerOptions, 'key' | 'cert'> | undefined;
@@ -51,7 +48,7 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
         createTlsServer({ ...options, ...tls, minVersion: 'TLSv1.2' });
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
-  const pipelined = new PipelinedRequests({ ...parts, turns: parts.dispatcher.turns, handle });
+  const pipelined = new PipelinedRequests({ ...parts, handle });
   const add: Handle = (request, response) => pipelined.add(request, response);
   server.on('request', add);
   // The body is asked for when its headers are admitted; other expectations may be ignored.
@@ -75,7 +72,7 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
  * @returns ends those that wait
  */
 export function acceptConnections(
-  { context, clients, tls, open }: Omit<ServerParts, 'bytes' | 'dispatcher' | 'upgrade'>,
+  { context, clients, tls, open }: Omit<ServerParts, 'bytes' | 'upgrade'>,
   server: Server,
 ): Disposable {
   // What Node's server does with a connection: it may be done later.

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import type { CallTurns } from '../dispatch/call-turns.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
@@ -12,7 +11,6 @@ export interface PipelinedRequestsParts {
   readonly context: Pick<RelayContext, 'limits'>;
   readonly clients: ClientAddresses;
   readonly bytes: ByteAccounts;
-  readonly turns: CallTurns;
   readonly handle: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
@@ -89,15 +87,6 @@ export class PipelinedRequests {
       turn.current = next.response;
       this.#start(next.request, next.response);
     });
-    void this.#handle(request, response);
-  }
-
-  /** Handles a request in a turn of its address: to read the headers of many is much work too (0019). */
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { clients, turns, handle } = this.#parts;
-    // Not the name of a payer: the call itself takes a turn of its payer, and would wait for this one.
-    await turns.take(`http ${clients.of(request)}`);
-    // Its connection may have ended while it waited.
-    if (!response.closed) handle(request, response);
+    this.#parts.handle(request, response);
   }
 }
