@@ -8,12 +8,12 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 const nicer = 10;
 
 /**
- * Bytes of the young generation from which it does not grow any more. V8 would let it grow to several
- * times as much under load, where one collection holds the event loop for 14 ms instead of 5.
+ * Bytes of the young generation at which it stops growing. Under load V8 would let it grow to 50 MiB:
+ * a collection of it then holds the event loop for up to 14 ms.
  */
 const youngGeneration = 12_582_912;
 
-/** Lets the young generation double when much of it survives, as V8 does by itself, or keeps its size. */
+/** Lets the young generation double when much of it survives, as V8 does by itself; or keeps its size. */
 export function letYoungGenerationGrow(mayGrow: boolean): void {
   setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
 }

@@ -7,7 +7,7 @@ export interface Payer {
   readonly id: string;
 }
 
-/** Names a payer among those who take turns. */
+/** Returns the name of a payer in rotations. */
 export function payerKey({ kind, id }: Payer): string {
   return `${kind} ${id}`;
 }

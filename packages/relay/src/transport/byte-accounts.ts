@@ -1,12 +1,10 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
-import { payerKey } from '../dispatch/allowances.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
+import { Debts } from './debts.ts';
 import { ReadTurns } from './read-turns.ts';
-
-/** Seconds after which a debt is looked at again, at the most. */
-const longestWait = 30;
+import { Receivers } from './receivers.ts';
 
 /**
  * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of
@@ -19,11 +17,12 @@ export class ByteAccounts {
   readonly waiting: ByteLedger;
   /** Turns in which large bodies are read. */
   readonly turns = new ReadTurns();
-  readonly #clock: RelayContext['clock'];
+  readonly receivers = new Receivers();
+  /** Connections that receive nothing while their owner owes. */
+  readonly debts: Debts;
   readonly #rates: Readonly<Record<ByteOwner['kind'], RateLimiter>>;
 
   constructor({ limits, clock }: Pick<RelayContext, 'limits' | 'clock'>) {
-    this.#clock = clock;
     this.received = new ByteLedger({
       ofAddress: limits.receivedBytesPerAddress,
       ofAccount: limits.receivedBytesPerAccount,
@@ -46,43 +45,19 @@ export class ByteAccounts {
         ratesOf({ limits, clock }, { rate: 'accountBytes', burst: 'accountBytesBurst' }),
       ),
     };
+    const left = (owner: ByteOwner) => this.charge(owner, 0);
+    this.debts = new Debts({ clock, turns: this.turns, left });
   }
 
   /**
-   * Charges bytes that were read.
+   * Charges bytes that were read; if the owner owes then, its connections receive nothing more.
+   *
    * @returns 0, or the whole seconds until the owner may send again
    */
-  charge({ kind, id }: ByteOwner, bytes: number): number {
-    return this.#rates[kind].charge(id, bytes);
-  }
-
-  /**
-   * Calls `goOn` when an owner in debt may send again, in a turn of the owner: all its connections wait
-   * for that moment, and what the first of them read may be all that it may send.
-   *
-   * @param owner returns the owner of that moment
-   * @returns ends the wait
-   */
-  waitForDebt(owner: () => ByteOwner, seconds: number, goOn: () => void): Disposable {
-    let isOver = false;
-    let timer: Disposable | undefined;
-    const wait = (seconds: number) => {
-      timer = this.#clock.after(Math.min(seconds, longestWait) * 1_000, () => void look());
-    };
-    const look = async () => {
-      await this.turns.take(payerKey(owner()));
-      if (isOver) return;
-      const left = this.charge(owner(), 0);
-      if (left > 0) wait(left);
-      else goOn();
-    };
-    wait(seconds);
-    return {
-      [Symbol.dispose]: () => {
-        isOver = true;
-        timer?.[Symbol.dispose]();
-      },
-    };
+  charge(owner: ByteOwner, bytes: number): number {
+    const wait = this.#rates[owner.kind].charge(owner.id, bytes);
+    if (wait > 0) this.receivers.pauseAll(owner, wait);
+    return wait;
   }
 }
 

@@ -41,6 +41,8 @@ export class ClientAddresses {
   /** Returns the client's address. */
   addressOf(request: Pick<IncomingMessage, 'socket' | 'headers'>): string {
     let address = request.socket.remoteAddress ?? '';
+    // Anyone may send the header, as long as it likes.
+    if (!this.isProxy(address)) return withoutMapping(address);
     const header = request.headers['x-forwarded-for'];
     const hops = (Array.isArray(header) ? header.join(',') : (header ?? '')).split(',');
     while (this.isProxy(address)) {

@@ -38,6 +38,7 @@ export class IncomingBytes implements Disposable {
   readonly #deadline: ArrivalDeadline;
   #owner: ByteOwner;
   #pause: Disposable | undefined;
+  readonly #pauseReceiving = (seconds: number) => this.#receiveNothing(seconds);
   /** Resolved when frames that arrived may be read again. */
   #framesResumed: PromiseWithResolvers<void> | undefined;
   /** Whether too much waits for its turn. */
@@ -71,6 +72,7 @@ export class IncomingBytes implements Disposable {
       hasSession: () => this.#owner.kind === 'account',
       expired: parts.tooSlow,
     });
+    this.#startReceiving();
   }
 
   /** Whom bytes are charged to. */
@@ -100,7 +102,15 @@ export class IncomingBytes implements Disposable {
 
   /** Charges and holds for another owner from now on. */
   moveTo(owner: ByteOwner): void {
+    this.#stopReceiving();
     this.#owner = owner;
+    // What the owner before owes is no concern of this one.
+    if (this.#pause !== undefined) {
+      this.#pause[Symbol.dispose]();
+      this.#pause = undefined;
+      this.#goOn();
+    }
+    this.#startReceiving();
     const isHeld = this.#unfinished.moveTo(owner) && this.#unread.moveTo(owner);
     if (!isHeld) this.#parts.refused();
   }
@@ -118,6 +128,7 @@ export class IncomingBytes implements Disposable {
   /** Reads to the end, whatever the owner owes. */
   readToEnd(): void {
     this.#isFree = true;
+    this.#stopReceiving();
     this.#pause?.[Symbol.dispose]();
     this.#pause = undefined;
     this.#goOn();
@@ -125,6 +136,7 @@ export class IncomingBytes implements Disposable {
 
   [Symbol.dispose](): void {
     this.#isFree = true;
+    this.#stopReceiving();
     this.#pause?.[Symbol.dispose]();
     this.#turns[Symbol.dispose]();
     this.#resumeFrames();
@@ -151,14 +163,10 @@ export class IncomingBytes implements Disposable {
   #receiveNothing(seconds: number): void {
     if (this.#pause !== undefined || this.#isFree) return;
     this.#stopReading();
-    this.#pause = this.#parts.bytes.waitForDebt(
-      () => this.#owner,
-      seconds,
-      () => {
-        this.#pause = undefined;
-        this.#goOn();
-      },
-    );
+    this.#pause = this.#parts.bytes.debts.wait(this.#owner, seconds, () => {
+      this.#pause = undefined;
+      this.#goOn();
+    });
   }
 
   #resumeFrames(): void {
@@ -166,7 +174,21 @@ export class IncomingBytes implements Disposable {
     this.#framesResumed = undefined;
   }
 
+  /** Lets the owner's other connections pause this one, after a turn: what has arrived is read in it. */
+  #startReceiving(): void {
+    const owner = this.#owner;
+    setImmediate(() => {
+      if (this.isPaused || this.#isFree || this.#owner !== owner) return;
+      this.#parts.bytes.receivers.add(owner, this.#pauseReceiving);
+    });
+  }
+
+  #stopReceiving(): void {
+    this.#parts.bytes.receivers.delete(this.#owner, this.#pauseReceiving);
+  }
+
   #stopReading(): void {
+    this.#stopReceiving();
     this.#parts.socket.pause();
     // The peer cannot go on, so its time does not run.
     this.#deadline.pause();
@@ -177,6 +199,7 @@ export class IncomingBytes implements Disposable {
     if (this.isPaused) return;
     if (this.#unfinished.bytes > 0) this.#deadline.start();
     this.#parts.socket.resume();
+    this.#startReceiving();
   }
 
   /** Backpressure holds messages back while the owner is in debt; none is lost. */

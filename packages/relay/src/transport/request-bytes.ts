@@ -187,8 +187,16 @@ function chargeAndPause(
     request.resume();
     deadline?.start();
   };
-  if (wait > 0) bytes.waitForDebt(() => owner, wait, goOn);
-  else void bytes.turns.take(payerKey(owner)).then(goOn);
+  if (wait === 0) {
+    void bytes.turns.take(payerKey(owner)).then(goOn);
+    return;
+  }
+  const waiting = bytes.debts.wait(owner, wait, () => {
+    request.off('close', end);
+    goOn();
+  });
+  const end = () => waiting[Symbol.dispose]();
+  request.once('close', end);
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -60,13 +60,13 @@ export async function streamBody(
     hold.release(piece.length);
     left -= piece.length;
     const wait = bytes.charge(owner, piece.length);
-    if (wait > 0 && left > 0) await Promise.race([delay(context, wait * 1_000), ended]);
+    if (wait > 0 && left > 0) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      using _wait = bytes.debts.wait(owner, wait, resolve);
+      await Promise.race([promise, ended]);
+    }
     deadline.start();
   }
-}
-
-function delay({ clock }: Pick<RelayContext, 'clock'>, milliseconds: number): Promise<void> {
-  return new Promise((resolve) => clock.after(milliseconds, resolve));
 }
 
 /** The error of a body that ends early. */

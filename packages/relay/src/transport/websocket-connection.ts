@@ -131,6 +131,7 @@ export class WebSocketConnection {
     });
     // What a paused connection had received when it ended, the library would read in one piece.
     stream.prependOnceListener('close', () => {
+      stream.removeAllListeners('data');
       this.#parts.bytes.charge(this.#incoming.owner, stream.readableLength);
       while (stream.read() !== null);
     });

@@ -103,7 +103,7 @@ test('02 §18: of frames that wait during a debt, none is read or held after the
   expect(bytes.received.total).toBe(0);
 });
 
-test('02 §18: after a debt, connections of one owner go on one after another, until they owe again', async () => {
+test('02 §18: after a debt, at most four connections of one owner go on in a turn, until it owes again', async () => {
   bytes.charge(stranger, 200_000);
   let resumed = 0;
   const many = Array.from({ length: 100 }, () => {
@@ -129,4 +129,52 @@ test('02 §18: after a debt, connections of one owner go on one after another, u
   expect(resumed).toBeGreaterThan(0);
   expect(resumed).toBeLessThanOrEqual(4);
   for (const connection of many) connection[Symbol.dispose]();
+});
+
+test('02 §18: once an owner owes, its other connections receive nothing either', async () => {
+  const other = new IncomingBytes(parts);
+  const newcomer = new IncomingBytes({ ...parts, owner: account });
+  await turn();
+  bytes.charge(stranger, 200_000);
+  expect([incoming, other, newcomer].map(({ isPaused }) => isPaused)).toEqual([true, true, false]);
+  for (let count = 0; count < 12; count += 1) {
+    clock.advance(1);
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+  }
+  expect([incoming.isPaused, other.isPaused]).toEqual([false, false]);
+});
+
+test('02 §18: a connection that goes on is not paused by others before what has arrived is received', async () => {
+  const other = new IncomingBytes(parts);
+  other.pause(1);
+  await turn();
+  clock.advance(1);
+  while (other.isPaused) await turn();
+  bytes.charge(stranger, 200_000);
+  expect(other.isPaused).toBe(false);
+  await turn();
+  bytes.charge(stranger, 1);
+  expect(other.isPaused).toBe(true);
+});
+
+test('02 §18: a connection that has a session or ended is not paused for its address', async () => {
+  const [bound, ended] = [new IncomingBytes(parts), new IncomingBytes(parts)];
+  await turn();
+  bound.moveTo(account);
+  ended[Symbol.dispose]();
+  await turn();
+  bytes.charge(stranger, 200_000);
+  expect([bound.isPaused, ended.isPaused]).toEqual([false, false]);
+  bytes.charge(account, 100 * 1_048_576);
+  expect([bound.isPaused, ended.isPaused]).toEqual([true, false]);
+});
+
+test('02 §18: a connection that gets a session does not wait for what its address owes', async () => {
+  incoming.pause(5);
+  expect(incoming.isPaused).toBe(true);
+  incoming.moveTo(account);
+  expect(incoming.isPaused).toBe(false);
+  clock.advance(10);
+  for (let count = 0; count < 5; count += 1) await turn();
+  expect(incoming.isPaused).toBe(false);
 });
