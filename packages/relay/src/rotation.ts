@@ -36,6 +36,7 @@ export class Rotation<T> {
   #last: Owner<T> | undefined;
   #newcomersServed = 0;
   #size = 0;
+  #turns = 0;
 
   constructor(itemsOfTurn = 1) {
     this.#itemsOfTurn = itemsOfTurn;
@@ -48,6 +49,11 @@ export class Rotation<T> {
   /** Items of all owners. */
   get size(): number {
     return this.#size;
+  }
+
+  /** Turns that have begun so far. */
+  get turns(): number {
+    return this.#turns;
   }
 
   /** Returns the number of items of one owner. */
@@ -111,6 +117,11 @@ export class Rotation<T> {
     } else last.early += this.#itemsOfTurn - 1;
   }
 
+  /** Ends the turn under way, if there is one: its owner goes on in the next round. */
+  endTurn(): void {
+    this.#endTurn();
+  }
+
   /** Gives an owner back so many items of its share: one that counted as its turn was less work. */
   refund(name: string, items: number): void {
     const owner = this.#round.get(name);
@@ -153,6 +164,7 @@ export class Rotation<T> {
       this.#current = owner;
       if (owner === undefined) return;
       if (owner.items.size > 0) {
+        this.#turns += 1;
         owner.isNewcomer = false;
         owner.early = this.#itemsOfTurn;
         owner.had = 0;

@@ -14,6 +14,12 @@ const callsOfPage = 8;
  * are then answered together, in one write.
  */
 const callsOfOwner = 8;
+/**
+ * Milliseconds after which an owner begins no further call in its turn. Calls that take a millisecond
+ * with what follows would make a round long, and an account that reads a page now and then uses up its
+ * share of a long one.
+ */
+const ownerMilliseconds = 2;
 
 interface Waiting {
   readonly calls: number;
@@ -31,6 +37,8 @@ export class CallTurns {
   /** When the first call of this turn of the event loop began. */
   #beganAt: number | undefined;
   #begun = 0;
+  /** When the turn of the present owner began. */
+  #ownerBeganAt = 0;
   #isWorking = false;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
@@ -73,7 +81,10 @@ export class CallTurns {
       });
     } else if (now - this.#beganAt >= turnMilliseconds || this.#begun >= callsPerTurn) return;
     this.#isWorking = true;
+    if (now - this.#ownerBeganAt >= ownerMilliseconds) this.#waiting.endTurn();
+    const { turns } = this.#waiting;
     const next = this.#waiting.take();
+    if (this.#waiting.turns !== turns) this.#ownerBeganAt = now;
     this.#begun += next?.calls ?? 0;
     if (next?.calls === callsOfPage) this.#waiting.countTurn();
     next?.begin();

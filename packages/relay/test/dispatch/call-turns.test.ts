@@ -100,6 +100,34 @@ test('02 §18: however many owners have many calls, the first call of another is
   expect(order.indexOf('new') - before).toBeLessThanOrEqual(8);
 });
 
+test('02 §18: an owner that reads a page now and then waits for no round of calls that take a millisecond', async () => {
+  let now = 0;
+  let isOver = false;
+  const turns = new CallTurns({ monotonic: () => now });
+  const call = async (owner: string) => {
+    while (!isOver) {
+      await turns.take(owner);
+      now += 0.7;
+      // Its answer, and the next request.
+      await turn();
+    }
+  };
+  for (let hot = 0; hot < 8; hot += 1) for (let n = 0; n < 16; n += 1) void call(`hot ${hot}`);
+  while (now < 100) await turn();
+  const waits: number[] = [];
+  for (let page = 0; page < 50; page += 1) {
+    const until = now + 5;
+    while (now < until) await turn();
+    const asked = now;
+    await turns.take('ann', true);
+    waits.push(now - asked);
+    turns.pageMade('ann', 2);
+  }
+  isOver = true;
+  // Eight of the others in a row would take 5.6 ms, and a round of theirs 45.
+  expect(Math.max(...waits)).toBeLessThanOrEqual(4);
+});
+
 test('02 §18: an owner that reads a small page now and then waits for no round of the others', async () => {
   /** Most calls of others that begin between a page's arrival and its turn. */
   const waited = async (calls: number) => {
