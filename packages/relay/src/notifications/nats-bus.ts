@@ -27,7 +27,7 @@ const timeouts = {
 const maxUnacknowledged = 16 * 1_048_576;
 
 /** Notices that wait for the end of a turn, at the most. */
-const mostGathered = 1_000;
+const mostGathered = 200;
 
 /** Payload limit of a server that has not announced one, in bytes. */
 const minimumPayload = 1_024;
@@ -105,7 +105,7 @@ export class NatsBus implements Bus, AsyncDisposable {
     this.#local.publish(notices);
     // Those of all calls whose batch was just committed leave in one message: after their promises.
     if (this.#gathered.length === 0) nextTick(() => this.#sendGathered());
-    this.#gathered.push(...notices);
+    for (const notice of notices) this.#gathered.push(notice);
     if (this.#connection === undefined || this.#gathered.length >= mostGathered) {
       this.#sendGathered();
     }

@@ -1,7 +1,7 @@
 import type { Clock } from '../context.ts';
 import { payerKey } from '../dispatch/allowances.ts';
 import type { ByteOwner } from './byte-ledger.ts';
-import type { ReadTurns } from './read-turns.ts';
+import { bytesOfRead, type ReadTurns } from './read-turns.ts';
 
 /** Milliseconds after which a debt is checked again, at the most. */
 const longestWait = 30_000;
@@ -63,7 +63,8 @@ export class Debts {
     const { clock, turns, left } = this.#parts;
     const key = payerKey(owner);
     for (;;) {
-      await turns.take(key);
+      const next = Math.min(connectionsOfTurn, Math.max(1, queue.size));
+      await turns.take(key, next * bytesOfRead);
       const [first] = queue;
       if (first === undefined) {
         this.#ofOwner.delete(key);

@@ -63,7 +63,10 @@ export class IncomingBytes implements Disposable {
       filled: (isFull) => {
         this.#isFull = isFull;
         if (isFull) this.#stopReading();
-        else this.#goOn();
+        else {
+          this.#charge(0);
+          this.#goOn();
+        }
       },
     });
     this.#deadline = new ArrivalDeadline({
@@ -202,7 +205,7 @@ export class IncomingBytes implements Disposable {
     this.#startReceiving();
   }
 
-  /** Backpressure holds messages back while the owner is in debt; none is lost. */
+  /** Backpressure holds messages back while the owner is in debt; none is lost while the connection lives. */
   #charge(charge: number): void {
     const wait = this.#parts.bytes.charge(this.#owner, charge);
     if (wait > 0) this.#receiveNothing(wait);

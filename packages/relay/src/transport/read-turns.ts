@@ -6,7 +6,7 @@ import { Rotation } from '../rotation.ts';
  */
 const bytesOfTurn = 262_144;
 /** Bytes that one read takes from the system, at most. */
-const bytesOfRead = 65_536;
+export const bytesOfRead = 65_536;
 
 interface Waiting {
   readonly bytes: number;

@@ -5,9 +5,9 @@ import type { ByteOwner } from './byte-ledger.ts';
 export type Pause = (seconds: number) => void;
 
 /**
- * The connections of each owner that receive. When the owner begins to owe, all of them pause: those
- * whose bytes have arrived too, but were not read. Otherwise each one would still receive a piece, and an
- * address may have 2,000.
+ * The connections of each owner that receive. When the owner begins to owe, all of them pause. Otherwise
+ * each one would still read the frames of a piece, and an address may have 2,000; what arrives after the
+ * pause stays in the buffer of its stream, up to 64 KiB, unread.
  */
 export class Receivers {
   readonly #ofOwner = new Map<string, Set<Pause>>();

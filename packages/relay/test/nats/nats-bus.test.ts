@@ -139,6 +139,7 @@ describe.skipIf(withoutNats !== undefined)(`notices over NATS (${withoutNats ?? 
       await Promise.all(Array.from({ length: 100 }, (_, head) => call(head)));
       await vi.waitFor(() => expect(there.news).toHaveLength(100), patience);
       expect(heads(there.news)).toEqual(heads(here.news));
+      await witness.flush();
       const full = messages.filter((text) => text.includes('timeline'));
       expect(full).toHaveLength(1);
     });
