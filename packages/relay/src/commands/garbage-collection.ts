@@ -18,7 +18,7 @@ export function letYoungGenerationGrow(mayGrow: boolean): void {
   setFlagsFromString(`--semi-space-growth-factor=${mayGrow ? 2 : 1}`);
 }
 
-/** Lets the young generation grow up to a bound: after each collection it is looked at again. */
+/** Lets the young generation grow up to a bound: its size is checked after each collection. */
 export function boundYoungGeneration(): void {
   let mayGrow = true;
   letYoungGenerationGrow(mayGrow);
