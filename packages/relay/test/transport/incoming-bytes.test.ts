@@ -178,3 +178,16 @@ test('02 §18: a connection that gets a session does not wait for what its addre
   for (let count = 0; count < 5; count += 1) await turn();
   expect(incoming.isPaused).toBe(false);
 });
+
+test('02 §18: a connection that waited for room goes on only if its owner owes nothing by then', async () => {
+  const connection = new IncomingBytes({ ...parts, owner: account });
+  for (let count = 0; count < 3; count += 1) connection.receive(frame(50_000));
+  expect(connection.isPaused).toBe(true);
+  bytes.charge(account, 100 * 1_048_576);
+  for (let count = 0; count < 20; count += 1) await turn();
+  expect(read).toBeGreaterThanOrEqual(150_000);
+  expect(connection.isPaused).toBe(true);
+  clock.advance(20);
+  for (let count = 0; count < 5; count += 1) await turn();
+  expect(connection.isPaused).toBe(false);
+});
