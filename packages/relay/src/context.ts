@@ -201,6 +201,8 @@ export interface Verifier {
     what: string,
     payer?: string,
   ): Promise<void>;
+  /** Whether {@link verifyOnce} would find that the same text verified before: then it need not be asked. */
+  hasVerified(text: string, what: string): boolean;
 }
 
 /** Seals keys to devices, off the event loop. */

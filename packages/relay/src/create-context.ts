@@ -79,10 +79,13 @@ export async function createContext(
   const observed = { log, metrics };
   let bus: Bus | undefined;
   let availability: StorageReach | undefined;
+  let verifier: SignatureVerifier | undefined;
   // Opens storage first: its lock ensures that no other relay uses the data folder.
   const storage = parts.use(
     await openObservedStorage(config, {
       ...{ faults: options.faults, observed },
+      // Most writes follow the verification of a signature.
+      upcoming: () => verifier?.settled,
       unannounced: (aggregates) => publishGap(bus, aggregates),
       reachable: (isReachable) => availability?.update(isReachable),
     }),
@@ -90,6 +93,10 @@ export async function createContext(
   const worker = parts.use(new CryptoWorker());
   const libsodium = new LibsodiumEngine(worker);
   void useLibsodium(observed, worker, libsodium);
+  verifier = new SignatureVerifier(
+    { ...defaultVerifierLimits, keys: limits.cachedKeys, texts: limits.verifiedTexts },
+    libsodium,
+  );
   if (config.dev) await createKeys(data, random);
   await checkDataFolder(data, observed);
   const identity = relayIdentity(network, await loadKeys(data));
@@ -110,10 +117,7 @@ export async function createContext(
     storage,
     clock,
     random,
-    verifier: new SignatureVerifier(
-      { ...defaultVerifierLimits, keys: limits.cachedKeys, texts: limits.verifiedTexts },
-      libsodium,
-    ),
+    verifier,
     keySealer: new WorkerKeySealer(worker),
     limits,
     identity,

@@ -79,6 +79,27 @@ export async function verifySigned(
 }
 
 /**
+ * Whether {@link verifySigned} would find a signature that verified before, for the most frequent case: a
+ * grant. Reads only memory.
+ */
+export function isKnownGrant(
+  { network, verifier }: RelayContext,
+  { authorization, text, devices }: SignedAuthorization,
+): boolean {
+  if (!isGrant(network, authorization)) return false;
+  for (const deviceId of devices.keys()) {
+    if (!Object.hasOwn(authorization.signatures, deviceId)) continue;
+    if (verifier.hasVerified(signedGrant(deviceId, text), 'grant')) return true;
+  }
+  return false;
+}
+
+/** What is remembered of a grant that a device signed. */
+function signedGrant(deviceId: string, text: string): string {
+  return `${deviceId}\n${text}`;
+}
+
+/**
  * Verifies each entry of a grant; invalid ones are ignored, one valid is enough (03 section 16.3).
  */
 async function verifyGrantSignatures(
@@ -90,7 +111,7 @@ async function verifyGrantSignatures(
     const [deviceId] = signer;
     if (!Object.hasOwn(grant.signatures, deviceId)) continue;
     const checks = () => [...grantSignaturesBy(network, grant, new Map([signer])).values()];
-    const verification = verifier.verifyOnce(`${deviceId}\n${text}`, checks, 'grant');
+    const verification = verifier.verifyOnce(signedGrant(deviceId, text), checks, 'grant');
     verified.push(isValid(verification).then((isSigner) => (isSigner ? [deviceId] : [])));
   }
   return { kind: 'signed', devices: (await Promise.all(verified)).flat() };

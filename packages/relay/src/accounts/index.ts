@@ -19,7 +19,13 @@ import { restored } from './restored.ts';
 import { deviceStateResync } from './resync.ts';
 import { statusHintsJob } from './status-hints-job.ts';
 
-export { type Access, requireAccess, verifyAuthorization, verifySigned } from './access.ts';
+export {
+  type Access,
+  isKnownGrant,
+  requireAccess,
+  verifyAuthorization,
+  verifySigned,
+} from './access.ts';
 export { endAccount } from './account-end.ts';
 export {
   type Admitted,

@@ -37,7 +37,8 @@ export class SignatureVerifier implements Verifier {
   readonly #verified: BoundedMap<string, true>;
   readonly #pool: CheckQueue;
   readonly #libsodium: LibsodiumEngine | undefined;
-  readonly #worker: CheckQueue | undefined;
+  /** For libsodium; without it, the same as for the pool. */
+  readonly #worker: CheckQueue;
 
   constructor(limits: VerifierLimits = defaultVerifierLimits, libsodium?: LibsodiumEngine) {
     const { parallel, parallelInWorker, waiting, keys, texts } = limits;
@@ -45,7 +46,13 @@ export class SignatureVerifier implements Verifier {
     const onPool = { parallel: parallelOnPool(parallel), waiting };
     this.#pool = new CheckQueue(new ThreadPoolEngine(keys), onPool);
     this.#libsodium = libsodium;
-    this.#worker = libsodium && new CheckQueue(libsodium, { parallel: parallelInWorker, waiting });
+    const inWorker = { parallel: parallelInWorker, waiting, instead: this.#pool };
+    this.#worker = libsodium === undefined ? this.#pool : new CheckQueue(libsodium, inWorker);
+  }
+
+  /** Resolves when the present verifications of a kind have ended; `undefined` if there are none. */
+  get settled(): Promise<void> | undefined {
+    return this.#worker.settled ?? this.#pool.settled;
   }
 
   async verify(checks: readonly SignatureCheck[], what: string, payer = ''): Promise<void> {
@@ -58,26 +65,30 @@ export class SignatureVerifier implements Verifier {
     throw new ProtocolError('invalid_signature', `${what}: signature does not verify`);
   }
 
+  hasVerified(text: string, what: string): boolean {
+    return this.#verified.get(keyOf(text, what)) !== undefined;
+  }
+
   async verifyOnce(
     text: string,
     checks: () => readonly SignatureCheck[],
     what: string,
     payer = '',
   ): Promise<void> {
-    // `what` separates kinds of objects: the same text may be checked under different rules.
-    const key = digest(`${what}\n${text}`);
+    const key = keyOf(text, what);
     if (this.#verified.get(key) !== undefined) return;
     await this.verify(checks(), what, payer);
     this.#verified.set(key, true);
   }
 
-  async #verifyOne(check: SignatureCheck, payer: string): Promise<boolean | undefined> {
+  #verifyOne(check: SignatureCheck, payer: string): Promise<boolean | undefined> | false {
     if (!isAcceptableCheck(check)) return false;
-    if (this.#libsodium?.serves(check)) {
-      const isValid = await this.#worker?.verify(check, payer);
-      if (isValid !== undefined) return isValid;
-      // The worker stopped.
-    }
-    return await this.#pool.verify(check, payer);
+    const isServed = this.#libsodium?.serves(check) === true;
+    return (isServed ? this.#worker : this.#pool).verify(check, payer);
   }
+}
+
+/** `what` separates kinds of objects: the same text may be checked under different rules. */
+function keyOf(text: string, what: string): string {
+  return digest(`${what}\n${text}`);
 }

@@ -126,7 +126,12 @@ export class Dispatcher {
   async answer(request: DecodedRequest): Promise<Answer> {
     const started = this.#context.clock.monotonic();
     const log = new CallLog(this.#context, { client: request.address });
-    const answer = await this.#answer(request, log);
+    let answer: Answer;
+    try {
+      answer = { ok: true, result: await this.#call(request, log) };
+    } catch (error) {
+      answer = { ok: false, error: refusalOf(this.#context, request.method, error, log) };
+    }
     const call = {
       // The name of an unknown method is the caller's text, and no label.
       method: this.#isServed(request.method) ? request.method : 'unknown',
@@ -136,14 +141,6 @@ export class Dispatcher {
     } as const;
     callAnswered(this.#context, call, log);
     return answer;
-  }
-
-  async #answer(request: DecodedRequest, log: CallLog): Promise<Answer> {
-    try {
-      return { ok: true, result: await this.#call(request, log) };
-    } catch (error) {
-      return { ok: false, error: refusalOf(this.#context, request.method, error, log) };
-    }
   }
 
   /** Charges a request that was refused before it was decoded. */

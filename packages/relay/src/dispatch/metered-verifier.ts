@@ -25,6 +25,10 @@ export class MeteredVerifier implements Verifier {
     return this.#inner.verify(checks, what, this.#payer);
   }
 
+  hasVerified(text: string, what: string): boolean {
+    return this.#inner.hasVerified(text, what);
+  }
+
   async verifyOnce(...[text, checks, what]: Parameters<Verifier['verifyOnce']>): Promise<void> {
     const counted = () => {
       const found = checks();

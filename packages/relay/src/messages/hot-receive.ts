@@ -7,7 +7,7 @@ import { homeFrom } from '../accounts/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { AccountFacts } from '../known-accounts.ts';
 import { receivedMessages } from './append-received.ts';
-import { currentDevices, isAuthorized, unlessRefused } from './hot-send.ts';
+import { currentDevices, isAuthorized, notPermitted } from './hot-send.ts';
 import { verifyEnvelope } from './message-parts.ts';
 import type { Receipt, Reception } from './receipt.ts';
 import { wasAccepted } from './recent-messages.ts';
@@ -30,7 +30,7 @@ export async function receiveHot(
   if (facts === undefined || homeFrom(facts.home, identity.relayId, now).kind !== 'local') {
     return undefined;
   }
-  if (!(await unlessRefused(() => isPermitted(context, receipt, facts)))) return undefined;
+  if (!(await isPermitted(context, receipt, facts))) return undefined;
   const devices = currentDevices(facts, now);
   const boxes = visibleBoxes(receipt.recipientBoxes, devices);
   if (boxes.size === 0) return undefined;
@@ -61,7 +61,11 @@ async function isPermitted(
   const { certificate, message, now } = receipt;
   const { network, verifier } = context;
   const signatures = () => deviceCertificateSignatures(network, certificate);
-  await verifier.verifyOnce(message.certificate.text, signatures, 'certificate');
-  await verifyEnvelope(context, receipt, { certificate, now });
-  return await isAuthorized(context, receipt, recipient);
+  try {
+    await verifier.verifyOnce(message.certificate.text, signatures, 'certificate');
+    await verifyEnvelope(context, receipt, { certificate, now });
+    return await isAuthorized(context, receipt, recipient);
+  } catch (error) {
+    return notPermitted(error);
+  }
 }

@@ -3,7 +3,7 @@
  * remembered of them permits the message. It accepts or decides nothing.
  */
 import { checkAuthorizationUse, ProtocolError } from '@posthouse/protocol';
-import { type Access, homeFrom, verifySigned } from '../accounts/index.ts';
+import { type Access, homeFrom, isKnownGrant, verifySigned } from '../accounts/index.ts';
 import { isBlocked } from '../blocks/index.ts';
 import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
@@ -44,7 +44,8 @@ export async function sendHot(
 ): Promise<AcceptedMessage | undefined> {
   const { from: sender, message_id: messageId } = request.envelope;
   if (wasAccepted(context, { sender, messageId })) return undefined;
-  const parties = await findParties(context, request);
+  const found = findParties(context, request);
+  const parties = found instanceof Promise ? await found : found;
   if (parties === undefined || !(await isPermitted(context, request, parties))) return undefined;
   const message = messageOf(context, request, parties);
   if (message === undefined) return undefined;
@@ -62,18 +63,31 @@ export async function sendHot(
 }
 
 /** Finds the accounts, if both are at home here, and the calling device, if it is valid. */
-async function findParties(
-  { identity, knownAccounts }: RelayContext,
-  { envelope: { from, to }, session, now }: CheckedSendRequest,
-): Promise<Parties | undefined> {
+function findParties(
+  context: RelayContext,
+  request: CheckedSendRequest,
+): Parties | undefined | Promise<Parties | undefined> {
+  const { knownAccounts } = context;
+  const { from, to } = request.envelope;
+  const sender = knownAccounts.find(from);
+  const recipient = from === to ? sender : knownAccounts.find(to);
+  // In memory, nearly always.
+  if (!(sender instanceof Promise || recipient instanceof Promise)) {
+    return partiesOf(context, request, [sender, recipient]);
+  }
+  return Promise.all([sender, recipient]).then((facts) => partiesOf(context, request, facts));
+}
+
+function partiesOf(
+  { identity }: RelayContext,
+  { session, now }: CheckedSendRequest,
+  [sender, recipient]: readonly [AccountFacts | undefined, AccountFacts | undefined],
+): Parties | undefined {
   const isHere = (facts: AccountFacts | undefined): facts is AccountFacts =>
     facts !== undefined && homeFrom(facts.home, identity.relayId, now).kind === 'local';
-  const sender = await knownAccounts.find(from);
-  if (!isHere(sender)) return undefined;
-  const recipient = from === to ? sender : await knownAccounts.find(to);
+  if (!isHere(sender) || !isHere(recipient)) return undefined;
   const signer = sender.devices.get(session.deviceId);
-  if (!isHere(recipient) || signer === undefined || !isValid(signer, now)) return undefined;
-  return { sender, recipient, signer };
+  return signer !== undefined && isValid(signer, now) ? { sender, recipient, signer } : undefined;
 }
 
 /** Verifies what needs no storage: signature and age of the envelope, and the authorization. */
@@ -82,24 +96,32 @@ async function isPermitted(
   request: CheckedSendRequest,
   { sender, recipient, signer }: Parties,
 ): Promise<boolean> {
-  return await unlessRefused(async () => {
-    await verifyEnvelope(context, request, { certificate: signer, now: request.now });
-    return sender === recipient || (await isAuthorized(context, request, recipient));
-  });
-}
-
-/** Returns false for a refusal: one that comes before it may apply. */
-export async function unlessRefused(check: () => Promise<boolean>): Promise<boolean> {
   try {
-    return await check();
+    await verifyEnvelope(context, request, { certificate: signer, now: request.now });
+    if (sender === recipient) return true;
+    const authorized = isAuthorized(context, request, recipient);
+    return authorized instanceof Promise ? await authorized : authorized;
   } catch (error) {
-    if (error instanceof ProtocolError) return false;
-    throw error;
+    return notPermitted(error);
   }
 }
 
-/** Whether the recipient of a message permits it, by what is remembered of it. */
-export async function isAuthorized(
+/**
+ * Returns false for a refusal: one that comes before it may apply.
+ *
+ * @throws any other error
+ */
+export function notPermitted(error: unknown): false {
+  if (error instanceof ProtocolError) return false;
+  throw error;
+}
+
+/**
+ * Whether the recipient of a message permits it, by what is remembered of it.
+ *
+ * @throws ProtocolError, or rejects with one, for a refusal
+ */
+export function isAuthorized(
   context: RelayContext,
   {
     envelope: { from: requester, to: target },
@@ -108,12 +130,12 @@ export async function isAuthorized(
     now,
   }: MessageParts & { readonly now: number },
   recipient: AccountFacts,
-): Promise<boolean> {
+): boolean | Promise<boolean> {
   if (isBlocked(context, requester, target)) return false;
   if (authorization === undefined || text === undefined) return recipient.isPublic;
   checkAuthorizationUse(context.network, authorization, { target, requester, now });
-  const devices = currentDevices(recipient, now);
-  return isSigned(await verifySigned(context, { authorization, text, devices }));
+  const signed = { authorization, text, devices: currentDevices(recipient, now) };
+  return isKnownGrant(context, signed) || verifySigned(context, signed).then(isSigned);
 }
 
 const isSigned = (access: Access) => access.kind === 'signed' && access.devices.length > 0;

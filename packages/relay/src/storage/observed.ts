@@ -15,7 +15,7 @@ import {
 } from '../observability/storage-events.ts';
 import { openStorage } from './open.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
-import type { Storage, StorageFaults } from './types.ts';
+import type { Storage, StorageFaults, Upcoming } from './types.ts';
 
 /** The exit code for input and output errors, of sysexits.h. */
 const flushFailed = 74;
@@ -30,14 +30,16 @@ export async function openObservedStorage(
   {
     faults,
     observed,
+    upcoming,
     ...announcements
   }: {
     readonly faults: StorageFaults | undefined;
     readonly observed: Pick<RelayContext, 'log' | 'metrics'>;
+    readonly upcoming: Upcoming;
   } & Pick<PostgresObserver, 'unannounced' | 'reachable'>,
 ): Promise<Storage> {
   return await openStorage(config, {
-    faults,
+    ...{ faults, upcoming },
     observer: {
       lost: (error) => storageLost(observed, error),
       restored: () => storageRestored(observed),

@@ -6,7 +6,7 @@ import type { PostgresOptions } from './postgres/storage.ts';
 import type { PostgresTimeouts } from './postgres/timeouts.ts';
 import type { SqliteObserver } from './sqlite/failures.ts';
 import { openSqlite, openSqliteAlongside } from './sqlite/storage.ts';
-import type { Migration, Row, Storage, StorageFaults } from './types.ts';
+import type { Migration, Row, Storage, StorageFaults, Upcoming } from './types.ts';
 
 /**
  * Opens the storage of a relay process.
@@ -18,14 +18,16 @@ export async function openStorage(
   parts: {
     readonly faults?: StorageFaults | undefined;
     readonly observer: PostgresObserver & SqliteObserver;
+    readonly upcoming?: Upcoming | undefined;
   },
 ): Promise<Storage> {
-  if (storage.engine === 'sqlite') return openSqlite(data, parts.faults, parts.observer);
+  const { faults, observer, upcoming } = parts;
+  if (storage.engine === 'sqlite') return openSqlite(data, faults, observer, { upcoming });
   return await openPostgres({
     url: storage.url,
     connections: storage.connections,
     lockMode: bus.nats === '' ? 'alone' : 'together',
-    ...parts,
+    ...{ faults, observer },
   });
 }
 

@@ -24,6 +24,9 @@ export type Statement = readonly [sql: string, ...values: SqlValue[]];
 /** A row, by column name. */
 export type Row = Record<string, SqlValue>;
 
+/** Resolves when no write is about to come any more; `undefined` if none is. */
+export type Upcoming = () => Promise<void> | undefined;
+
 /** A consistent snapshot. */
 export interface Reader {
   /** Returns the first row, or `undefined`. */

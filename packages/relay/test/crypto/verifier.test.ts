@@ -91,6 +91,37 @@ describe.each(engines)('%s', (engine) => {
     await verifier.verifyOnce('a', () => [good], 'x');
   });
 
+  test('tells without a check whether a text of a kind verified before', async () => {
+    const verifier = openVerifier(engine);
+    const good = check('ed25519');
+    const bad = { ...good, signature: flipped(good.signature) };
+    expect(verifier.hasVerified('text', 'grant')).toBe(false);
+    await expect(verifier.verifyOnce('text', () => [bad], 'grant')).rejects.toThrow();
+    expect(verifier.hasVerified('text', 'grant')).toBe(false);
+    await verifier.verifyOnce('text', () => [good], 'grant');
+    expect(verifier.hasVerified('text', 'grant')).toBe(true);
+    expect(verifier.hasVerified('text', 'profile')).toBe(false);
+    expect(verifier.hasVerified('other', 'grant')).toBe(false);
+  });
+
+  test('tells when all verifications have ended, the refused ones too', async () => {
+    const verifier = openVerifier(engine, oneAtOnce);
+    expect(verifier.settled).toBeUndefined();
+    const ended: string[] = [];
+    const good = check('ed25519');
+    const bad = { ...good, signature: flipped(good.signature) };
+    const all = [
+      ...[good, check('p256'), good].map((one) =>
+        verifier.verify([one], 'object').then(() => ended.push('valid')),
+      ),
+      verifier.verify([bad], 'object').catch(() => ended.push('refused')),
+    ];
+    while (verifier.settled !== undefined) await verifier.settled;
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(ended.sort()).toEqual(['refused', 'valid', 'valid', 'valid']);
+    await Promise.all(all);
+  });
+
   test('what is remembered has a bound', async () => {
     const verifier = openVerifier(engine, { ...defaultVerifierLimits, texts: 2, keys: 1 });
     let asked = 0;

@@ -1,9 +1,9 @@
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { Outage } from '../../src/storage/sqlite/failures.ts';
 import { SqliteWriter } from '../../src/storage/sqlite/writer.ts';
-import type { SqlValue } from '../../src/storage/types.ts';
+import type { SqlValue, SyncWriter, Upcoming } from '../../src/storage/types.ts';
 import { WriteListeners } from '../../src/storage/write-listeners.ts';
 import { temporaryFolder } from '../support/folder.ts';
 
@@ -44,4 +44,77 @@ test('a rollback that fails fails its batch and the next one, and then writes go
 
   await writer.close();
   connection.close();
+});
+
+describe('a batch, while writes are about to come', () => {
+  /** A writer on a new table; `sizes` are the rows of each commit. */
+  function writerOf(upcoming: Upcoming) {
+    const parts = new DisposableStack();
+    const { path } = parts.use(temporaryFolder());
+    const connection = new SqliteConnection(join(path, 'x.sqlite'), { readOnly: false });
+    parts.defer(() => connection.close());
+    connection.execute('CREATE TABLE t (n BIGINT)');
+    const sizes: number[] = [];
+    let rows = 0;
+    const writer = new SqliteWriter(connection, {
+      faults: {
+        beforeCommit: () => {
+          sizes.push(rows);
+          rows = 0;
+        },
+      },
+      outage: new Outage(undefined),
+      listeners: new WriteListeners(),
+      lockTimeout: 0,
+      upcoming,
+    });
+    const append = async (count: number) => {
+      const insert = (tx: SyncWriter) => {
+        tx.run('INSERT INTO t (n) VALUES (?)', 1);
+        rows += 1;
+      };
+      await Promise.all(Array.from({ length: count }, () => writer.append(insert)));
+    };
+    return { append, sizes, [Symbol.dispose]: () => parts.dispose() };
+  }
+
+  const turns = async () => {
+    for (let count = 0; count < 20; count += 1) {
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+
+  test('0024: with eight writes it stays open for them', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    let coming: Promise<void> | undefined = promise;
+    using writer = writerOf(() => coming);
+    const first = writer.append(8);
+    await turns();
+    const second = writer.append(1);
+    coming = undefined;
+    resolve();
+    await Promise.all([first, second]);
+    expect(writer.sizes).toEqual([9]);
+  });
+
+  test('0024: with seven it waits for none', async () => {
+    let asked = 0;
+    using writer = writerOf(() => {
+      asked += 1;
+      return undefined;
+    });
+    await writer.append(7);
+    expect([writer.sizes, asked]).toEqual([[7], 0]);
+    await writer.append(8);
+    expect(asked).toBeGreaterThan(0);
+  });
+
+  test('0024: it commits although they do not come, or are always about to', async () => {
+    using writer = writerOf(() => new Promise(() => {}));
+    await writer.append(8);
+    expect(writer.sizes).toEqual([8]);
+    using other = writerOf(() => Promise.resolve());
+    await other.append(8);
+    expect(other.sizes).toEqual([8]);
+  });
 });

@@ -21,6 +21,7 @@ const storage = await openObservedStorage(
     observed: { log: createLog('info'), metrics: new Metrics() },
     unannounced() {},
     reachable() {},
+    upcoming: () => undefined,
   },
 );
 await storage.write('x', (tx) => tx.run('CREATE TABLE things (name TEXT PRIMARY KEY)'));

@@ -281,6 +281,8 @@ export class InProcessRelay implements HomeRelay, AsyncDisposable {
         this.afterProof = undefined;
         await afterProof?.();
       },
+      // What would not be asked again could not be followed by anything.
+      hasVerified: (...args) => this.afterProof === undefined && inner.hasVerified(...args),
     };
   }
 

@@ -9,6 +9,7 @@ import type {
   Reader,
   Storage,
   StorageFaults,
+  Upcoming,
   WriteListener,
   WriteOptions,
   Writer,
@@ -43,6 +44,7 @@ const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
  * Durable means on disk. With an observer, which ends the process if a flush fails, the log is flushed
  * on the thread pool; without one, in each COMMIT.
  *
+ * @param options.upcoming by which a batch of several writes stays open for those about to come
  * @param options.isRestoring whether the caller is the restore that the folder waits for, which has locked it
  * @throws Error if another relay has the folder open, or its restore did not end
  */
@@ -50,19 +52,22 @@ export function openSqlite(
   directory: string,
   faults: StorageFaults = {},
   observer?: SqliteObserver,
-  { isRestoring = false }: { readonly isRestoring?: boolean } = {},
+  {
+    isRestoring = false,
+    upcoming,
+  }: { readonly isRestoring?: boolean; readonly upcoming?: Upcoming | undefined } = {},
 ): SqliteStorage {
   if (!isRestoring) requireRestored(directory);
   makeFolder(directory);
   const reserve = join(directory, 'reserve');
-  const parts = { faults, observer };
+  const parts = { faults, observer, upcoming };
   const open = isRestoring ? openFolder : openLocked;
   const storage = openWithReserve(reserve, () => open(directory, parts));
   keepReserve(reserve);
   return storage;
 }
 
-type OpenParts = Pick<SqliteParts, 'faults' | 'observer' | 'lock'>;
+type OpenParts = Pick<SqliteParts, 'faults' | 'observer' | 'lock' | 'upcoming'>;
 
 function openLocked(directory: string, parts: OpenParts): SqliteStorage {
   const lock = lockFolder(directory);
@@ -102,6 +107,7 @@ interface SqliteParts {
   readonly generationFile?: string;
   readonly faults?: StorageFaults;
   readonly observer?: SqliteObserver | undefined;
+  readonly upcoming?: Upcoming | undefined;
   /** Milliseconds a call waits for a lock of another process. */
   readonly lockTimeout: number;
 }
@@ -136,7 +142,7 @@ export class SqliteStorage implements Storage {
   readonly #path: string;
   #closed = false;
 
-  constructor(path: string, { lock, generationFile, observer, ...parts }: SqliteParts) {
+  constructor(path: string, { lock, generationFile, observer, upcoming, ...parts }: SqliteParts) {
     const { faults = {}, lockTimeout } = parts;
     this.#path = path;
     this.#lock = lock;
@@ -167,7 +173,7 @@ export class SqliteStorage implements Storage {
     this.#snapshots = flush && new DurableSnapshots(this.#readers, flush);
     this.#writer = new SqliteWriter(this.#write, {
       ...{ faults, outage, listeners, lockTimeout, generation, flush, checkpoints },
-      snapshots: this.#snapshots,
+      ...{ snapshots: this.#snapshots, upcoming },
     });
   }
 

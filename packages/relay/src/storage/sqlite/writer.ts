@@ -1,6 +1,6 @@
 import { nextTurn, TurnTime } from '../../event-loop.ts';
 import { Queue } from '../../queue.ts';
-import type { StorageFaults, SyncWriter, Writer } from '../types.ts';
+import type { StorageFaults, SyncWriter, Upcoming, Writer } from '../types.ts';
 import { unavailable } from '../unavailable.ts';
 import type { WriteListeners } from '../write-listeners.ts';
 import { Batch, type WaitingWrite } from './batch.ts';
@@ -15,6 +15,8 @@ import type { WalFlush } from './wal-flush.ts';
 /** Limits of one batch: number of writes, and milliseconds before it commits. */
 const batchSize = 256;
 const batchMilliseconds = 20;
+/** Writes of a batch that stays open for those whose signatures are being verified. */
+const severalWrites = 8;
 /**
  * Limit of commits that wait for the disk, with the answers to their writes. A batch stays open during
  * a flush, so more than two are unflushed only if the disk is slower than full batches.
@@ -36,6 +38,7 @@ interface WriterParts {
   readonly snapshots?: DurableSnapshots | undefined;
   /** Copies the log; absent if SQLite does. */
   readonly checkpoints?: Checkpoints | undefined;
+  readonly upcoming?: Upcoming | undefined;
 }
 
 /**
@@ -154,8 +157,9 @@ export class SqliteWriter {
 
   /**
    * Runs the waiting writes, also those that arrive meanwhile, until a turn of the event loop has
-   * brought none and no flush is under way: a commit would only wait for the next one. Then as many as
-   * there are share one flush. Other work runs after each millisecond.
+   * brought none and no flush is under way: a commit would only wait for the next one. Several writes
+   * also wait for those that are about to come: the more of them commit together, the fewer times a
+   * page of the database is written. Other work runs after each millisecond.
    */
   async #fill(batch: Batch): Promise<void> {
     const started = performance.now();
@@ -163,10 +167,14 @@ export class SqliteWriter {
     let hasWaited = false;
     while (batch.size < batchSize && performance.now() - started < batchMilliseconds) {
       const isEmpty = this.#waiting.size === 0;
-      const { underWay } = this.#parts.flush ?? {};
       if (isEmpty && hasWaited) {
-        if (underWay === undefined) return;
-        await this.#arrivalOr(underWay);
+        const { flush, upcoming } = this.#parts;
+        const flushed = flush?.underWay;
+        const arrived = batch.size < severalWrites ? undefined : upcoming?.();
+        const left = batchMilliseconds - (performance.now() - started);
+        if (flushed !== undefined) await this.#arrivalOr(flushed);
+        else if (arrived !== undefined) await this.#arrivalOr(within(left, arrived));
+        else return;
       }
       hasWaited = isEmpty;
       if (isEmpty || turn.isOver) {
@@ -179,10 +187,10 @@ export class SqliteWriter {
     }
   }
 
-  /** Resolves when a write arrives, or with the flush that is under way. */
-  async #arrivalOr(flushed: Promise<void>): Promise<void> {
+  /** Resolves when a write arrives, or with the other promise. */
+  async #arrivalOr(other: Promise<void>): Promise<void> {
     this.#arrival = Promise.withResolvers();
-    await Promise.race([flushed, this.#arrival.promise]);
+    await Promise.race([other, this.#arrival.promise]);
     this.#arrival = undefined;
   }
 
@@ -200,6 +208,14 @@ export class SqliteWriter {
     if (batch.size > 0) return;
     for (let { size } = this.#waiting; size > 0; size -= 1) this.#waiting.shift()?.reject(error);
   }
+}
+
+/** Resolves with the promise, or after so many milliseconds. */
+async function within(milliseconds: number, promise: Promise<void>): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, milliseconds);
+  await Promise.race([promise, over]);
+  clearTimeout(timer);
 }
 
 /** A number that changes when another connection has committed. */

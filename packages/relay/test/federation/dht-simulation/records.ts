@@ -67,5 +67,6 @@ export class Records {
       verifySignatures(primitives, checks(), what);
       this.#verified.add(text);
     },
+    hasVerified: (text: string) => this.#verified.has(text),
   };
 }

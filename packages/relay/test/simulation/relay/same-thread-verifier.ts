@@ -33,9 +33,12 @@ export class SameThreadVerifier implements Verifier {
     checks: () => readonly SignatureCheck[],
     what: string,
   ): Promise<void> {
-    const key = `${what}\n${text}`;
-    if (this.#verified.has(key)) return;
+    if (this.hasVerified(text, what)) return;
     await this.verify(checks(), what);
-    this.#verified.add(key);
+    this.#verified.add(`${what}\n${text}`);
+  }
+
+  hasVerified(text: string, what: string): boolean {
+    return this.#verified.has(`${what}\n${text}`);
   }
 }
