@@ -171,7 +171,7 @@ export class SqliteWriter {
         const { flush, upcoming } = this.#parts;
         const flushed = flush?.underWay;
         const arrived = batch.size < severalWrites ? undefined : upcoming?.();
-        const left = batchMilliseconds - (performance.now() - started);
+        const left = Math.max(0, batchMilliseconds - (performance.now() - started));
         if (flushed !== undefined) await this.#arrivalOr(flushed);
         else if (arrived !== undefined) await this.#arrivalOr(within(left, arrived));
         else return;
