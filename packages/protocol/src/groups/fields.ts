@@ -83,8 +83,9 @@ export function checkAccounts(network: Network, accounts: readonly string[], pat
 /** Lists whose accounts were checked in steps, with the network. */
 const checkedLists = new WeakMap<object, Network>();
 
-/** Accounts that one step checks. */
+/** Accounts that one step checks, and those that it compares. */
 const stepAccounts = 50;
+const stepDistinct = 500;
 
 /**
  * Checks the accounts of a large list in steps, so that {@link checkAccounts} and
@@ -100,7 +101,7 @@ export function* checkAccountsInSteps(
   if (list.length < stepAccounts) return;
   const accountOf = (item: string | GroupMemberKey) =>
     typeof item === 'string' ? item : item.account;
-  checkDistinct(list.map(accountOf), path);
+  yield* checkDistinctInSteps(list, accountOf, path);
   for (const [index, item] of list.entries()) {
     const at = `${path}.${index}`;
     if (typeof item !== 'string') checkPart(item, at);
@@ -114,10 +115,25 @@ export function* checkAccountsInSteps(
   checkedLists.set(list, network);
 }
 
+function* checkDistinctInSteps<T>(
+  list: readonly T[],
+  accountOf: (item: T) => string,
+  path: string,
+): Generator<undefined, void> {
+  const accounts = new Set<string>();
+  for (const [index, item] of list.entries()) {
+    accounts.add(accountOf(item));
+    if (accounts.size <= index) throw namedTwice(path);
+    if (index % stepDistinct === stepDistinct - 1) yield;
+  }
+}
+
 /** Cheaper than all that is asked of each account, so it comes before. */
 function checkDistinct(accounts: readonly string[], path: string): void {
-  if (new Set(accounts).size !== accounts.length) throw badRequest(path, 'names an account twice');
+  if (new Set(accounts).size !== accounts.length) throw namedTwice(path);
 }
+
+const namedTwice = (path: string) => badRequest(path, 'names an account twice');
 
 /**
  * Checks the `members` of an approval: accounts as in {@link checkAccounts} (05 §4.4).

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { groupParams } from '../../src/groups/requests.ts';
 import {
   checkGroupParams,
+  checkGroupParamsInSteps,
   encodeBase64url,
   type GroupMethodName,
   Network,
@@ -343,4 +344,55 @@ describe('05 §12.2: what is refused anyway costs little of each account', () =>
       hashes: 2,
     });
   });
+});
+
+describe('large lists in steps', () => {
+  const method = 'group.member.ban';
+  /** Of the form of account IDs; only their checksums are wrong. */
+  const accounts = Array.from(
+    { length: 2_000 },
+    (_, index) =>
+      `neo:5:N${String(index + 2_000)
+        .replaceAll('0', 'A')
+        .padStart(33, '2')}`,
+  );
+  const ban = (list: readonly string[]) => ({ ...good[method], accounts: list }) as JsonObject;
+
+  /** Runs the steps; returns how many accounts each one reads, and the error that ended them. */
+  function readsOf(list: readonly string[]) {
+    const reads = [0];
+    const watched = new Proxy(list, {
+      get(target, name) {
+        if (typeof name === 'string' && /^[0-9]+$/.test(name)) reads.push((reads.pop() ?? 0) + 1);
+        return Reflect.get(target, name);
+      },
+    });
+    const steps = checkGroupParamsInSteps(network, method, ban(watched));
+    try {
+      while (steps.next().done !== true) reads.push(0);
+    } catch (error) {
+      return { reads, error };
+    }
+    return { reads, error: undefined };
+  }
+
+  test('05 §4.4: after schema and size, no step reads more than 500 accounts', () => {
+    const { reads, error } = readsOf(accounts);
+    expect(error).toMatchObject({ code: 'bad_request', message: expect.stringContaining('.0') });
+    const [, , ...compared] = reads;
+    expect(compared.slice(0, 4)).toEqual([500, 500, 500, 500]);
+  });
+
+  test.each([[0], [1_998]])(
+    '05 §4.4: an account named twice is bad_request, before each is checked (%i)',
+    (place) => {
+      const list = [...accounts.slice(0, -1), accounts[place] as string];
+      const { error } = readsOf(list);
+      expect(error).toMatchObject({
+        code: 'bad_request',
+        message: expect.stringContaining('names an account twice'),
+      });
+      expect(codeOf(() => checkGroupParams(network, method, ban(list)))).toBe('bad_request');
+    },
+  );
 });

@@ -23,10 +23,23 @@ import type { StoredGroup } from './group-store.ts';
 import { type GroupCall, writeInGroup } from './group-transactions.ts';
 import { loadGroup } from './load-group.ts';
 
-/** Makes the signed event of a body, with what its commit stores. */
+/**
+ * Makes the signed event of a body, with what its commit stores. Both are made when they are asked for: one of
+ * a megabyte takes milliseconds, which an event that is refused does not cost.
+ */
 export function signedEventOf(network: Network, content: ChainEvent): SignedEvent {
   const { body } = content;
-  return { content, payload: canonicalJson(body), head: managementHash(network, body) };
+  let head: string | undefined;
+  return {
+    content,
+    get payload() {
+      return canonicalJson(body);
+    },
+    get head() {
+      head ??= managementHash(network, body);
+      return head;
+    },
+  };
 }
 
 /**
