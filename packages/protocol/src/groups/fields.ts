@@ -83,8 +83,9 @@ export function checkAccounts(network: Network, accounts: readonly string[], pat
 /** Lists whose accounts were checked in steps, with the network. */
 const checkedLists = new WeakMap<object, Network>();
 
-/** Accounts that one step checks, and those that it compares. */
+/** Accounts that one step checks. */
 const stepAccounts = 50;
+/** Accounts that one step compares with those before them. */
 const stepDistinct = 500;
 
 /**

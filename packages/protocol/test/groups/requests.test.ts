@@ -380,7 +380,8 @@ describe('large lists in steps', () => {
     const { reads, error } = readsOf(accounts);
     expect(error).toMatchObject({ code: 'bad_request', message: expect.stringContaining('.0') });
     const [, , ...compared] = reads;
-    expect(compared.slice(0, 4)).toEqual([500, 500, 500, 500]);
+    expect(compared.length).toBeGreaterThan(4);
+    expect(Math.max(...compared)).toBe(500);
   });
 
   test.each([[0], [1_998]])(

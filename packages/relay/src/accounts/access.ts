@@ -79,8 +79,8 @@ export async function verifySigned(
 }
 
 /**
- * Whether {@link verifySigned} would find a signature that verified before, for the most frequent case: a
- * grant. Reads only memory.
+ * Tells whether an authorization is a grant of which the signature of one of the devices verified before:
+ * then {@link verifySigned} need not be asked. Reads only memory.
  */
 export function isKnownGrant(
   { network, verifier }: RelayContext,

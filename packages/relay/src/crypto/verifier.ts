@@ -50,7 +50,7 @@ export class SignatureVerifier implements Verifier {
     this.#worker = libsodium === undefined ? this.#pool : new CheckQueue(libsodium, inWorker);
   }
 
-  /** Resolves when the present verifications of a kind have ended; `undefined` if there are none. */
+  /** Resolves when one of the two queues is empty; `undefined` if both are. */
   get settled(): Promise<void> | undefined {
     return this.#worker.settled ?? this.#pool.settled;
   }

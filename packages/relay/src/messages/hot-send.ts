@@ -117,9 +117,9 @@ export function notPermitted(error: unknown): false {
 }
 
 /**
- * Whether the recipient of a message permits it, by what is remembered of it.
+ * Tells whether the recipient of a message permits it, by what is remembered of it.
  *
- * @throws ProtocolError, or rejects with one, for a refusal
+ * @throws ProtocolError for a refusal, at once or as a rejection
  */
 export function isAuthorized(
   context: RelayContext,

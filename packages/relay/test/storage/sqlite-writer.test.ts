@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
 import { Outage } from '../../src/storage/sqlite/failures.ts';
 import { SqliteWriter } from '../../src/storage/sqlite/writer.ts';
@@ -79,7 +79,7 @@ describe('a batch, while writes are about to come', () => {
   }
 
   const turns = async () => {
-    for (let count = 0; count < 20; count += 1) {
+    for (let count = 0; count < 3; count += 1) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
@@ -107,6 +107,16 @@ describe('a batch, while writes are about to come', () => {
     expect([writer.sizes, asked]).toEqual([[7], 0]);
     await writer.append(8);
     expect(asked).toBeGreaterThan(0);
+  });
+
+  test('0024: what lasts longer than a batch is waited for with one reaction', async () => {
+    const never = new Promise<void>(() => {});
+    const reactions = vi.spyOn(never, 'then');
+    using writer = writerOf(() => never);
+    await writer.append(8);
+    await Promise.all([writer.append(8), turns().then(() => writer.append(1))]);
+    await writer.append(8);
+    expect(reactions).toHaveBeenCalledTimes(1);
   });
 
   test('0024: it commits although they do not come, or are always about to', async () => {

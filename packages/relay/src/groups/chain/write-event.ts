@@ -23,23 +23,10 @@ import type { StoredGroup } from './group-store.ts';
 import { type GroupCall, writeInGroup } from './group-transactions.ts';
 import { loadGroup } from './load-group.ts';
 
-/**
- * Makes the signed event of a body, with what its commit stores. Both are made when they are asked for: one of
- * a megabyte takes milliseconds, which an event that is refused does not cost.
- */
+/** Makes the signed event of a body, with what its commit stores. */
 export function signedEventOf(network: Network, content: ChainEvent): SignedEvent {
   const { body } = content;
-  let head: string | undefined;
-  return {
-    content,
-    get payload() {
-      return canonicalJson(body);
-    },
-    get head() {
-      head ??= managementHash(network, body);
-      return head;
-    },
-  };
+  return { content, payload: canonicalJson(body), head: managementHash(network, body) };
 }
 
 /**
@@ -53,10 +40,10 @@ export function signedEventOf(network: Network, content: ChainEvent): SignedEven
 export async function writeChainEvent(
   context: RelayContext,
   session: DeviceSession,
-  event: SignedEvent,
+  content: ChainEvent,
 ): Promise<HandlerResult> {
-  const call = { session, groupId: event.content.body.group_id };
-  await admitEvent(context, call, event);
+  const call = { session, groupId: content.body.group_id };
+  const event = await admitEvent(context, call, content);
   return await writeInGroup(context, call, async (tx, calling) => {
     return await applyEvent(context, tx, await decideEvent(tx, calling, event));
   });
@@ -66,13 +53,14 @@ export async function writeChainEvent(
  * Refuses an event that its signer has no authority for, or did not sign, before the group is held.
  * Only a single target is loaded here: the targets of a batch, which may be many, the write checks.
  *
+ * @returns the event, made then: the digest of a megabyte takes milliseconds, which a refusal does not cost
  * @throws ProtocolError `unauthorized`, `invalid_signature`, `not_found`, `forbidden`
  */
 export async function admitEvent(
   context: RelayContext,
   call: GroupCall,
-  { content }: SignedEvent,
-): Promise<void> {
+  content: ChainEvent,
+): Promise<SignedEvent> {
   const { session, groupId } = call;
   const targets = targetsOf(content);
   const known = targets.length === 1 ? targets : [];
@@ -80,6 +68,7 @@ export async function admitEvent(
     const { view } = await loadGroup(tx, groupId, [session.account, ...known]);
     checkGroupAuthority(view, content, session.account);
   });
+  return signedEventOf(context.network, content);
 }
 
 /**

@@ -36,17 +36,18 @@ export const groupApplicationApprove: Handler<'group.application.approve'> = asy
   const groupCall = { session: call.session, groupId };
   const accounts = approval.members.map(({ account }) => account);
   const applications = { kind: 'application', groupId, accounts } as const;
-  const event = signedEventOf(network, { kind: 'group.application.approval', body: approval });
+  const content = { kind: 'group.application.approval', body: approval } as const;
 
   const signer = await readInGroup(context, groupCall, async (tx, { caller }) => {
     const { view } = await loadGroup(tx, groupId, [caller.account]);
-    checkChainEvent(view, event.content, caller.account);
+    checkChainEvent(view, content, caller.account);
     const pending = await readRequests(tx, applications);
     if (accounts.some((account) => !pending.has(account))) throw noRequest();
     return caller;
   });
   const verified = await verifyRequests(context, applications);
   await verifySignature(context, approval, signer);
+  const event = signedEventOf(network, content);
 
   return await writeInGroup(context, groupCall, async (tx, calling) => {
     const decided = await decideEvent(tx, calling, event);

@@ -9,8 +9,9 @@ import { type WriteEvent, writeHandingBack } from '../chain/write-handing-back.t
 export const groupClose: Handler<'group.close'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.close', body);
-  const event = signedEventOf(context.network, { kind: 'group.close', body });
-  if (!handsBack(body)) return await writeChainEvent(context, call.session, event);
+  const content = { kind: 'group.close', body } as const;
+  if (!handsBack(body)) return await writeChainEvent(context, call.session, content);
+  const event = signedEventOf(context.network, content);
   const groupCall = { session: call.session, groupId: body.group_id };
   const write: WriteEvent = async (tx, calling) =>
     await applyEvent(context, tx, await decideEvent(tx, calling, event));

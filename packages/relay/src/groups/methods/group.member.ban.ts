@@ -2,7 +2,7 @@ import { checkBanCap, checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { applyEvent } from '../chain/apply-event.ts';
 import { writeInGroup } from '../chain/group-transactions.ts';
-import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
+import { admitEvent, decideEvent } from '../chain/write-event.ts';
 
 /** `group.member.ban` (05 §13.19). */
 export const groupMemberBan: Handler<'group.member.ban'> = async (context, call) => {
@@ -10,8 +10,7 @@ export const groupMemberBan: Handler<'group.member.ban'> = async (context, call)
   const { params: body } = call;
   checkGroupParams(network, 'group.member.ban', body);
   const groupCall = { session: call.session, groupId: body.group_id };
-  const event = signedEventOf(network, { kind: 'group.member.ban', body });
-  await admitEvent(context, groupCall, event);
+  const event = await admitEvent(context, groupCall, { kind: 'group.member.ban', body });
   return await writeInGroup(context, groupCall, async (tx, calling) => {
     const decided = await decideEvent(tx, calling, event);
     const { ban_count: present } = decided.group.stored;

@@ -2,7 +2,7 @@ import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { applyEvent } from '../chain/apply-event.ts';
 import { writeInGroup } from '../chain/group-transactions.ts';
-import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
+import { admitEvent, decideEvent } from '../chain/write-event.ts';
 import { approveRequests } from '../requests/approvals.ts';
 import { readPendingRecoveries } from '../requests/recovery-store.ts';
 import { verifyRequests } from '../requests/verify-requests.ts';
@@ -19,9 +19,9 @@ export const groupMemberRecoveryApprove: Handler<'group.member.recovery.approve'
   const groupId = approval.group_id;
   const groupCall = { session: call.session, groupId };
   const accounts = approval.members.map(({ account }) => account);
-  const event = signedEventOf(network, { kind: 'group.member.recovery.approval', body: approval });
+  const content = { kind: 'group.member.recovery.approval', body: approval } as const;
 
-  await admitEvent(context, groupCall, event);
+  const event = await admitEvent(context, groupCall, content);
   const verified = await verifyRequests(context, { kind: 'recovery', groupId, accounts });
 
   return await writeInGroup(context, groupCall, async (tx, calling) => {

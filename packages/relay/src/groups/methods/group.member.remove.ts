@@ -1,11 +1,10 @@
 import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { signedEventOf, writeChainEvent } from '../chain/write-event.ts';
+import { writeChainEvent } from '../chain/write-event.ts';
 
 /** `group.member.remove` (05 §13.18). */
 export const groupMemberRemove: Handler<'group.member.remove'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.member.remove', body);
-  const event = signedEventOf(context.network, { kind: 'group.member.removal', body });
-  return await writeChainEvent(context, call.session, event);
+  return await writeChainEvent(context, call.session, { kind: 'group.member.removal', body });
 };

@@ -1,11 +1,10 @@
 import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
-import { signedEventOf, writeChainEvent } from '../chain/write-event.ts';
+import { writeChainEvent } from '../chain/write-event.ts';
 
 /** `group.role.update` (05 §13.7). */
 export const groupRoleUpdate: Handler<'group.role.update'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(context.network, 'group.role.update', body);
-  const event = signedEventOf(context.network, { kind: 'group.role.update', body });
-  return await writeChainEvent(context, call.session, event);
+  return await writeChainEvent(context, call.session, { kind: 'group.role.update', body });
 };

@@ -3,7 +3,7 @@ import type { Handler } from '../../dispatch/handler.ts';
 import { applyEvent } from '../chain/apply-event.ts';
 import { writeInGroup } from '../chain/group-transactions.ts';
 import { readStaging } from '../chain/key-store.ts';
-import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
+import { admitEvent, decideEvent } from '../chain/write-event.ts';
 
 /** `group.secret.rotation.commit` (05 §13.27). */
 export const groupSecretRotationCommit: Handler<'group.secret.rotation.commit'> = async (
@@ -15,8 +15,7 @@ export const groupSecretRotationCommit: Handler<'group.secret.rotation.commit'> 
   checkGroupParams(network, 'group.secret.rotation.commit', body);
   const groupId = body.group_id;
   const groupCall = { session: call.session, groupId };
-  const event = signedEventOf(network, { kind: 'group.secret.rotation', body });
-  await admitEvent(context, groupCall, event);
+  const event = await admitEvent(context, groupCall, { kind: 'group.secret.rotation', body });
   return await writeInGroup(context, groupCall, async (tx, calling) => {
     const decided = await decideEvent(tx, calling, event);
     const staged = { group: decided.group.view, staging: await readStaging(tx, groupId) };

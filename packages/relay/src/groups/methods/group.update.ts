@@ -15,11 +15,17 @@ export const groupUpdate: Handler<'group.update'> = async (context, call) => {
   const { params: body } = call;
   checkGroupParams(network, 'group.update', body);
   const groupCall = { session: call.session, groupId: body.group_id };
-  const event = signedEventOf(network, { kind: 'group.update', body });
-  const write: WriteEvent = (tx, calling) => update(context, tx, { body, event, calling });
-  if (handsBack(body)) return await writeHandingBack(context, groupCall, { event, write });
-  await admitEvent(context, groupCall, event);
-  return await writeInGroup(context, groupCall, write);
+  const content = { kind: 'group.update', body } as const;
+  const writeOf =
+    (event: SignedEvent): WriteEvent =>
+    (tx, calling) =>
+      update(context, tx, { body, event, calling });
+  if (handsBack(body)) {
+    const event = signedEventOf(network, content);
+    return await writeHandingBack(context, groupCall, { event, write: writeOf(event) });
+  }
+  const event = await admitEvent(context, groupCall, content);
+  return await writeInGroup(context, groupCall, writeOf(event));
 };
 
 interface Update {

@@ -15,7 +15,7 @@ import type { WalFlush } from './wal-flush.ts';
 /** Limits of one batch: number of writes, and milliseconds before it commits. */
 const batchSize = 256;
 const batchMilliseconds = 20;
-/** Writes of a batch that stays open for those whose signatures are being verified. */
+/** Number of writes from which a batch stays open while signatures are being verified. */
 const severalWrites = 8;
 /**
  * Limit of commits that wait for the disk, with the answers to their writes. A batch stays open during
@@ -51,8 +51,10 @@ export class SqliteWriter {
   readonly #waiting = new Queue<WaitingWrite>();
   #dataVersion: number;
   #running: Promise<void> | undefined;
-  /** Resolves when a write arrives, while a batch waits for one. */
-  #arrival: PromiseWithResolvers<void> | undefined;
+  /** Called when a write arrives, while a batch waits for one. */
+  #arrival: (() => void) | undefined;
+  /** Promises whose end also wakes a batch that waits. */
+  readonly #watched = new WeakSet<Promise<void>>();
   #closed = false;
 
   constructor(connection: SqliteConnection, parts: WriterParts) {
@@ -85,7 +87,7 @@ export class SqliteWriter {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     this.#waiting.push(writeOf({ resolve: resolve as (value: unknown) => void, reject }));
     this.#parts.faults.reach?.('queued');
-    this.#arrival?.resolve();
+    this.#arrival?.();
     this.#running ??= this.#drain();
     return promise;
   }
@@ -157,9 +159,9 @@ export class SqliteWriter {
 
   /**
    * Runs the waiting writes, also those that arrive meanwhile, until a turn of the event loop has
-   * brought none and no flush is under way: a commit would only wait for the next one. Several writes
-   * also wait for those that are about to come: the more of them commit together, the fewer times a
-   * page of the database is written. Other work runs after each millisecond.
+   * brought none and no flush is under way: a commit would only wait for the next one. With several
+   * writes, a batch also stays open while others are about to come: the more of them commit together,
+   * the fewer times a page of the database is written. Other work runs after each millisecond.
    */
   async #fill(batch: Batch): Promise<void> {
     const started = performance.now();
@@ -170,11 +172,10 @@ export class SqliteWriter {
       if (isEmpty && hasWaited) {
         const { flush, upcoming } = this.#parts;
         const flushed = flush?.underWay;
-        const arrived = batch.size < severalWrites ? undefined : upcoming?.();
-        const left = Math.max(0, batchMilliseconds - (performance.now() - started));
+        const settled = batch.size < severalWrites ? undefined : upcoming?.();
         if (flushed !== undefined) await this.#arrivalOr(flushed);
-        else if (arrived !== undefined) await this.#arrivalOr(within(left, arrived));
-        else return;
+        else if (settled === undefined) return;
+        else await this.#arrivalOr(settled, started + batchMilliseconds - performance.now());
       }
       hasWaited = isEmpty;
       if (isEmpty || turn.isOver) {
@@ -187,10 +188,19 @@ export class SqliteWriter {
     }
   }
 
-  /** Resolves when a write arrives, or with the other promise. */
-  async #arrivalOr(other: Promise<void>): Promise<void> {
-    this.#arrival = Promise.withResolvers();
-    await Promise.race([other, this.#arrival.promise]);
+  /** Resolves when a write arrives, with the other promise, or after so many milliseconds. */
+  async #arrivalOr(other: Promise<void>, milliseconds?: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#arrival = resolve;
+    // Once: it may last longer than many batches, and what waits for it stays in memory as long.
+    if (!this.#watched.has(other)) {
+      this.#watched.add(other);
+      void other.then(() => this.#arrival?.());
+    }
+    const timer =
+      milliseconds === undefined ? undefined : setTimeout(resolve, Math.max(0, milliseconds));
+    await promise;
+    clearTimeout(timer);
     this.#arrival = undefined;
   }
 
@@ -208,14 +218,6 @@ export class SqliteWriter {
     if (batch.size > 0) return;
     for (let { size } = this.#waiting; size > 0; size -= 1) this.#waiting.shift()?.reject(error);
   }
-}
-
-/** Resolves with the promise, or after so many milliseconds. */
-async function within(milliseconds: number, promise: Promise<void>): Promise<void> {
-  const { promise: over, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, milliseconds);
-  await Promise.race([promise, over]);
-  clearTimeout(timer);
 }
 
 /** A number that changes when another connection has committed. */

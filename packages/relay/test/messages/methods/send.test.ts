@@ -474,6 +474,23 @@ describe('changes and failures during a call', () => {
     expect(await codeOf(toBen({ authorization: authorization() }))).toBe('forbidden');
   });
 
+  test('the signer of a known grant removed while the envelope is verified', async () => {
+    const state = await ben.state({ devices: ['phone'] });
+    const authorization = ben.grant(ann, {}, 'laptop');
+    expect(await codeOf(toBen({ authorization }))).toBe('ok');
+    expect(await codeOf(toBen({ authorization }))).toBe('ok');
+    relay.meanwhile = () => ben.publishState(state);
+    expect(await codeOf(toBen({ authorization }))).toBe('forbidden');
+    expect((await sync(ben)).items).toHaveLength(2);
+  });
+
+  test('03 §16.3: a known signature of a grant counts while its device is valid', async () => {
+    const grant = ben.grant(ann, {}, 'laptop');
+    expect(await codeOf(toBen({ authorization: grant }))).toBe('ok');
+    await ben.publishState(await ben.state({ devices: ['phone'] }));
+    expect(await codeOf(toBen({ authorization: grant, boxes: ['phone'] }))).toBe('forbidden');
+  });
+
   test('a recipient that leaves or comes home meanwhile is served by the queue', async () => {
     const moveBen = (relayId: string) =>
       relay.context.storage.write(`account:${ben.account}`, (tx) =>
