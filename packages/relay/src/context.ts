@@ -201,7 +201,7 @@ export interface Verifier {
     what: string,
     payer?: string,
   ): Promise<void>;
-  /** Tells whether the same text verified before: then {@link verifyOnce} need not be asked. */
+  /** Returns whether the same text verified before: then {@link verifyOnce} need not be asked. */
   hasVerified(text: string, what: string): boolean;
 }
 

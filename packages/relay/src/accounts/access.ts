@@ -79,7 +79,7 @@ export async function verifySigned(
 }
 
 /**
- * Tells whether an authorization is a grant of which the signature of one of the devices verified before:
+ * Returns whether an authorization is a grant of which the signature of one of the devices verified before:
  * then {@link verifySigned} need not be asked. Reads only memory.
  */
 export function isKnownGrant(

@@ -117,7 +117,7 @@ export function notPermitted(error: unknown): false {
 }
 
 /**
- * Tells whether the recipient of a message permits it, by what is remembered of it.
+ * Returns whether the recipient of a message permits it, by what is remembered of it.
  *
  * @throws ProtocolError for a refusal, at once or as a rejection
  */

@@ -78,26 +78,27 @@ describe('a batch, while writes are about to come', () => {
     return { append, sizes, [Symbol.dispose]: () => parts.dispose() };
   }
 
-  const turns = async () => {
-    for (let count = 0; count < 3; count += 1) {
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-  };
+  /** No time passes for a batch. */
+  const stopTime = () => vi.spyOn(performance, 'now').mockReturnValue(0);
 
   test('0024: with eight writes it stays open for them', async () => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    let coming: Promise<void> | undefined = promise;
-    using writer = writerOf(() => coming);
-    const first = writer.append(8);
-    await turns();
-    const second = writer.append(1);
-    coming = undefined;
-    resolve();
-    await Promise.all([first, second]);
+    using _time = stopTime();
+    let late: Promise<void> | undefined;
+    using writer = writerOf(() => {
+      if (late !== undefined) return undefined;
+      const { promise, resolve } = Promise.withResolvers<void>();
+      late = promise;
+      // When the batch waits.
+      queueMicrotask(() => writer.append(1).then(resolve));
+      return new Promise(() => {});
+    });
+    await writer.append(8);
+    await late;
     expect(writer.sizes).toEqual([9]);
   });
 
   test('0024: with seven it waits for none', async () => {
+    using _time = stopTime();
     let asked = 0;
     using writer = writerOf(() => {
       asked += 1;
@@ -109,13 +110,11 @@ describe('a batch, while writes are about to come', () => {
     expect(asked).toBeGreaterThan(0);
   });
 
-  test('0024: what lasts longer than a batch is waited for with one reaction', async () => {
+  test('0024: a promise that outlasts several batches gets one reaction', async () => {
     const never = new Promise<void>(() => {});
     const reactions = vi.spyOn(never, 'then');
     using writer = writerOf(() => never);
-    await writer.append(8);
-    await Promise.all([writer.append(8), turns().then(() => writer.append(1))]);
-    await writer.append(8);
+    for (const count of [8, 9, 8]) await writer.append(count);
     expect(reactions).toHaveBeenCalledTimes(1);
   });
 

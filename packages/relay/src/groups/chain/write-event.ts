@@ -53,7 +53,7 @@ export async function writeChainEvent(
  * Refuses an event that its signer has no authority for, or did not sign, before the group is held.
  * Only a single target is loaded here: the targets of a batch, which may be many, the write checks.
  *
- * @returns the event, made then: the digest of a megabyte takes milliseconds, which a refusal does not cost
+ * @returns the event, made after admission: the digest of a megabyte takes milliseconds, which a refusal does not cost
  * @throws ProtocolError `unauthorized`, `invalid_signature`, `not_found`, `forbidden`
  */
 export async function admitEvent(

@@ -1,4 +1,5 @@
 /** Writes the event of an owner that hands back what a restored host lost (05 §5.6). */
+import type { ChainEvent } from '@posthouse/protocol';
 import type { CallingDevice } from '../../accounts/index.ts';
 import type { RelayContext } from '../../context.ts';
 import type { HandlerResult } from '../../dispatch/handler.ts';
@@ -9,9 +10,14 @@ import { type GroupCall, writeInGroup } from './group-transactions.ts';
 import { handBack, requireRestored } from './hand-back.ts';
 import { verifyHandedBack } from './handed-back.ts';
 import { requireMember } from './require-member.ts';
+import { signedEventOf } from './write-event.ts';
 
 /** Decides and applies the event itself, after the events that it hands back. */
-export type WriteEvent = (tx: Writer, calling: CallingDevice) => Promise<HandlerResult>;
+export type WriteEvent = (
+  tx: Writer,
+  calling: CallingDevice,
+  event: SignedEvent,
+) => Promise<HandlerResult>;
 
 /**
  * Puts back what an event hands back, and writes the event, all or nothing. The owner is who it is after
@@ -22,18 +28,19 @@ export type WriteEvent = (tx: Writer, calling: CallingDevice) => Promise<Handler
 export async function writeHandingBack(
   context: RelayContext,
   groupCall: GroupCall,
-  { event, write }: { readonly event: SignedEvent; readonly write: WriteEvent },
+  { content, write }: { readonly content: ChainEvent; readonly write: WriteEvent },
 ): Promise<HandlerResult> {
   const { session } = groupCall;
-  const { body } = event.content;
+  const { body } = content;
   await admitToWrite(context, { ...groupCall, signed: body }, async (tx) => {
     const { group } = await requireMember(tx, groupCall);
     requireRestored(group.stored, context.clock.now());
   });
   const handedBack = await verifyHandedBack(context, body, session.account);
+  const event = signedEventOf(context.network, content);
   return await writeInGroup(context, groupCall, async (tx, calling) => {
     const { group } = await requireMember(tx, groupCall);
     await handBack(context, tx, { group: group.stored, handedBack, now: calling.now });
-    return await write(tx, calling);
+    return await write(tx, calling, event);
   });
 }

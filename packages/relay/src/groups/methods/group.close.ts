@@ -2,7 +2,7 @@ import { checkGroupParams } from '@posthouse/protocol';
 import type { Handler } from '../../dispatch/handler.ts';
 import { applyEvent } from '../chain/apply-event.ts';
 import { handsBack } from '../chain/handed-back.ts';
-import { decideEvent, signedEventOf, writeChainEvent } from '../chain/write-event.ts';
+import { decideEvent, writeChainEvent } from '../chain/write-event.ts';
 import { type WriteEvent, writeHandingBack } from '../chain/write-handing-back.ts';
 
 /** `group.close` (05 §13.5), also with what a restored host lost before (05 §5.6). */
@@ -11,9 +11,8 @@ export const groupClose: Handler<'group.close'> = async (context, call) => {
   checkGroupParams(context.network, 'group.close', body);
   const content = { kind: 'group.close', body } as const;
   if (!handsBack(body)) return await writeChainEvent(context, call.session, content);
-  const event = signedEventOf(context.network, content);
   const groupCall = { session: call.session, groupId: body.group_id };
-  const write: WriteEvent = async (tx, calling) =>
+  const write: WriteEvent = async (tx, calling, event) =>
     await applyEvent(context, tx, await decideEvent(tx, calling, event));
-  return await writeHandingBack(context, groupCall, { event, write });
+  return await writeHandingBack(context, groupCall, { content, write });
 };

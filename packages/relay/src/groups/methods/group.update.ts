@@ -6,7 +6,7 @@ import type { Writer } from '../../storage/types.ts';
 import { applyEvent, type SignedEvent } from '../chain/apply-event.ts';
 import { writeInGroup } from '../chain/group-transactions.ts';
 import { handsBack } from '../chain/handed-back.ts';
-import { admitEvent, decideEvent, signedEventOf } from '../chain/write-event.ts';
+import { admitEvent, decideEvent } from '../chain/write-event.ts';
 import { type WriteEvent, writeHandingBack } from '../chain/write-handing-back.ts';
 
 /** `group.update` (05 §13.6), also with what a restored host lost (05 §5.6). */
@@ -16,16 +16,10 @@ export const groupUpdate: Handler<'group.update'> = async (context, call) => {
   checkGroupParams(network, 'group.update', body);
   const groupCall = { session: call.session, groupId: body.group_id };
   const content = { kind: 'group.update', body } as const;
-  const writeOf =
-    (event: SignedEvent): WriteEvent =>
-    (tx, calling) =>
-      update(context, tx, { body, event, calling });
-  if (handsBack(body)) {
-    const event = signedEventOf(network, content);
-    return await writeHandingBack(context, groupCall, { event, write: writeOf(event) });
-  }
+  const write: WriteEvent = (tx, calling, event) => update(context, tx, { body, event, calling });
+  if (handsBack(body)) return await writeHandingBack(context, groupCall, { content, write });
   const event = await admitEvent(context, groupCall, content);
-  return await writeInGroup(context, groupCall, writeOf(event));
+  return await writeInGroup(context, groupCall, (tx, calling) => write(tx, calling, event));
 };
 
 interface Update {

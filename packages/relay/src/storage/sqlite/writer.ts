@@ -192,10 +192,11 @@ export class SqliteWriter {
   async #arrivalOr(other: Promise<void>, milliseconds?: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#arrival = resolve;
-    // Once: it may last longer than many batches, and what waits for it stays in memory as long.
+    // Once: it may last longer than many batches, and each reaction stays in memory until it settles.
     if (!this.#watched.has(other)) {
       this.#watched.add(other);
-      void other.then(() => this.#arrival?.());
+      const wake = () => this.#arrival?.();
+      void other.then(wake, wake);
     }
     const timer =
       milliseconds === undefined ? undefined : setTimeout(resolve, Math.max(0, milliseconds));
