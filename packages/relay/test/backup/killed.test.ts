@@ -76,8 +76,8 @@ test.each([
   const args = ['backup', '--data', data, '--to', to, '--json'];
   const command = posthouse(args);
   await killAt(command, step);
-  // It may have ended before the signal came, or have named the whole file: what follows checks it.
-  if (existsSync(to)) expect([0, 'SIGKILL']).toContain(await command.ended);
+  // It may have ended before the signal came.
+  if (existsSync(to)) expect(await command.ended).toBe(0);
   else expect(await posthouse(args).ended).toBe(0);
   expect((await verifyBackup(to, { migrations: relayMigrations })).problemCount).toBe(0);
   expect(readdirSync(folder.path).filter((name) => name.startsWith(`backup ${step}.`))).toEqual([]);
