@@ -13,7 +13,10 @@ import { hasChromium, openBrowser, type Visitor, visit } from './support.ts';
 const someKey = 'A2sX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKW';
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true });
 
-/** Holds calls to the worker by the name of their method until `release` is called; counts them. */
+/**
+ * Holds calls to the worker by the name of their method until `release` lets all of them go, or the one at a place;
+ * counts them.
+ */
 const holding = `
   globalThis.held = [];
   globalThis.calls = [];
@@ -26,7 +29,8 @@ const holding = `
     if (name === hold) held.push(go);
     else go();
   };
-  globalThis.release = (index = 0) => held.splice(index, 1).forEach((go) => go());
+  globalThis.release = (index) =>
+    (index === undefined ? held.splice(0) : held.splice(index, 1)).forEach((go) => go());
   globalThis.shared = [];
   navigator.share = async (what) => { shared.push(what); };`;
 
