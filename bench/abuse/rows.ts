@@ -14,6 +14,7 @@ import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
 import { keySync, outsiderBan, refusedForRate, unknownMembers } from './prices.ts';
 import { slowloris } from './slowloris.ts';
+import { owedChunks, smallChunks, smallRecords } from './small-pieces.ts';
 import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
 import { unfinishedMessages } from './unfinished-messages.ts';
@@ -25,6 +26,9 @@ import { wrongSignatures } from './wrong-signatures.ts';
 export const attacks: Readonly<Record<string, Attack>> = {
   pings,
   waves,
+  'small-chunks': smallChunks,
+  'owed-chunks': owedChunks,
+  'small-records': smallRecords,
   'unfinished-messages': unfinishedMessages,
   'unfinished-bodies': unfinishedBodies,
   pipelining,

@@ -1,0 +1,122 @@
+/** Attacks with many small pieces: chunks of bodies, and records of TLS, with one byte each. */
+import { once } from 'node:events';
+import { connect as connectPlain, createServer, type Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import {
+  type Attack,
+  type AttackTarget,
+  frame,
+  openRaw,
+  openSeveral,
+  openWebSocket,
+} from './attack.ts';
+
+/** Chunks of a body, in one write. */
+const chunks = Buffer.from('1\r\n \r\n'.repeat(10_000));
+/** So many frames that their address owes all that it can owe. */
+const debt = Buffer.concat(Array.from({ length: 10_922 }, () => frame(9, Buffer.alloc(0))));
+
+async function openBody(target: AttackTarget): Promise<TLSSocket> {
+  const socket = await openRaw(target);
+  const { host, pathname } = new URL(target.https);
+  socket.write(
+    `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: ${host}\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  return socket;
+}
+
+/** Keeps bodies open, and writes chunks on each as fast as it takes them. */
+async function sendChunks(
+  target: AttackTarget,
+  bodies: TLSSocket[],
+  signal: AbortSignal,
+): Promise<void> {
+  while (!signal.aborted) {
+    for (const [index, socket] of bodies.entries()) {
+      if (socket.destroyed) bodies[index] = await openBody(target);
+      else if (socket.writableLength === 0) socket.write(chunks);
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+export const smallChunks: Attack = {
+  title: '4 bodies of a stranger arrive in chunks of one byte',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const bodies = await openSeveral(4, () => openBody(target), signal);
+    begun();
+    await sendChunks(target, bodies, signal);
+  },
+};
+
+export const owedChunks: Attack = {
+  title: 'the same with 200 bodies, whose address owes',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const [debtor] = await openSeveral(1, () => openWebSocket(target), signal);
+    const bodies = await openSeveral(200, () => openBody(target), signal);
+    begun();
+    debtor?.write(debt);
+    await sendChunks(target, bodies, signal);
+  },
+};
+
+/** A way to the relay that lets nothing through, once it is closed, until it is opened. */
+async function openGate(target: AttackTarget) {
+  let isOpen = true;
+  const held: Buffer[] = [];
+  let far: Socket | undefined;
+  const server = createServer((near) => {
+    const { hostname, port } = new URL(target.https);
+    far = connectPlain(Number(port), hostname);
+    far.on('error', () => near.destroy()).on('data', (data) => near.write(data));
+    near.on('error', () => far?.destroy());
+    near.on('data', (data: Buffer) => (isOpen ? far?.write(data) : held.push(data)));
+    near.once('close', () => {
+      far?.destroy();
+      server.close();
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address() as { readonly port: number };
+  return {
+    https: target.https.replace(/:\d+/, `:${address.port}`),
+    close: () => {
+      isOpen = false;
+    },
+    open: () => {
+      isOpen = true;
+      far?.write(Buffer.concat(held));
+    },
+  };
+}
+
+const recordsOfConnection = 20_000;
+
+export const smallRecords: Attack = {
+  title: '10 WebSockets of a stranger, whose address owes, get 20,000 records of one byte each',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const [debtor] = await openSeveral(1, () => openWebSocket(target), signal);
+    const gates = await Promise.all(Array.from({ length: 10 }, () => openGate(target)));
+    await Promise.all(
+      gates.map(async ({ https, close }) => {
+        const socket = await openWebSocket({ ...target, https });
+        close();
+        // The beginning of a message.
+        const message = frame(1, Buffer.alloc(recordsOfConnection * 2));
+        for (let sent = 0; sent < recordsOfConnection && !signal.aborted; sent += 1) {
+          // A write that waits for the one before would share its record.
+          await new Promise((resolve) => socket.write(message.subarray(sent, sent + 1), resolve));
+        }
+      }),
+    );
+    begun();
+    debtor?.write(debt);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    for (const { open } of gates) open();
+    if (!signal.aborted) await once(signal, 'abort');
+  },
+};
