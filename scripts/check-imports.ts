@@ -16,6 +16,7 @@ const floors: readonly (readonly string[])[] = [
   ['rotation.ts'],
   [
     'account-limits.ts',
+    'byte-limits.ts',
     'connection-limits.ts',
     'fair-slots.ts',
     'known-accounts.ts',

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@posthouse/protocol';
 import { accountLimits } from './account-limits.ts';
+import { byteLimits } from './byte-limits.ts';
 import { connectionLimits } from './connection-limits.ts';
 import { limit, period, timer } from './limit-kinds.ts';
 import { memoryLimits } from './memory-limits.ts';
@@ -270,19 +271,7 @@ export const RelayLimits = Type.Object({
     16,
     'Requests of one HTTP connection that are under way or wait for the answer before theirs.',
   ),
-  waitingRequestCharge: limit(
-    4_096,
-    'Bytes that such a waiting request counts, and one under way on a WebSocket at least.',
-  ),
-  frameCharge: limit(1_024, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
-  chunkCharge: limit(
-    256,
-    'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory.',
-  ),
-  unreadBytes: limit(
-    131_072,
-    'Bytes of the frames of one WebSocket that wait for their turns before no more of it is received.',
-  ),
+  ...byteLimits,
   unfinishedMessageTimeout: timer(
     10_000,
     'Milliseconds from the first byte of a WebSocket message to its last; with a session, for slowMessageBytes of it.',
@@ -298,36 +287,6 @@ export const RelayLimits = Type.Object({
   unboundTimeout: timer(
     60_000,
     'Milliseconds that a WebSocket connection may have no session and make no accepted call.',
-  ),
-  receivedBytesPerAddress: limit(
-    16_777_216,
-    'Bytes of unanswered requests without a session, of one address; unfinished ones count as they arrive.',
-  ),
-  receivedBytesPerAccount: limit(
-    16_777_216,
-    'Bytes of unanswered requests of one account with a session.',
-  ),
-  receivedBytesOfStrangers: limit(
-    67_108_864,
-    'Bytes of unanswered requests without a session, in the process.',
-  ),
-  receivedBytes: limit(134_217_728, 'Bytes of unanswered requests in the process.'),
-  waitingBytesPerAddress: limit(
-    16_777_216,
-    'Bytes that wait for peers without a session, of one address; TLS holds them once more.',
-  ),
-  waitingBytesPerAccount: limit(
-    16_777_216,
-    'Bytes that wait for the peers of one account with a session.',
-  ),
-  waitingBytesOfStrangers: limit(
-    67_108_864,
-    'Bytes that wait for peers without a session, in the process.',
-  ),
-  waitingBytes: limit(134_217_728, 'Bytes that wait for peers in the process.'),
-  messageCharge: limit(
-    2_048,
-    'Bytes that each answer and notification which waits counts in addition: it costs memory.',
   ),
   sendTimeout: timer(
     60_000,
@@ -375,22 +334,6 @@ export const RelayLimits = Type.Object({
   ),
   ...peerLimits,
   ...memoryLimits,
-  addressBytes: limit(
-    524_288,
-    'Bytes of requests without a session read from one address in a second, sustained.',
-  ),
-  addressBytesBurst: limit(
-    4_194_304,
-    'Bytes of requests read from one address at once; its debt is never larger.',
-  ),
-  accountBytes: limit(
-    2_097_152,
-    'Bytes of requests with a session of one account read in a second, sustained.',
-  ),
-  accountBytesBurst: limit(
-    16_777_216,
-    'Bytes of such requests read at once; the debt is never larger.',
-  ),
 });
 export type RelayLimits = Readonly<Static<typeof RelayLimits>>;
 

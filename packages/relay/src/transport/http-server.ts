@@ -12,6 +12,7 @@ import type { ByteAccounts } from './byte-accounts.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { parserError, refuse, unknownMethod, writeError } from './early-errors.ts';
+import { GatheredChunks } from './gathered-chunks.ts';
 import { Handshakes } from './handshakes.ts';
 import { PipelinedRequests } from './pipelined-requests.ts';
 
@@ -30,7 +31,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 export function createServer(parts: ServerParts, handle: Handle): Server {
-  const { context, tls } = parts;
+  const { bytes, context, tls } = parts;
   const { requestTimeout, slowMessageTimeout } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
@@ -49,7 +50,15 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
   const pipelined = new PipelinedRequests({ ...parts, handle });
-  const add: Handle = (request, response) => pipelined.add(request, response);
+  const add: Handle = (request, response) => {
+    const chunks = new GatheredChunks(request);
+    // Those of a body that was not read to its end.
+    request.once('close', () => {
+      const id = parts.clients.of(request);
+      bytes.charge({ kind: 'address', id }, chunks.take(0) * context.limits.bodyChunkCharge);
+    });
+    pipelined.add(request, response);
+  };
   server.on('request', add);
   // The body is asked for when its headers are admitted; other expectations may be ignored.
   server.on('checkContinue', add);

@@ -34,6 +34,8 @@ export class IncomingBytes implements Disposable {
   readonly #meter: FrameMeter;
   readonly #unfinished: ByteHold;
   readonly #unread: ByteHold;
+  /** Of what arrived after the pause. */
+  readonly #late: ByteHold;
   readonly #turns: FrameTurns;
   readonly #deadline: ArrivalDeadline;
   #owner: ByteOwner;
@@ -52,6 +54,7 @@ export class IncomingBytes implements Disposable {
     this.#meter = new FrameMeter(parts.context.limits.frameCharge);
     this.#unfinished = this.holdRequest();
     this.#unread = this.holdRequest();
+    this.#late = this.holdRequest();
     this.#turns = new FrameTurns({
       ...{ ...parts, hold: this.#unread },
       payer: () => payerKey(this.#owner),
@@ -93,14 +96,26 @@ export class IncomingBytes implements Disposable {
     return this.#parts.bytes.received.open(this.#owner, this.#parts.refused);
   }
 
-  /** Accounts for the next bytes; the WebSocket library reads them in turns of the owner. */
-  receive(chunk: Uint8Array): void {
+  /**
+   * Accounts for the next bytes; the WebSocket library reads them in turns of the owner.
+   *
+   * @param chunks in which they arrived: each one costs a least, except that a frame pays for the one it ends in
+   */
+  receive(chunk: Uint8Array, chunks = 1): void {
     const reading = this.#meter.read(chunk);
     // What the library has of a message stays in memory until the last frame is read.
     const earlier = reading.hasEnded ? this.#unfinished.bytes : 0;
     const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading, earlier);
-    if (isHeld) this.#charge(reading.ends.length > 0 ? chunk.length : reading.charge);
+    const least = (chunks - reading.ends.length) * this.#parts.context.limits.chunkCharge;
+    const charge = reading.ends.length > 0 ? chunk.length : reading.charge;
+    if (isHeld) this.#charge(Math.max(charge, least));
     else this.#parts.refused();
+  }
+
+  /** Holds bytes that arrived while nothing is read, or fewer if some were read. */
+  hold(bytes: number): void {
+    if (bytes < 0) this.#late.release(-bytes);
+    else if (!this.#isFree && !this.#late.add(bytes)) this.#parts.refused();
   }
 
   /** Charges and holds for another owner from now on. */
@@ -114,8 +129,8 @@ export class IncomingBytes implements Disposable {
       this.#goOn();
     }
     this.#startReceiving();
-    const isHeld = this.#unfinished.moveTo(owner) && this.#unread.moveTo(owner);
-    if (!isHeld) this.#parts.refused();
+    const holds = [this.#unfinished, this.#unread, this.#late];
+    if (!holds.every((hold) => hold.moveTo(owner))) this.#parts.refused();
   }
 
   /**
@@ -145,6 +160,7 @@ export class IncomingBytes implements Disposable {
     this.#resumeFrames();
     this.#deadline[Symbol.dispose]();
     this.#unfinished[Symbol.dispose]();
+    this.#late[Symbol.dispose]();
   }
 
   /** Holds the whole chunk if a part of it is unfinished: the part keeps the chunk in memory. */

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
-import type { ByteHold } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import { writeError } from './early-errors.ts';
+import { GatheredChunks } from './gathered-chunks.ts';
 
 export interface PipelinedRequestsParts {
   readonly context: Pick<RelayContext, 'limits'>;
@@ -18,14 +18,14 @@ interface Turn {
   /** The response under way. */
   current: ServerResponse;
   readonly waiting: Waiting[];
-  /** Of the requests that wait or were refused. */
-  readonly holds: Set<ByteHold>;
+  /** What the requests that wait or were refused hold. */
+  readonly holds: Set<Disposable>;
 }
 
 interface Waiting {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  readonly hold: ByteHold;
+  readonly held: Disposable;
 }
 
 /**
@@ -60,12 +60,16 @@ export class PipelinedRequests {
     const { pipelinedRequests, waitingRequestCharge } = context.limits;
     const owner = { kind: 'address', id: clients.of(request) } as const;
     const end = () => void socket.destroy();
-    const hold = bytes.received.open(owner, end);
-    turn.holds.add(hold);
+    const held = new DisposableStack();
+    const hold = held.use(bytes.received.open(owner, end));
+    turn.holds.add(held);
     if (!hold.add(waitingRequestCharge)) {
       end();
     } else if (waiting.length + 1 < pipelinedRequests) {
-      waiting.push({ request, response, hold });
+      // What arrives of its body meanwhile.
+      const body = GatheredChunks.of(request)?.watch((bytes) => hold.add(bytes) || end());
+      held.use(body);
+      waiting.push({ request, response, held });
     } else {
       // Node sends it after the answers before, then closes; it reads what follows until then.
       writeError(response, new ProtocolError('rate_limited', 'too many requests at once'));
@@ -82,8 +86,8 @@ export class PipelinedRequests {
         for (const hold of turn?.holds ?? []) hold[Symbol.dispose]();
         return;
       }
-      next.hold[Symbol.dispose]();
-      turn.holds.delete(next.hold);
+      next.held[Symbol.dispose]();
+      turn.holds.delete(next.held);
       turn.current = next.response;
       this.#start(next.request, next.response);
     });

@@ -1,13 +1,13 @@
 import { payerKey } from '../dispatch/allowances.ts';
 import type { ByteOwner } from './byte-ledger.ts';
 
-/** Has one connection receive nothing for so many seconds. */
+/** Has one connection, or body, receive nothing for so many seconds. */
 export type Pause = (seconds: number) => void;
 
 /**
  * The connections of each owner that receive. When the owner begins to owe, all of them pause. Otherwise
- * each one would still read the frames of a piece, and an address may have 2,000; what arrives after the
- * pause stays in the buffer of its stream, up to 64 KiB, unread.
+ * each one would still read the frames of a piece, and an address may have 2,000. What arrives after the
+ * pause is one read of the system's at most, unread (`GatheredChunks`).
  */
 export class Receivers {
   readonly #ofOwner = new Map<string, Set<Pause>>();

@@ -6,6 +6,7 @@ import { payerKey } from '../dispatch/allowances.ts';
 import type { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
+import { BodyPace, smallBody } from './body-pace.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { cutOff } from './streamed-body.ts';
@@ -68,7 +69,7 @@ export class RequestBytes {
         checkBodyLength(received.length + chunk.length, context);
         if (!this.#hold.add(received.add(chunk))) throw tooManyBytes(context);
         deadline.receive(chunk.length);
-        chargeAndPause({ ...this.#parts, deadline }, chunk.length, received.length);
+        pace.receive(chunk);
       } catch (error) {
         fail(error);
       }
@@ -82,12 +83,15 @@ export class RequestBytes {
       reject(error);
     };
     this.#fail = fail;
+    const refused = () => fail(tooManyBytes(context));
+    using pace = new BodyPace({ ...this.#parts, deadline, hold: this.#hold, refused });
     const cut = () => fail(cutOff());
     body.on('data', receive);
     body.once('error', cut).once('close', cut);
     body.once('end', () => {
       body.removeListener('close', cut);
       deadline[Symbol.dispose]();
+      pace[Symbol.dispose]();
       resolve();
     });
     if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
@@ -145,58 +149,22 @@ export function holdAnswer(
   if (!hold.add(inMemory)) end();
 }
 
-interface BodyParts extends Omit<RequestBytesParts, 'response'> {
-  /** Stands still while the body is held back. */
-  readonly deadline?: ArrivalDeadline;
-}
-
 /** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
-export function dropBody(parts: BodyParts): void {
-  const { context, request } = parts;
+export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
+  const { bytes, context, owner, request } = parts;
   if (request.closed) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
   const deadline = context.clock.after(requestTimeout, () => void request.socket.destroy());
   request.once('close', () => deadline[Symbol.dispose]());
-  let dropped = 0;
-  request.on('data', ({ length }: Buffer) => {
-    dropped += length;
-    if (dropped > droppedBodyBytes) request.socket.destroy();
-    chargeAndPause(parts, length, dropped);
+  const refused = () => void request.socket.destroy();
+  const hold = bytes.received.open(owner, refused);
+  request.once('close', () => hold[Symbol.dispose]());
+  const pace = new BodyPace({ ...parts, hold, refused });
+  request.on('data', (chunk: Buffer) => {
+    pace.receive(chunk);
+    if (pace.received > droppedBodyBytes) request.socket.destroy();
   });
-}
-
-/** Bytes of a body that are read at once: more of it waits for its turns. */
-const smallBody = 65_536;
-
-/**
- * Charges a part of a body; while its owner is in debt, backpressure holds the rest back. If much was
- * read in this turn of the event loop, the rest of a large body waits for the next ones.
- */
-function chargeAndPause(
-  { bytes, owner, request, deadline }: Omit<BodyParts, 'context'>,
-  length: number,
-  received: number,
-): void {
-  const wait = bytes.charge(owner, length);
-  const isFull = bytes.turns.count(length) && received > smallBody;
-  if (wait === 0 && !isFull) return;
-  if (received === Number(request.headers['content-length'])) return;
-  request.pause();
-  deadline?.pause();
-  const goOn = () => {
-    request.resume();
-    deadline?.start();
-  };
-  if (wait === 0) {
-    void bytes.turns.take(payerKey(owner)).then(goOn);
-    return;
-  }
-  const waiting = bytes.debts.wait(owner, wait, () => {
-    request.off('close', end);
-    goOn();
-  });
-  const end = () => waiting[Symbol.dispose]();
-  request.once('close', end);
+  request.resume();
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -5,6 +5,7 @@ import type { RelayContext } from '../context.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteOwner } from './byte-ledger.ts';
+import { GatheredChunks } from './gathered-chunks.ts';
 
 export interface StreamedBodyParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
@@ -45,27 +46,66 @@ export async function streamBody(
   response.once('close', close);
   deadline.start();
   let left = length;
+  const gathered = GatheredChunks.of(request);
+  using _late = gathered?.watch((bytes) => {
+    if (bytes < 0) hold.release(-bytes);
+    else if (!hold.add(bytes)) end(tooManyBytes(context));
+  });
   // A refusal is answered on the same connection, and the rest of the body is dropped.
-  const pieces = request.iterator({ destroyOnReturn: false });
-  using _pieces = { [Symbol.dispose]: () => void pieces.return?.() };
+  using pieces = new Pieces(request);
   while (left > 0) {
-    // Fails if the peer has gone, perhaps before the first piece was asked for.
-    const next = pieces.next().catch(() => Promise.reject(cutOff()));
-    const { done, value: piece } = await Promise.race([next, ended]);
-    if (done === true) throw cutOff();
+    const piece = await Promise.race([pieces.next(), ended]);
+    if (piece === undefined) throw cutOff();
     if (!hold.add(piece.length)) throw tooManyBytes(context);
     deadline.receive(piece.length);
     deadline.pause();
     await write(piece);
     hold.release(piece.length);
     left -= piece.length;
-    const wait = bytes.charge(owner, piece.length);
+    const chunks = gathered?.take(piece.length) ?? 1;
+    const wait = bytes.charge(
+      owner,
+      Math.max(piece.length, chunks * context.limits.bodyChunkCharge),
+    );
     if (wait > 0 && left > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       using _wait = bytes.debts.wait(owner, wait, resolve);
       await Promise.race([promise, ended]);
     }
     deadline.start();
+  }
+}
+
+/** Takes one piece of a body at a time: in between it is paused. */
+class Pieces implements Disposable {
+  readonly #body: IncomingMessage;
+  #take: ((piece?: Buffer) => void) | undefined;
+  readonly #receive = (piece?: Buffer) => {
+    this.#body.off('data', this.#receive);
+    if (piece !== undefined) this.#body.pause();
+    this.#take?.(piece);
+  };
+  readonly #end = () => this.#receive();
+
+  constructor(body: IncomingMessage) {
+    this.#body = body;
+    body.once('end', this.#end).once('close', this.#end);
+  }
+
+  /** Resolves with the next piece; with nothing if the body has ended, or its peer has gone. */
+  async next(): Promise<Buffer | undefined> {
+    const body = this.#body;
+    if (body.destroyed) return undefined;
+    const { promise, resolve } = Promise.withResolvers<Buffer | undefined>();
+    this.#take = resolve;
+    body.on('data', this.#receive);
+    body.resume();
+    return await promise;
+  }
+
+  /** Takes no more: what is left is for another reader. */
+  [Symbol.dispose](): void {
+    this.#body.off('data', this.#receive).off('end', this.#end).off('close', this.#end);
   }
 }
 

@@ -19,6 +19,7 @@ import type { Session } from '../sessions/session.ts';
 import { BoundSession } from './bound-session.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { GatheredChunks } from './gathered-chunks.ts';
 import { IncomingBytes } from './incoming-bytes.ts';
 import { IncomingRequests, type ReceivedText } from './incoming-requests.ts';
 import { Liveness } from './liveness.ts';
@@ -125,14 +126,18 @@ export class WebSocketConnection {
     // After a broken frame, or when the peer closes, the library reads nothing more.
     const isRead = () => !this.#isClosed && (socket.readyState === socket.OPEN || this.#isStopping);
     stream.removeAllListeners('data');
+    const chunks = new GatheredChunks(stream);
+    chunks.watch((bytes) => this.#incoming.hold(bytes));
     stream.on('data', (chunk: Buffer) => {
-      if (isRead()) this.#incoming.receive(chunk);
+      const count = chunks.take(chunk.length);
+      if (isRead()) this.#incoming.receive(chunk, count);
       else this.#discard(chunk.length);
     });
     // What a paused connection had received when it ended, the library would read in one piece.
     stream.prependOnceListener('close', () => {
       stream.removeAllListeners('data');
-      this.#parts.bytes.charge(this.#incoming.owner, stream.readableLength);
+      const left = chunks.take(0) * this.#parts.context.limits.chunkCharge;
+      this.#parts.bytes.charge(this.#incoming.owner, Math.max(left, stream.readableLength));
       while (stream.read() !== null);
     });
     return (bytes) => {

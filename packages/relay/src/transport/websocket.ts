@@ -70,6 +70,7 @@ export class WebSocketTransport implements AsyncDisposable {
     const client = clients.addressOf(request);
     const address = addressKey(client);
     try {
+      checkNoBody(request);
       this.#admit(origin, socket, client);
     } catch (error) {
       refuse(socket, error as ProtocolError);
@@ -136,4 +137,11 @@ export class WebSocketTransport implements AsyncDisposable {
       this.#schedulePings();
     });
   }
+}
+
+/** Checks that nothing follows the headers but frames: a body would be read before them. */
+function checkNoBody({ headers }: IncomingMessage): void {
+  if (headers['transfer-encoding'] === undefined && (headers['content-length'] ?? '0') === '0')
+    return;
+  throw new ProtocolError('bad_request', 'a request for a WebSocket has no body');
 }

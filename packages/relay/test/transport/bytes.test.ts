@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
 import { describe, expect, test, vi } from 'vitest';
@@ -165,6 +166,52 @@ describe('02 §18: unfinished messages and bodies', () => {
     socket.write(`${'1\r\n \r\n'.repeat(100_000)}2\r\n{}\r\n0\r\n\r\n`);
     expect(String((await answered)[0])).toContain('"code":"bad_request"');
     socket.destroy();
+  });
+
+  test('the chunks of a body whose address owes are not kept one by one', async () => {
+    await using relay = await start({ addressBytes: 65_536, addressBytesBurst: 262_144 });
+    const push = vi.spyOn(IncomingMessage.prototype, 'push');
+    using _spy = { [Symbol.dispose]: () => push.mockRestore() };
+    const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
+    const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+    const answered = once(socket, 'data');
+    socket.write(
+      `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
+        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+    );
+    await turns();
+    const client = await relay.socket();
+    for (let count = 0; count < 400; count += 1) client.socket.ping();
+    // Each ping takes a turn, and costs 1,024 bytes.
+    for (let count = 0; count < 20; count += 1) await turns();
+    socket.write(`${'1\r\n \r\n'.repeat(60_000)}2\r\n{}\r\n0\r\n\r\n`);
+    for (let count = 0; count < 20; count += 1) await turns();
+    // One read of the system's has 10,000 chunks; Node would keep 60,000.
+    expect(push.mock.calls.length).toBeLessThan(20);
+    let answer = '';
+    void answered.then(([data]) => (answer = String(data)));
+    while (answer === '') {
+      relay.clock.advance(10);
+      await turns();
+    }
+    expect(answer).toContain('"code":"bad_request"');
+    expect(push.mock.calls.length).toBeLessThan(2_000);
+    socket.destroy();
+  });
+
+  test('what arrives on connections that wait counts for their address', async () => {
+    await using relay = await start({ receivedBytesPerAddress: 4 * mebibyte });
+    const debtor = await relay.socket();
+    const clients = await Promise.all(Array.from({ length: 320 }, () => relay.socket()));
+    const codes: number[] = [];
+    for (const { closed } of clients) void closed.then((code) => codes.push(code));
+    for (let count = 0; count < 5_000; count += 1) debtor.socket.ping();
+    await once(debtor.socket, 'pong');
+    await turns();
+    for (const { socket } of clients) socket.send('x'.repeat(100_000));
+    while (codes.length === 0) await turns();
+    expect(codes[0]).toBe(1013);
+    expect(clients.filter(({ socket }) => socket.readyState === 1).length).toBeGreaterThan(50);
   });
 
   test('pings between the frames of a message do not prolong its time', async () => {

@@ -26,6 +26,7 @@ async function exchange(text: string): Promise<string> {
 }
 
 const host = 'Host: x\r\nConnection: close\r\n';
+const webSocket = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';
 const upgrade = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
 
 test.each([
@@ -63,6 +64,16 @@ test.each([
   [
     'a WebSocket without a key',
     `GET /svc/v1 HTTP/1.1\r\n${upgrade}Sec-WebSocket-Version: 13\r\n\r\n`,
+    'bad_request',
+  ],
+  [
+    'a WebSocket with a body',
+    `GET /svc/v1 HTTP/1.1\r\n${upgrade}${webSocket}Content-Length: 2\r\n\r\n{}`,
+    'bad_request',
+  ],
+  [
+    'a WebSocket with a part of a body',
+    `GET /svc/v1 HTTP/1.1\r\n${upgrade}${webSocket}Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n`,
     'bad_request',
   ],
 ] as const)('%s', async (_, text, code) => {

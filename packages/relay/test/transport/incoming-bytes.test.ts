@@ -1,5 +1,5 @@
 /** 02 §18: what arrived on a WebSocket counts until it is read. */
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
@@ -190,4 +190,40 @@ test('02 §18: a connection that waited for room goes on only if its owner owes 
   clock.advance(20);
   for (let count = 0; count < 5; count += 1) await turn();
   expect(connection.isPaused).toBe(false);
+});
+
+describe('02 §18: records of TLS', () => {
+  /** Bytes that the address may still send. */
+  const left = () => {
+    let count = 0;
+    while (bytes.charge(stranger, 256) === 0) count += 1;
+    return count * 256;
+  };
+
+  test('cost 256 bytes each, but the one that a frame ends in', () => {
+    const text = frame(1_016);
+    incoming.receive(text.subarray(0, 300), 101);
+    incoming.receive(text.subarray(300), 1);
+    expect(left()).toBe(Math.floor((102_400 - 101 * 256 - 724) / 256) * 256);
+  });
+
+  test('what arrives while nothing is read counts until it is read', () => {
+    incoming.hold(50_000);
+    expect(bytes.received.total).toBe(50_000);
+    incoming.moveTo(account);
+    expect(bytes.received.hasRoom(stranger, 60_000)).toBe(true);
+    incoming.hold(-20_000);
+    expect(bytes.received.total).toBe(30_000);
+    expect(refused).toBe(false);
+    incoming[Symbol.dispose]();
+    expect(bytes.received.total).toBe(0);
+  });
+
+  test('if that is too much, the connection is refused', () => {
+    incoming.hold(60_000);
+    expect(refused).toBe(false);
+    incoming.hold(1);
+    expect(refused).toBe(true);
+    expect(bytes.received.total).toBe(0);
+  });
 });

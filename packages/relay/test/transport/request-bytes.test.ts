@@ -254,3 +254,16 @@ test('02 §18: a body whose request ended waits for no debt', async () => {
   expect(request.resume).not.toHaveBeenCalled();
   response.close();
 });
+
+test('02 §18: the rest of a refused body is dropped and charged, also if it was paused', async () => {
+  const bob = { kind: 'account', id: 'bob' } as const;
+  const request = Object.assign(new PassThrough(), { headers: {}, socket: { destroy: vi.fn() } });
+  request.pause();
+  dropBody({ context, bytes, owner: bob, request: request as unknown as IncomingMessage });
+  request.write(Buffer.alloc(defaultLimits.accountBytesBurst / 4));
+  for (let count = 0; count < 5; count += 1) await turn();
+  expect(request.readableLength).toBe(0);
+  expect(bytes.charge(bob, (3 * defaultLimits.accountBytesBurst) / 4 - 1)).toBe(0);
+  expect(bytes.charge(bob, 1)).toBeGreaterThan(0);
+  request.destroy();
+});

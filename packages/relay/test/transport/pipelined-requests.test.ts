@@ -1,0 +1,65 @@
+/** 02 §18: what requests of one HTTP connection hold while they wait for the answer before theirs. */
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import type { ClientAddresses } from '../../src/transport/client-addresses.ts';
+import { GatheredChunks } from '../../src/transport/gathered-chunks.ts';
+import { PipelinedRequests } from '../../src/transport/pipelined-requests.ts';
+import { ManualClock } from '../support/clock.ts';
+
+const limits = { ...defaultLimits, receivedBytesPerAddress: 100_000 };
+const charge = limits.waitingRequestCharge;
+let bytes: ByteAccounts;
+let handled: IncomingMessage[];
+let pipelined: PipelinedRequests;
+const socket = { destroyed: false, destroy: vi.fn() };
+beforeEach(() => {
+  bytes = new ByteAccounts({ clock: new ManualClock(), limits });
+  handled = [];
+  socket.destroy.mockClear();
+  pipelined = new PipelinedRequests({
+    ...{ context: { limits }, bytes, handle: (request) => handled.push(request) },
+    clients: { of: () => '192.0.2.1' } as unknown as ClientAddresses,
+  });
+});
+
+function add() {
+  const request = Object.assign(new Readable({ read: () => {} }), { socket });
+  new GatheredChunks(request);
+  const response = new EventEmitter();
+  pipelined.add(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+  return { request, response };
+}
+
+test('what arrives of the body of a request that waits counts until its turn', () => {
+  const first = add();
+  const second = add();
+  first.request.push(Buffer.alloc(500));
+  expect(bytes.received.total).toBe(charge);
+  second.request.push(Buffer.alloc(30_000));
+  second.request.push(Buffer.alloc(1));
+  expect(bytes.received.total).toBe(charge + 30_001);
+  first.response.emit('close');
+  expect(handled).toEqual([first.request, second.request]);
+  expect(bytes.received.total).toBe(0);
+  second.request.push(Buffer.alloc(30_000));
+  expect(bytes.received.total).toBe(0);
+  expect(socket.destroy).not.toHaveBeenCalled();
+});
+
+test('if that is too much, the connection ends', () => {
+  const first = add();
+  const second = add();
+  second.request.push(Buffer.alloc(100_000 - charge));
+  expect(socket.destroy).not.toHaveBeenCalled();
+  second.request.push(Buffer.alloc(1));
+  expect(socket.destroy).toHaveBeenCalled();
+  socket.destroyed = true;
+  first.response.emit('close');
+  socket.destroyed = false;
+  expect(handled).toEqual([first.request]);
+  expect(bytes.received.total).toBe(0);
+});
