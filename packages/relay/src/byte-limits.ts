@@ -9,7 +9,11 @@ export const byteLimits = {
   frameCharge: limit(1_024, 'Bytes that a WebSocket frame of a client counts at least (02 §18).'),
   chunkCharge: limit(
     256,
-    'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory; what each record of TLS costs at least.',
+    'Bytes that each chunk and frame of an unfinished WebSocket message counts in addition: it costs memory.',
+  ),
+  recordCharge: limit(
+    256,
+    'Bytes that each record of TLS on a WebSocket counts at least, if no frame ends in it.',
   ),
   bodyChunkCharge: limit(
     32,

@@ -13,9 +13,7 @@ export interface BodyPaceParts {
   readonly request: IncomingMessage;
   /** Stands still while the body is held back. */
   readonly deadline?: ArrivalDeadline;
-  /** Of what arrives while the body is held back. */
-  readonly hold: ByteHold;
-  /** Called if that is too much. */
+  /** Called if too much arrives while the body is held back. */
   readonly refused: () => void;
 }
 
@@ -29,19 +27,28 @@ export const smallBody = 65_536;
 export class BodyPace implements Disposable {
   readonly #parts: BodyPaceParts;
   readonly #chunks: GatheredChunks | undefined;
-  readonly #late: Disposable | undefined;
+  /** Of what arrives while the body is held back. */
+  readonly #late: ByteHold;
+  readonly #ended = new DisposableStack();
   /** What the body waits for. */
   #wait: Disposable | undefined;
   #isEnded = false;
   #received = 0;
+  /** Whether the first chunk, which belongs to the call, has come. */
+  #hasBegun = false;
   readonly #pause = (seconds: number) => this.#waitForDebt(seconds);
-  readonly #end = () => this[Symbol.dispose]();
 
   constructor(parts: BodyPaceParts) {
     this.#parts = parts;
-    this.#chunks = GatheredChunks.of(parts.request);
-    this.#late = this.#chunks?.watch((bytes) => this.#holdLate(bytes));
-    parts.request.once('close', this.#end);
+    const { bytes, owner, request, refused } = parts;
+    this.#late = this.#ended.use(bytes.received.openYielding(owner, refused));
+    this.#ended.use(whenGone(request, () => this.#gone()));
+    this.#chunks = GatheredChunks.of(request);
+    const reader = {
+      waiting: (count: number) => this.#holdLate(count),
+      many: () => this.#charge(0),
+    };
+    this.#ended.use(this.#chunks?.readBy(reader));
     this.#startReceiving();
   }
 
@@ -50,31 +57,43 @@ export class BodyPace implements Disposable {
     return this.#received;
   }
 
-  /** Charges the next bytes. Each chunk costs a least, but the first one, which belongs to the call. */
+  /** Charges the next bytes. Each chunk costs a least, but the first one. */
   receive({ length }: Uint8Array): void {
-    const { bytes, context, owner } = this.#parts;
-    const chunks = this.#chunks?.take(length) ?? 1;
-    const count = this.#received === 0 ? chunks - 1 : chunks;
     this.#received += length;
-    const wait = bytes.charge(owner, Math.max(length, count * context.limits.bodyChunkCharge));
-    const isFull = bytes.turns.count(length) && this.#received > smallBody;
-    if (wait > 0) this.#waitForDebt(wait);
-    else if (isFull) this.#waitForTurn();
+    this.#chunks?.take(length);
+    const { turns } = this.#parts.bytes;
+    const isFull = turns.count(length) && this.#received > smallBody;
+    if (!this.#charge(length) && isFull) this.#waitForTurn();
   }
 
   /** Holds nothing back any more. */
   [Symbol.dispose](): void {
     this.#isEnded = true;
-    this.#parts.request.off('close', this.#end);
-    this.#late?.[Symbol.dispose]();
     this.#stopReceiving();
     this.#wait?.[Symbol.dispose]();
+    this.#ended.dispose();
+  }
+
+  /** Charges bytes that were taken and chunks that arrived; returns whether the owner owes then. */
+  #charge(length: number): boolean {
+    const { bytes, context, owner } = this.#parts;
+    const chunks = this.#chunks?.takeCount() ?? (length > 0 ? 1 : 0);
+    const count = this.#hasBegun ? chunks : chunks - 1;
+    this.#hasBegun ||= chunks > 0;
+    const wait = bytes.charge(owner, Math.max(length, count * context.limits.bodyChunkCharge));
+    if (wait > 0) this.#waitForDebt(wait);
+    return wait > 0;
+  }
+
+  /** Charges what arrived and was not taken before the end. */
+  #gone(): void {
+    this.#charge(0);
+    this[Symbol.dispose]();
   }
 
   #holdLate(bytes: number): void {
-    const { hold, refused } = this.#parts;
-    if (bytes < 0) hold.release(-bytes);
-    else if (!hold.add(bytes)) refused();
+    if (bytes < 0) this.#late.release(-bytes);
+    else if (!this.#late.add(bytes)) this.#parts.refused();
   }
 
   #waitForDebt(seconds: number): void {
@@ -86,9 +105,13 @@ export class BodyPace implements Disposable {
     const { bytes, owner } = this.#parts;
     if (!this.#mayPause) return;
     this.#pauseUntil((goOn) => {
-      const ended = new AbortController();
-      void bytes.turns.take(payerKey(owner)).then(() => ended.signal.aborted || goOn());
-      return { [Symbol.dispose]: () => ended.abort() };
+      let isEnded = false;
+      void bytes.turns.take(payerKey(owner)).then(() => isEnded || goOn());
+      return {
+        [Symbol.dispose]: () => {
+          isEnded = true;
+        },
+      };
     });
   }
 
@@ -101,11 +124,14 @@ export class BodyPace implements Disposable {
   #pauseUntil(begin: (goOn: () => void) => Disposable): void {
     const { request, deadline } = this.#parts;
     this.#stopReceiving();
+    // The socket too: it may be ready to be read in this turn.
     request.pause();
+    request.socket.pause();
     deadline?.pause();
     this.#wait = begin(() => {
       this.#wait = undefined;
       request.resume();
+      request.socket.resume();
       deadline?.start();
       this.#startReceiving();
     });
@@ -122,4 +148,25 @@ export class BodyPace implements Disposable {
   #stopReceiving(): void {
     this.#parts.bytes.receivers.delete(this.#parts.owner, this.#pause);
   }
+}
+
+/**
+ * Calls `gone` when a request or its connection has ended: Node forgets a request that was answered, and announces no
+ * end of it if its body is cut off then.
+ * @returns ends this
+ */
+export function whenGone(request: IncomingMessage, gone: () => void): Disposable {
+  const { socket } = request;
+  const end = () => {
+    request.off('close', close);
+    socket.off('close', close);
+  };
+  const close = () => {
+    end();
+    gone();
+  };
+  // The one that began last knows best who pays.
+  request.prependListener('close', close);
+  socket.prependListener('close', close);
+  return { [Symbol.dispose]: end };
 }

@@ -17,7 +17,7 @@ export class ByteAccounts {
   readonly waiting: ByteLedger;
   /** Turns in which large bodies are read. */
   readonly turns = new ReadTurns();
-  /** WebSockets that receive: they pause together. */
+  /** WebSockets and bodies that receive: those of an owner pause together. */
   readonly receivers = new Receivers();
   /** Connections that receive nothing while their owner owes. */
   readonly debts: Debts;

@@ -21,6 +21,8 @@ interface OwnerBytes {
   readonly owner: ByteOwner;
   readonly holds: Set<ByteHold>;
   bytes: number;
+  /** Of them, those of holds that yield. */
+  yielding: number;
 }
 
 /** Counts one kind of bytes in memory, by owner and for the process, and keeps them below limits. */
@@ -44,8 +46,8 @@ export class ByteLedger {
 
   /** Returns whether an owner can hold so many bytes more. */
   hasRoom(owner: ByteOwner, bytes: number): boolean {
-    const held = this.#owners[owner.kind].get(owner.id)?.bytes ?? 0;
-    return held + bytes <= this.#most(owner);
+    const held = this.#owners[owner.kind].get(owner.id);
+    return (held?.bytes ?? 0) - (held?.yielding ?? 0) + bytes <= this.#most(owner);
   }
 
   /**
@@ -55,6 +57,11 @@ export class ByteLedger {
    */
   open(owner: ByteOwner, evicted: () => void): ByteHold {
     return new ByteHold(this, owner, evicted);
+  }
+
+  /** Opens a hold that yields: if its owner holds too much, the largest of these ends before any other. */
+  openYielding(owner: ByteOwner, evicted: () => void): ByteHold {
+    return new ByteHold(this, owner, evicted, true);
   }
 
   /** @internal Adds bytes to a hold; returns whether the hold is still open. */
@@ -76,9 +83,10 @@ export class ByteLedger {
     const { owner } = hold;
     const owners = this.#owners[owner.kind];
     const known = owners.get(owner.id);
-    const held = known ?? { owner, holds: new Set(), bytes: 0 };
+    const held = known ?? { owner, holds: new Set(), bytes: 0, yielding: 0 };
     hold.bytes += bytes;
     held.bytes += bytes;
+    if (hold.yields) held.yielding += bytes;
     this.#total += bytes;
     if (owner.kind === 'address') this.#strangers += bytes;
     if (hold.bytes > 0) held.holds.add(hold);
@@ -97,7 +105,8 @@ export class ByteLedger {
     const { ofStrangers, total, evict } = this.#options;
     const held = this.#owners[grown.owner.kind].get(grown.owner.id);
     if (held !== undefined && held.bytes > this.#most(grown.owner)) {
-      return evict === 'grown' ? grown : largestHold(held);
+      if (held.yielding > 0) return largestOf(held, ({ yields }) => yields);
+      return evict === 'grown' ? grown : largestOf(held);
     }
     const strangersOnly = this.#strangers > ofStrangers;
     if (!strangersOnly && this.#total <= total) return undefined;
@@ -108,7 +117,7 @@ export class ByteLedger {
         if (most === undefined || one.bytes > most.bytes) most = one;
       }
     }
-    return most && largestHold(most);
+    return most && largestOf(most);
   }
 
   #most({ kind }: ByteOwner): number {
@@ -123,8 +132,11 @@ export class ByteHold implements Disposable {
   #owner: ByteOwner;
   readonly #ledger: ByteLedger;
   readonly #evicted: () => void;
+  /** Whether it ends before others of its owner. */
+  readonly yields: boolean;
 
-  constructor(ledger: ByteLedger, owner: ByteOwner, evicted: () => void) {
+  constructor(ledger: ByteLedger, owner: ByteOwner, evicted: () => void, yields = false) {
+    this.yields = yields;
     this.#ledger = ledger;
     this.#owner = owner;
     this.#evicted = evicted;
@@ -164,9 +176,13 @@ export class ByteHold implements Disposable {
   }
 }
 
-function largestHold({ holds }: OwnerBytes): ByteHold | undefined {
+function largestOf(
+  { holds }: OwnerBytes,
+  isMeant: (hold: ByteHold) => boolean = () => true,
+): ByteHold | undefined {
   let largest: ByteHold | undefined;
   for (const hold of holds) {
+    if (!isMeant(hold)) continue;
     if (largest === undefined || hold.bytes > largest.bytes) largest = hold;
   }
   return largest;

@@ -6,7 +6,17 @@ const largeChunk = 1_024;
 const chunksOfTurn = 16;
 /** Bytes of the first block that small chunks are copied into. */
 const smallestBlock = 1_024;
+/** After so many chunks the reader is told at once, in the midst of what the system gave. */
+const chunksUntold = 256;
 const emptyBlock = Buffer.alloc(0);
+
+/** Who reads a stream, and pays for what arrives. */
+export interface ChunkReader {
+  /** Called with the bytes that arrive while the stream is paused; with as many below 0 when they are taken. */
+  readonly waiting: (bytes: number) => void;
+  /** Called when many chunks arrived at once. */
+  readonly many?: () => void;
+}
 
 /** Counts turns of the event loop in which small chunks arrived. */
 class Turns {
@@ -52,8 +62,8 @@ export class GatheredChunks {
   #isAsked = false;
   #count = 0;
   /** Bytes that arrived while the stream was paused, and were not taken since. */
-  #untaken = 0;
-  #held: ((bytes: number) => void) | undefined;
+  #waiting = 0;
+  #reader: ChunkReader | undefined;
 
   /** Gathers the chunks of a stream from now on. */
   constructor(stream: Readable) {
@@ -72,6 +82,9 @@ export class GatheredChunks {
       this.#readMore();
     };
     stream.on('resume', () => this.#readMore());
+    // It may have been stopped before.
+    this.#isAsked = true;
+    this.#readMore();
   }
 
   /** Returns what gathers the chunks of a stream, if they are gathered. */
@@ -80,30 +93,36 @@ export class GatheredChunks {
   }
 
   /**
-   * Calls `held` with the bytes that arrive while the stream is paused, those that arrived before too, and with as
-   * many below 0 when they are taken.
+   * Tells a reader what arrives, and what waits already; the one before is told that nothing waits for it any more.
    * @returns ends this
    */
-  watch(held: (bytes: number) => void): Disposable {
-    this.#held = held;
-    if (this.#untaken > 0) held(this.#untaken);
+  readBy(reader: ChunkReader): Disposable {
+    this.#tell(-this.#waiting);
+    this.#reader = reader;
+    this.#tell(this.#waiting);
     return {
       [Symbol.dispose]: () => {
-        if (this.#held === held) this.#held = undefined;
+        if (this.#reader === reader) this.#reader = undefined;
       },
     };
   }
 
-  /** Notes that bytes were taken; returns in how many chunks they arrived, with those that arrived since. */
-  take(bytes: number): number {
-    const taken = Math.min(bytes, this.#untaken);
-    if (taken > 0) {
-      this.#untaken -= taken;
-      this.#held?.(-taken);
-    }
+  /** Notes that bytes were taken. */
+  take(bytes: number): void {
+    const taken = Math.min(bytes, this.#waiting);
+    this.#waiting -= taken;
+    this.#tell(-taken);
+  }
+
+  /** Returns how many chunks arrived since it was asked last. */
+  takeCount(): number {
     const count = this.#count;
     this.#count = 0;
     return count;
+  }
+
+  #tell(bytes: number): void {
+    if (bytes !== 0) this.#reader?.waiting(bytes);
   }
 
   get #isTaken(): boolean {
@@ -112,10 +131,11 @@ export class GatheredChunks {
 
   #add(chunk: Buffer): boolean {
     this.#count += 1;
+    if (this.#count >= chunksUntold) this.#reader?.many?.();
     const isTaken = this.#isTaken;
     if (!isTaken) {
-      this.#untaken += chunk.length;
-      this.#held?.(chunk.length);
+      this.#waiting += chunk.length;
+      this.#tell(chunk.length);
     }
     if (chunk.length >= largeChunk) {
       this.#passOn();

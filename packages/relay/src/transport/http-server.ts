@@ -8,7 +8,9 @@ import { createServer as createTlsServer, type ServerOptions } from 'node:https'
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { RelayContext } from '../context.ts';
+import { whenGone } from './body-pace.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteHold } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
 import { parserError, refuse, unknownMethod, writeError } from './early-errors.ts';
@@ -31,7 +33,7 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 export function createServer(parts: ServerParts, handle: Handle): Server {
-  const { bytes, context, tls } = parts;
+  const { context, tls } = parts;
   const { requestTimeout, slowMessageTimeout } = context.limits;
   const options = {
     headersTimeout: requestTimeout,
@@ -52,11 +54,7 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
   const pipelined = new PipelinedRequests({ ...parts, handle });
   const add: Handle = (request, response) => {
     const chunks = new GatheredChunks(request);
-    // Those of a body that was not read to its end.
-    request.once('close', () => {
-      const id = parts.clients.of(request);
-      bytes.charge({ kind: 'address', id }, chunks.take(0) * context.limits.bodyChunkCharge);
-    });
+    payUnread(parts, request, chunks);
     pipelined.add(request, response);
   };
   server.on('request', add);
@@ -64,7 +62,10 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
   server.on('checkContinue', add);
   server.on('checkExpectation', add);
   server.on('upgrade', parts.upgrade);
-  server.on('connect', (_request, socket) => refuse(socket, unknownMethod()));
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => socket.destroy());
+    refuse(socket, unknownMethod());
+  });
   server.on('clientError', (error, socket) => {
     const answer = pipelined.current(socket);
     const isHandshake = (socket as { secureConnecting?: boolean }).secureConnecting === true;
@@ -74,6 +75,29 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
     else writeError(answer, parserError(error));
   });
   return server;
+}
+
+/** Counts and charges what arrives of a body before it has a reader. */
+function payUnread(
+  { bytes, clients, context }: ServerParts,
+  request: IncomingMessage,
+  chunks: GatheredChunks,
+): void {
+  const owner = () => ({ kind: 'address', id: clients.of(request) }) as const;
+  const end = () => void request.socket.destroy();
+  let late: ByteHold | undefined;
+  chunks.readBy({
+    waiting: (count) => {
+      late ??= bytes.received.openYielding(owner(), end);
+      if (count < 0) late.release(-count);
+      else if (!late.add(count)) end();
+    },
+  });
+  whenGone(request, () => {
+    late?.[Symbol.dispose]();
+    const count = chunks.takeCount();
+    if (count > 0) bytes.charge(owner(), count * context.limits.bodyChunkCharge);
+  });
 }
 
 /**

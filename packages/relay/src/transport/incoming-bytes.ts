@@ -54,7 +54,7 @@ export class IncomingBytes implements Disposable {
     this.#meter = new FrameMeter(parts.context.limits.frameCharge);
     this.#unfinished = this.holdRequest();
     this.#unread = this.holdRequest();
-    this.#late = this.holdRequest();
+    this.#late = parts.bytes.received.openYielding(parts.owner, parts.refused);
     this.#turns = new FrameTurns({
       ...{ ...parts, hold: this.#unread },
       payer: () => payerKey(this.#owner),
@@ -106,7 +106,7 @@ export class IncomingBytes implements Disposable {
     // What the library has of a message stays in memory until the last frame is read.
     const earlier = reading.hasEnded ? this.#unfinished.bytes : 0;
     const isHeld = this.#hold(chunk.length, reading) && this.#turns.add(chunk, reading, earlier);
-    const least = (chunks - reading.ends.length) * this.#parts.context.limits.chunkCharge;
+    const least = (chunks - reading.ends.length) * this.#parts.context.limits.recordCharge;
     const charge = reading.ends.length > 0 ? chunk.length : reading.charge;
     if (isHeld) this.#charge(Math.max(charge, least));
     else this.#parts.refused();

@@ -67,8 +67,11 @@ export class PipelinedRequests {
       end();
     } else if (waiting.length + 1 < pipelinedRequests) {
       // What arrives of its body meanwhile.
-      const body = GatheredChunks.of(request)?.watch((bytes) => hold.add(bytes) || end());
-      held.use(body);
+      const waits = (count: number) => {
+        if (count < 0) hold.release(-count);
+        else if (!hold.add(count)) end();
+      };
+      held.use(GatheredChunks.of(request)?.readBy({ waiting: waits }));
       waiting.push({ request, response, held });
     } else {
       // Node sends it after the answers before, then closes; it reads what follows until then.

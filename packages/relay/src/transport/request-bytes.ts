@@ -6,7 +6,7 @@ import { payerKey } from '../dispatch/allowances.ts';
 import type { parsedBytes } from '../dispatch/parsed-bytes.ts';
 import { ArrivalDeadline } from './arrival-deadline.ts';
 import { BodyBuffer } from './body-buffer.ts';
-import { BodyPace, smallBody } from './body-pace.ts';
+import { BodyPace, smallBody, whenGone } from './body-pace.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { cutOff } from './streamed-body.ts';
@@ -79,14 +79,16 @@ export class RequestBytes {
       failure ??= error;
       received.clear();
       body.removeListener('data', receive);
-      body.resume();
+      // What is left is dropped when the error is answered.
+      if (request.complete) body.resume();
+      else body.pause();
       reject(error);
     };
     this.#fail = fail;
     const refused = () => fail(tooManyBytes(context));
-    using pace = new BodyPace({ ...this.#parts, deadline, hold: this.#hold, refused });
+    using pace = new BodyPace({ ...this.#parts, deadline, refused });
     const cut = () => fail(cutOff());
-    body.on('data', receive);
+    if (failure === undefined) body.on('data', receive);
     body.once('error', cut).once('close', cut);
     body.once('end', () => {
       body.removeListener('close', cut);
@@ -151,20 +153,20 @@ export function holdAnswer(
 
 /** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
 export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
-  const { bytes, context, owner, request } = parts;
+  const { context, request } = parts;
   if (request.closed) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
-  const deadline = context.clock.after(requestTimeout, () => void request.socket.destroy());
-  request.once('close', () => deadline[Symbol.dispose]());
-  const refused = () => void request.socket.destroy();
-  const hold = bytes.received.open(owner, refused);
-  request.once('close', () => hold[Symbol.dispose]());
-  const pace = new BodyPace({ ...parts, hold, refused });
+  const end = () => void request.socket.destroy();
+  const dropped = new DisposableStack();
+  dropped.use(context.clock.after(requestTimeout, end));
+  dropped.use(whenGone(request, () => dropped.dispose()));
+  const pace = new BodyPace({ ...parts, refused: end });
   request.on('data', (chunk: Buffer) => {
     pace.receive(chunk);
-    if (pace.received > droppedBodyBytes) request.socket.destroy();
+    if (pace.received > droppedBodyBytes) end();
   });
   request.resume();
+  request.socket.resume();
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -47,22 +47,25 @@ export async function streamBody(
   deadline.start();
   let left = length;
   const gathered = GatheredChunks.of(request);
-  using _late = gathered?.watch((bytes) => {
-    if (bytes < 0) hold.release(-bytes);
-    else if (!hold.add(bytes)) end(tooManyBytes(context));
+  using _reader = gathered?.readBy({
+    waiting: (count) => {
+      if (count < 0) hold.release(-count);
+      else if (!hold.add(count)) end(tooManyBytes(context));
+    },
   });
   // A refusal is answered on the same connection, and the rest of the body is dropped.
   using pieces = new Pieces(request);
   while (left > 0) {
     const piece = await Promise.race([pieces.next(), ended]);
     if (piece === undefined) throw cutOff();
+    gathered?.take(piece.length);
     if (!hold.add(piece.length)) throw tooManyBytes(context);
     deadline.receive(piece.length);
     deadline.pause();
     await write(piece);
     hold.release(piece.length);
     left -= piece.length;
-    const chunks = gathered?.take(piece.length) ?? 1;
+    const chunks = gathered?.takeCount() ?? 1;
     const wait = bytes.charge(
       owner,
       Math.max(piece.length, chunks * context.limits.bodyChunkCharge),

@@ -127,16 +127,18 @@ export class WebSocketConnection {
     const isRead = () => !this.#isClosed && (socket.readyState === socket.OPEN || this.#isStopping);
     stream.removeAllListeners('data');
     const chunks = new GatheredChunks(stream);
-    chunks.watch((bytes) => this.#incoming.hold(bytes));
+    const { recordCharge } = this.#parts.context.limits;
+    chunks.readBy({ waiting: (count) => this.#incoming.hold(count) });
     stream.on('data', (chunk: Buffer) => {
-      const count = chunks.take(chunk.length);
+      chunks.take(chunk.length);
+      const count = chunks.takeCount();
       if (isRead()) this.#incoming.receive(chunk, count);
-      else this.#discard(chunk.length);
+      else this.#discard(Math.max(chunk.length, count * recordCharge));
     });
     // What a paused connection had received when it ended, the library would read in one piece.
     stream.prependOnceListener('close', () => {
       stream.removeAllListeners('data');
-      const left = chunks.take(0) * this.#parts.context.limits.chunkCharge;
+      const left = chunks.takeCount() * recordCharge;
       this.#parts.bytes.charge(this.#incoming.owner, Math.max(left, stream.readableLength));
       while (stream.read() !== null);
     });
@@ -305,10 +307,10 @@ export class WebSocketConnection {
    * Drops what a peer sends after the end, so that it reads why; above the size of a message, nothing
    * more is received until the time for closing is over.
    */
-  #discard(length: number): void {
-    this.#parts.bytes.charge(this.#incoming.owner, length);
-    this.#discarded += length;
-    if (this.#discarded > bytesAfterClose) this.#stream.pause();
+  #discard(charge: number): void {
+    const wait = this.#parts.bytes.charge(this.#incoming.owner, charge);
+    this.#discarded += charge;
+    if (wait > 0 || this.#discarded > bytesAfterClose) this.#stream.pause();
   }
 
   #end(reason: EndReason): void {

@@ -30,6 +30,26 @@ test('the hold that grows over the limit of its owner is refused and empty', () 
   expect(ended).toEqual([]);
 });
 
+test('holds that yield end before the one that grows, the largest first, and take no room', () => {
+  const { ledger: of, open } = ledger('grown');
+  const yielding = (name: string) => of.openYielding(address('a'), () => ended.push(name));
+  const [small, large, request] = [
+    yielding('small'),
+    yielding('large'),
+    open(address('a'), 'request'),
+  ];
+  small.add(40);
+  large.add(50);
+  expect(of.hasRoom(address('a'), 100)).toBe(true);
+  expect(request.add(20)).toBe(true);
+  expect(ended).toEqual(['large']);
+  expect(request.add(80)).toBe(true);
+  expect(ended).toEqual(['large', 'small']);
+  expect(small.add(1)).toBe(false);
+  expect(request.add(1)).toBe(false);
+  expect(of.total).toBe(0);
+});
+
 test('an address and an account of one name are two owners', () => {
   const { open } = ledger('grown');
   expect(open(address('a'), '').add(100)).toBe(true);

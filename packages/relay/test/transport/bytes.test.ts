@@ -199,6 +199,66 @@ describe('02 §18: unfinished messages and bodies', () => {
     socket.destroy();
   });
 
+  /** Counts the requests that an address may make at once. */
+  async function requestsLeft(relay: ServedRelay): Promise<number> {
+    const message = { verb: 'POST', path: '/auth/challenge', headers: json, body: '{}' };
+    let count = 0;
+    while (count < 200 && codeOf(await relay.http().send(message)) !== 'rate_limited') count += 1;
+    return count;
+  }
+  const small = { addressBytes: 1, addressBytesBurst: 65_536 };
+
+  test.each([
+    ['one chunk', `${(1_900).toString(16)}\r\n${' '.repeat(1_900)}\r\n`, [200, 200]],
+    ['chunks of one byte', '1\r\n \r\n'.repeat(1_900), [1, 100]],
+  ])(
+    'a body in %s costs the address by its chunks, 32 bytes at least',
+    async (_, chunks, [least = 0, most = 0]) => {
+      await using relay = await start(small);
+      const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
+      const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+      const answered = once(socket, 'data');
+      socket.write(
+        `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
+          `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
+      );
+      await answered;
+      socket.destroy();
+      const left = await requestsLeft(relay);
+      expect(left).toBeGreaterThanOrEqual(least);
+      expect(left).toBeLessThanOrEqual(most);
+    },
+  );
+
+  test('each record of TLS with a part of a message costs the address 256 bytes', async () => {
+    await using relay = await start(small);
+    const client = await relay.socket();
+    const stream = (client.socket as unknown as { readonly _socket: Duplex })._socket;
+    const message = Buffer.concat([
+      Buffer.from([0x81, 0xfe, 1, 44, 0, 0, 0, 0]),
+      Buffer.alloc(300, 'x'),
+    ]);
+    // A write that waits for the one before would share its record.
+    for (const byte of message.subarray(0, 230)) {
+      await new Promise<void>((done) => stream.write(Buffer.from([byte]), () => done()));
+    }
+    await turns();
+    expect(await requestsLeft(relay)).toBeLessThan(100);
+  });
+
+  test('what others of an address left unread keeps no neighbour from a call', async () => {
+    await using relay = await start({ receivedBytesPerAddress: 4 * mebibyte });
+    const debtor = await relay.socket();
+    const clients = await Promise.all(Array.from({ length: 320 }, () => relay.socket()));
+    for (let count = 0; count < 5_000; count += 1) debtor.socket.ping();
+    await once(debtor.socket, 'pong');
+    await turns();
+    for (const { socket } of clients) socket.send('x'.repeat(100_000));
+    await Promise.race(clients.map(({ closed }) => closed));
+    const neighbour = await relay.socket();
+    expect(await neighbour.call('relay.info')).toHaveProperty('result');
+  });
+
   test('what arrives on connections that wait counts for their address', async () => {
     await using relay = await start({ receivedBytesPerAddress: 4 * mebibyte });
     const debtor = await relay.socket();

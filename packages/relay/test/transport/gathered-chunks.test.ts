@@ -112,14 +112,27 @@ describe('a stream that is paused', () => {
   test('tells how many bytes wait, those that waited before too, and when they are taken', async () => {
     const held: number[] = [];
     push('ab');
-    const watch = chunks.watch((bytes) => held.push(bytes));
+    const reading = chunks.readBy({ waiting: (bytes) => held.push(bytes) });
     push('cde');
     chunks.take(3);
+    expect(held).toEqual([2, 3, -3]);
+    const next: number[] = [];
+    chunks.readBy({ waiting: (bytes) => next.push(bytes) });
+    expect([held, next]).toEqual([[2, 3, -3, -2], [2]]);
     chunks.take(9);
-    expect(held).toEqual([2, 3, -3, -2]);
-    watch[Symbol.dispose]();
+    reading[Symbol.dispose]();
     push('f');
-    expect(held).toHaveLength(4);
+    expect([held, next]).toEqual([
+      [2, 3, -3, -2],
+      [2, -2, 1],
+    ]);
+  });
+
+  test('tells nothing to a reader that has ended', () => {
+    const held: number[] = [];
+    chunks.readBy({ waiting: (bytes) => held.push(bytes) })[Symbol.dispose]();
+    push('a');
+    expect(held).toEqual([]);
   });
 });
 
@@ -127,5 +140,22 @@ test('chunks are counted as they arrive', async () => {
   expect(GatheredChunks.of(stream)).toBe(chunks);
   pushEach(40);
   push('y'.repeat(5_000));
-  expect([chunks.take(1), chunks.take(0)]).toEqual([41, 0]);
+  expect([chunks.takeCount(), chunks.takeCount()]).toEqual([41, 0]);
+});
+
+test('a reader is told of 256 chunks while they arrive', () => {
+  const told: number[] = [];
+  chunks.readBy({ waiting: () => {}, many: () => told.push(chunks.takeCount()) });
+  pushEach(600);
+  expect(told).toEqual([256, 256]);
+});
+
+test('a stream that flows and was stopped before is read on', async () => {
+  const stopped = new Readable({ read: () => {} }).on('data', () => {});
+  await turn();
+  stopped._read = () => {
+    asked += 1;
+  };
+  new GatheredChunks(stopped);
+  expect(asked).toBe(1);
 });

@@ -6,6 +6,7 @@ import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import { dropBody, holdAnswer, RequestBytes } from '../../src/transport/request-bytes.ts';
 import { ManualClock } from '../support/clock.ts';
+import { FakeSocket } from '../support/fake-socket.ts';
 
 /** 02 §18: bodies that do not arrive, and answers over HTTP that a peer does not take. */
 
@@ -40,7 +41,7 @@ function answer(length: number): FakeResponse {
 function reading(kind: 'account' | 'address', { isGone = false } = {}) {
   const response = new FakeResponse();
   const request = Object.assign(new EventEmitter(), {
-    ...{ headers: {}, rawHeaders: [], resume: vi.fn(), pause: vi.fn() },
+    ...{ headers: {}, rawHeaders: [], resume: vi.fn(), pause: vi.fn(), socket: new FakeSocket() },
   });
   const body = new PassThrough();
   if (isGone) body.destroy();
@@ -179,7 +180,7 @@ test('above 16 MiB of one account, the connection with most ends', () => {
 test('the rest of the body of a refused request is read up to a limit; then the connection ends', () => {
   const limits = { ...defaultLimits, droppedBodyBytes: 1_000 };
   const request = Object.assign(new EventEmitter(), {
-    ...{ pause: vi.fn(), resume: vi.fn(), socket: { destroy: vi.fn() } },
+    ...{ headers: {}, pause: vi.fn(), resume: vi.fn(), socket: new FakeSocket() },
   });
   const parts = { context: { clock, limits }, bytes, owner };
   dropBody({ ...parts, request: request as unknown as IncomingMessage });
@@ -197,7 +198,7 @@ test('0019: of large bodies that arrive together, a turn of the event loop reads
     const body = new Readable({ read() {} });
     for (let count = 0; count < 10; count += 1) body.push(chunk);
     body.push(null);
-    return Object.assign(body, { headers: {}, rawHeaders: [] });
+    return Object.assign(body, { headers: {}, rawHeaders: [], socket: new FakeSocket() });
   });
   const unread = () => bodies.reduce((sum, { readableLength }) => sum + readableLength, 0);
   const received = bodies.map((body) =>
@@ -257,7 +258,7 @@ test('02 §18: a body whose request ended waits for no debt', async () => {
 
 test('02 §18: the rest of a refused body is dropped and charged, also if it was paused', async () => {
   const bob = { kind: 'account', id: 'bob' } as const;
-  const request = Object.assign(new PassThrough(), { headers: {}, socket: { destroy: vi.fn() } });
+  const request = Object.assign(new PassThrough(), { headers: {}, socket: new FakeSocket() });
   request.pause();
   dropBody({ context, bytes, owner: bob, request: request as unknown as IncomingMessage });
   request.write(Buffer.alloc(defaultLimits.accountBytesBurst / 4));
