@@ -165,6 +165,8 @@ export function whenGone(request: IncomingMessage, gone: () => void): Disposable
     end();
     gone();
   };
+  // Pipelined requests have one each, and Node warns of more than ten.
+  socket.setMaxListeners(0);
   // The one that began last knows best who pays.
   request.prependListener('close', close);
   socket.prependListener('close', close);

@@ -1,6 +1,6 @@
 import { connect } from 'node:tls';
 import { errorCatalogue } from '@posthouse/protocol';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ServedRelay } from '../support/served-relay.ts';
 
 /** 02 §3.2, §18: what the HTTP server and the WebSocket library refuse themselves is a `RelayError`. */
@@ -112,6 +112,8 @@ test('§18: pipelined requests are answered one by one; the 17th at once is rate
   const post =
     'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
     `Content-Length: ${body.length}\r\n\r\n${body}`;
+  const warned = vi.fn();
+  process.on('warning', warned);
   const answers = exchange(post.repeat(40));
   while (writes === 0) await new Promise((go) => setImmediate(go));
   for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
@@ -120,4 +122,6 @@ test('§18: pipelined requests are answered one by one; the 17th at once is rate
   resolve();
   const statuses = [...(await answers).matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
   expect(statuses).toEqual([...Array.from({ length: 16 }, () => '200'), '429']);
+  process.off('warning', warned);
+  expect(warned).not.toHaveBeenCalled();
 });
