@@ -29,6 +29,21 @@ export function serverSocket(end: ConnectionEnd, scheduler: Scheduler): ServerSo
 
 /** The bytes that the relay meters before the WebSocket library reads them. */
 class SimulatedStream extends EventEmitter {
+  /** What arrives is announced as data, and nothing waits in a buffer. */
+  readonly readableFlowing = true;
+  readonly readableHighWaterMark = 65_536;
+  readonly readableLength = 0;
+
+  push(): boolean {
+    return true;
+  }
+
+  _read(): void {}
+
+  read(): null {
+    return null;
+  }
+
   resume(): this {
     return this;
   }
