@@ -88,6 +88,11 @@ export function frame(opcode: number, payload: Buffer, isLast = true): Buffer {
   return Buffer.concat([head, Buffer.alloc(4), payload]);
 }
 
+/** As much as one connection receives at once: an address owes all that it can owe for it. */
+export const emptyPings = Buffer.concat(
+  Array.from({ length: 10_922 }, () => frame(9, Buffer.alloc(0))),
+);
+
 /** Writes the same bytes on every connection as fast as each of them takes them. */
 export async function flood(
   sockets: readonly TLSSocket[],

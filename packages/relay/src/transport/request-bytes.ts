@@ -151,10 +151,13 @@ export function holdAnswer(
   if (!hold.add(inMemory)) end();
 }
 
-/** Reads and drops the rest of a body whose request is answered: it is charged, and not without end. */
+/**
+ * Reads and drops the rest of a body whose request is answered: it is charged, and not without end. One that has
+ * arrived and is paused is read to its end, too: otherwise it would stay in memory as long as its connection.
+ */
 export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
   const { context, request } = parts;
-  if (request.closed) return;
+  if (request.closed || (request.complete && !request.isPaused())) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
   const end = () => void request.socket.destroy();
   const dropped = new DisposableStack();

@@ -156,3 +156,19 @@ test('what arrives while it is held back counts as received; if that is too much
   expect(bytes.received.total).toBe(0);
   pace[Symbol.dispose]();
 });
+
+test('the end of a body of an owner that owes pauses nothing once more', async () => {
+  const [one, other] = [gathered(), begin()];
+  await turn();
+  bytes.charge(owner, 110_000);
+  clock.advance(11);
+  for (let count = 0; count < 3; count += 1) await turn();
+  // It owes again, which the others have not noticed.
+  const { receivers } = bytes;
+  const pauseAll = vi.spyOn(receivers, 'pauseAll');
+  bytes.charge(owner, 110_000);
+  expect(pauseAll).toHaveBeenCalledOnce();
+  one.request.socket.emit('close');
+  expect(pauseAll).toHaveBeenCalledOnce();
+  other.pace[Symbol.dispose]();
+});

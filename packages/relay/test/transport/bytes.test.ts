@@ -42,6 +42,18 @@ async function fillAddress(relay: ServedRelay): Promise<{ codes: number[]; open:
   return { codes, open: sockets.filter(({ socket }) => socket.readyState === 1).length };
 }
 
+/** Sends the headers of a request whose body arrives in chunks. */
+function beginBody(relay: ServedRelay) {
+  const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
+  const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+  const answered = once(socket, 'data');
+  socket.write(
+    `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
+      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
+  );
+  return { socket, answered };
+}
+
 describe('pings', () => {
   test('RFC 6455 §5.5.3: many pings at once get few pongs, the last one for the newest', async () => {
     await using relay = await start();
@@ -156,13 +168,7 @@ describe('02 §18: unfinished messages and bodies', () => {
 
   test('a body in chunks of one byte takes no more than another', async () => {
     await using relay = await start();
-    const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
-    const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
-    const answered = once(socket, 'data');
-    socket.write(
-      `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
-        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
-    );
+    const { socket, answered } = beginBody(relay);
     socket.write(`${'1\r\n \r\n'.repeat(100_000)}2\r\n{}\r\n0\r\n\r\n`);
     expect(String((await answered)[0])).toContain('"code":"bad_request"');
     socket.destroy();
@@ -172,13 +178,7 @@ describe('02 §18: unfinished messages and bodies', () => {
     await using relay = await start({ addressBytes: 65_536, addressBytesBurst: 262_144 });
     const push = vi.spyOn(IncomingMessage.prototype, 'push');
     using _spy = { [Symbol.dispose]: () => push.mockRestore() };
-    const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
-    const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
-    const answered = once(socket, 'data');
-    socket.write(
-      `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
-        'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
-    );
+    const { socket, answered } = beginBody(relay);
     await turns();
     const client = await relay.socket();
     for (let count = 0; count < 400; count += 1) client.socket.ping();
@@ -215,13 +215,8 @@ describe('02 §18: unfinished messages and bodies', () => {
     'a body in %s costs the address by its chunks, 32 bytes at least',
     async (_, chunks, [least = 0, most = 0]) => {
       await using relay = await start(small);
-      const { hostname, port, pathname } = new URL(relay.server.https[0] as string);
-      const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
-      const answered = once(socket, 'data');
-      socket.write(
-        `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: x\r\n` +
-          `Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`,
-      );
+      const { socket, answered } = beginBody(relay);
+      socket.write(`${chunks}0\r\n\r\n`);
       await answered;
       socket.destroy();
       const left = await requestsLeft(relay);
