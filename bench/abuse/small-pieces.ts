@@ -1,7 +1,7 @@
 /** Attacks with many small pieces: chunks of bodies, and records of TLS, with one byte each. */
 import { once } from 'node:events';
-import { connect as connectPlain, createServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { type Gate, openGate } from '../../packages/relay/test/support/gate.ts';
 import {
   type Attack,
   type AttackTarget,
@@ -62,36 +62,6 @@ export const owedChunks: Attack = {
   },
 };
 
-/** A way to the relay that lets nothing through, once it is closed, until it is opened. */
-async function openGate(target: AttackTarget) {
-  let isOpen = true;
-  const held: Buffer[] = [];
-  let far: Socket | undefined;
-  const server = createServer((near) => {
-    const { hostname, port } = new URL(target.https);
-    far = connectPlain(Number(port), hostname);
-    far.on('error', () => near.destroy()).on('data', (data) => near.write(data));
-    near.on('error', () => far?.destroy());
-    near.on('data', (data: Buffer) => (isOpen ? far?.write(data) : held.push(data)));
-    near.once('close', () => {
-      far?.destroy();
-      server.close();
-    });
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address() as { readonly port: number };
-  return {
-    https: target.https.replace(/:\d+/, `:${address.port}`),
-    close: () => {
-      isOpen = false;
-    },
-    open: () => {
-      isOpen = true;
-      far?.write(Buffer.concat(held));
-    },
-  };
-}
-
 const recordsOfConnection = 20_000;
 
 export const smallRecords: Attack = {
@@ -99,11 +69,15 @@ export const smallRecords: Attack = {
   hasPreparation: true,
   async run(target, signal, begun) {
     const [debtor] = await openSeveral(1, () => openWebSocket(target), signal);
-    const gates = await Promise.all(Array.from({ length: 10 }, () => openGate(target)));
+    const server = new URL(target.https);
+    const gates: Gate[] = [];
     await Promise.all(
-      gates.map(async ({ https, close }) => {
+      Array.from({ length: 10 }, async () => {
+        const gate = await openGate(server);
+        gates.push(gate);
+        const https = target.https.replace(`:${server.port}`, `:${gate.port}`);
         const socket = await openWebSocket({ ...target, https });
-        close();
+        gate.close();
         // The beginning of a message.
         const message = frame(1, Buffer.alloc(recordsOfConnection * 2));
         for (let sent = 0; sent < recordsOfConnection && !signal.aborted; sent += 1) {
@@ -115,7 +89,7 @@ export const smallRecords: Attack = {
     begun();
     debtor?.write(emptyPings);
     await new Promise((resolve) => setTimeout(resolve, 100));
-    for (const { open } of gates) open();
+    for (const gate of gates) gate.open();
     if (!signal.aborted) await once(signal, 'abort');
   },
 };

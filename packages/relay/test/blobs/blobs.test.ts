@@ -1,9 +1,7 @@
 /** The relay's store of encrypted attachments, outside of the protocol (decision 0032). */
-import { EventEmitter, once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
-import { IncomingMessage } from 'node:http';
-import { Agent, request as httpsRequest } from 'node:https';
+import { request as httpsRequest } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -78,34 +76,6 @@ const total = async () => {
   expect(all?.counted).toBe(sum);
   return sum;
 };
-
-test('an upload leaves nothing behind on a connection that goes on', async () => {
-  const closed: (string | undefined)[] = [];
-  const emit = vi.spyOn(IncomingMessage.prototype, 'emit').mockImplementation(function (
-    this: IncomingMessage,
-    ...args
-  ) {
-    if (args[0] === 'close') closed.push(this.method);
-    return EventEmitter.prototype.emit.apply(this, args);
-  });
-  using _spy = { [Symbol.dispose]: () => emit.mockRestore() };
-  using agent = Object.assign(new Agent({ keepAlive: true, maxSockets: 1, ca: relay.ca }), {
-    [Symbol.dispose]: () => agent.destroy(),
-  });
-  const headers = { 'content-type': octets, 'content-length': content.length, ...session(token) };
-  for (let count = 1; count <= 3; count += 1) {
-    const upload = httpsRequest(`${relay.server.https[0]}/blobs`, {
-      method: 'PUT',
-      agent,
-      headers,
-    });
-    upload.end(content);
-    const [answer] = await once(upload, 'response');
-    expect(answer.statusCode).toBe(201);
-    await once(answer.resume(), 'end');
-    await expect.poll(() => closed.filter((method) => method === 'PUT').length).toBe(count);
-  }
-});
 
 /** Sends the headers of an upload and the beginning of its body. */
 function beginUpload(sent: number, length: number, by = token, to = relay) {

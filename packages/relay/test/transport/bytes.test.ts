@@ -6,6 +6,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { defaultLimits } from '../../src/limits.ts';
 import type { Person } from '../fixtures/person.ts';
+import { openGate } from '../support/gate.ts';
 import { codeOf } from '../support/http.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 import type { WebSocketClient } from '../support/websocket.ts';
@@ -227,8 +228,17 @@ describe('02 §18: unfinished messages and bodies', () => {
 
   test('each record of TLS with a part of a message costs the address 256 bytes', async () => {
     await using relay = await start(small);
-    const client = await relay.socket();
-    const stream = (client.socket as unknown as { readonly _socket: Duplex })._socket;
+    const url = new URL(relay.server.wss[0] as string);
+    const gate = await openGate(url);
+    const { port } = gate;
+    const socket = new WebSocket(url, {
+      ca: relay.ca,
+      createConnection: () => connect({ host: url.hostname, port, ca: relay.ca }),
+    });
+    await once(socket, 'open');
+    const stream = (socket as unknown as { readonly _socket: Duplex })._socket;
+    // All of them arrive in one read.
+    gate.close();
     const message = Buffer.concat([
       Buffer.from([0x81, 0xfe, 1, 44, 0, 0, 0, 0]),
       Buffer.alloc(300, 'x'),
@@ -237,8 +247,10 @@ describe('02 §18: unfinished messages and bodies', () => {
     for (const byte of message.subarray(0, 230)) {
       await new Promise<void>((done) => stream.write(Buffer.from([byte]), () => done()));
     }
+    gate.open();
     await turns();
     expect(await requestsLeft(relay)).toBeLessThan(100);
+    socket.terminate();
   });
 
   test('what others of an address left unread keeps no neighbour from a call', async () => {

@@ -219,6 +219,14 @@ describe('02 §18: records of TLS', () => {
     expect(bytes.received.total).toBe(0);
   });
 
+  test('it ends before a request of a neighbour does', () => {
+    incoming.hold(59_000);
+    const neighbour = new IncomingBytes({ ...parts, refused: () => expect.unreachable() });
+    expect(neighbour.holdRequest().add(4_096)).toBe(true);
+    expect(refused).toBe(true);
+    expect(bytes.received.total).toBe(4_096);
+  });
+
   test('if that is too much, the connection is refused', () => {
     incoming.hold(60_000);
     expect(refused).toBe(false);

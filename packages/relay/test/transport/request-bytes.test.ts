@@ -268,3 +268,17 @@ test('02 §18: the rest of a refused body is dropped and charged, also if it was
   expect(bytes.charge(bob, 1)).toBeGreaterThan(0);
   request.destroy();
 });
+
+test('02 §18: a refused body that has arrived and is paused is read to its end; one that is not paused is left', async () => {
+  for (const isPaused of [true, false]) {
+    const request = Object.assign(new PassThrough(), {
+      ...{ headers: {}, complete: true, socket: new FakeSocket() },
+    });
+    if (isPaused) request.pause();
+    request.end('x');
+    dropBody({ context, bytes, owner, request: request as unknown as IncomingMessage });
+    for (let count = 0; count < 5; count += 1) await turn();
+    expect(request.readableEnded).toBe(isPaused);
+    expect(request.socket.listenerCount('close')).toBe(0);
+  }
+});
