@@ -1,6 +1,8 @@
 import { connect } from 'node:tls';
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { createServer, type ServerParts } from '../../src/transport/http-server.ts';
+import { FakeSocket } from '../support/fake-socket.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 
 /** 02 §3.2, §18: what the HTTP server and the WebSocket library refuse themselves is a `RelayError`. */
@@ -96,6 +98,16 @@ test('Expect: 100-continue is answered before the body is read', async () => {
     `Expect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
   expect(await exchange(`${request(2)}{}`)).toMatch(/^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 400/);
   expect(await exchange(request(2_097_153))).toMatch(/^HTTP\/1.1 413/);
+});
+
+test('a CONNECT whose connection is reset while it is answered ends nothing else', async () => {
+  const parts = { context: relay.server.context, tls: undefined, upgrade: () => {} };
+  const server = createServer(parts as unknown as ServerParts, () => {});
+  const socket = Object.assign(new FakeSocket(), { end: vi.fn() });
+  server.emit('connect', {}, socket);
+  expect(socket.end).toHaveBeenCalledOnce();
+  socket.emit('error', new Error('ECONNRESET'));
+  expect(socket.destroy).toHaveBeenCalledOnce();
 });
 
 test('§18: pipelined requests are answered one by one; the 17th at once is rate_limited', async () => {
