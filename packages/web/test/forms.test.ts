@@ -91,6 +91,7 @@ describe.skipIf(!hasChromium)('forms', () => {
     const { page } = ann;
     await page.evaluate(`hold = 'contacts.preview'`);
     await page.goto(await linkOf(await office.newPerson()));
+    await expect.poll(() => page.evaluate('held.length')).toBe(1);
     await page.goto(await linkOf(bob));
     await expect.poll(() => page.evaluate('held.length')).toBe(2);
     // The later one is answered first.
