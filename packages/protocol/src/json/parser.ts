@@ -32,6 +32,14 @@ type Writable<T> = { -readonly [N in keyof T]: T[N] };
 /** Facts are kept of arrays and objects of so many UTF-16 units and more. */
 const factsLength = 4_096;
 
+/**
+ * UTF-16 units of a text that a string of it may keep in memory, and of a string that is copied
+ * otherwise: the engine makes it a reference into the text, and who remembers an identifier of a
+ * megabyte keeps the megabyte.
+ */
+const keptLength = 8_192;
+const copiedLength = 256;
+
 /** Of an array. */
 const noMembers: Record<string, JsonValue> = Object.freeze({});
 
@@ -275,7 +283,7 @@ export class Parser {
       if (code === 0x22) {
         this.#at = runEnd + 1;
         this.#begun = '';
-        return result === '' ? run : result + run;
+        return this.#own(result === '' ? run : result + run);
       }
       result += run;
       if (code === 0x5c) {
@@ -301,6 +309,13 @@ export class Parser {
         return undefined;
       }
     }
+  }
+
+  /** Returns a string that does not keep a large text in memory, unless it is large itself. */
+  #own(value: string): string {
+    if (this.#text.length <= keptLength || value.length > copiedLength) return value;
+    // Of two parts it makes one; a single one it returns as it is.
+    return [value.slice(0, 1), value.slice(1)].join('');
   }
 
   #escape(at: number): { value: string; end: number } {
