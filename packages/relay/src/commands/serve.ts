@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Relay } from '../relay.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 import {
+  boundBufferPools,
   boundYoungGeneration,
   countExternalBytesInHeap,
   letYoungGenerationGrow,
@@ -36,6 +37,7 @@ async function serve(options: Flags): Promise<void> {
   // V8 returns the young generation of an idle process only after much work. Loading and starting
   // would grow it to 14 MiB, so it grows from when the relay has started.
   letYoungGenerationGrow(false);
+  boundBufferPools();
   const { Relay: relays } = await import('../relay.ts');
   const relay = await relays.start(config, { signal: stopping.signal });
   boundYoungGeneration();

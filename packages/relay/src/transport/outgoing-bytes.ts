@@ -36,7 +36,7 @@ export class OutgoingBytes implements Disposable {
   #beforeWrite: (() => void)[] = [];
   #isPongWaiting = false;
   /** Data of the newest ping that waits for an earlier pong. */
-  #nextPong: Buffer | undefined;
+  #nextPong: Uint8Array | undefined;
 
   constructor(parts: OutgoingParts) {
     this.#parts = parts;
@@ -86,16 +86,17 @@ export class OutgoingBytes implements Disposable {
   }
 
   /** Answers a ping; at most one pong waits, and it answers the newest ping (RFC 6455 §5.5.3). */
-  pong(data: Buffer): void {
+  pong(data: Uint8Array): void {
     const { socket } = this.#parts;
     if (socket.readyState !== socket.OPEN) return;
+    // While it waits, the data would keep the whole chunk it came with in memory, and a pooled copy its pool.
+    const own = new Uint8Array(data);
     if (this.#isPongWaiting) {
-      // A copy: the data would keep the whole chunk it came with in memory.
-      this.#nextPong = Buffer.from(data);
+      this.#nextPong = own;
       return;
     }
     this.#isPongWaiting = true;
-    socket.pong(data, false, () => {
+    socket.pong(own, false, () => {
       this.#isPongWaiting = false;
       const next = this.#nextPong;
       this.#nextPong = undefined;

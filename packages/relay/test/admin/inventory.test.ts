@@ -199,12 +199,14 @@ test('totals are read once for 10 seconds, and by all who ask meanwhile', async 
   const read = storage.read.bind(storage);
   let reads = 0;
   storage.read = (work) => {
-    reads += 1;
+    // Jobs read, too, when the clock goes on.
+    if (new Error().stack?.includes('verbs/inventory.ts') === true) reads += 1;
     return read(work);
   };
   const first = await Promise.all([admin.run('relay/stats'), admin.run('relay/stats')]);
   expect(new Set(first.map(({ text }) => text)).size).toBe(1);
   const once = reads;
+  expect(once).toBeGreaterThan(0);
   await admin.run('relay/stats', { top: 1 });
   expect(reads).toBe(once);
   admin.clock.advance(11);

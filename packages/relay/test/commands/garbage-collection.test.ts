@@ -1,4 +1,4 @@
-/** 0047: how far the young generation of a relay grows under load. */
+/** 0047: how far the young generation of a relay grows under load, and what a buffer keeps in memory. */
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 
@@ -25,12 +25,43 @@ function largestYoungGeneration(isBounded: boolean): number {
     }
     work();`;
   // By itself V8 chooses the largest size by the memory of the machine.
-  const flags = ['--max-semi-space-size=32', '--input-type=module', '--eval', program];
+  return outputOf(program, '--max-semi-space-size=32');
+}
+
+/** Returns the number that a program writes. */
+function outputOf(program: string, ...flags: string[]): number {
+  const args = [...flags, '--input-type=module', '--eval', program];
   const env = { ...process.env, NODE_OPTIONS: '' };
-  return Number(execFileSync(process.execPath, flags, { encoding: 'utf8', env }));
+  return Number(execFileSync(process.execPath, args, { encoding: 'utf8', env }));
+}
+
+/** Returns the bytes that each of 500 buffers keeps, between which others are made and dropped. */
+function bytesOfWaitingBuffer(isBounded: boolean): number {
+  return outputOf(
+    `
+    import { boundBufferPools } from ${JSON.stringify(source)};
+    if (${isBounded}) boundBufferPools();
+    const answer = 'x'.repeat(250);
+    const waiting = [];
+    for (let made = 0; made < 150_000; made += 1) {
+      const buffer = Buffer.from(answer);
+      if (made % 300 === 0) waiting.push(buffer);
+    }
+    for (let round = 0; round < 3; round += 1) {
+      gc();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    console.log(Math.round(process.memoryUsage().arrayBuffers / waiting.length));`,
+    '--expose-gc',
+  );
 }
 
 test('0047: under load the young generation stays below 32 MiB, and grows further without its bound', () => {
   expect(largestYoungGeneration(true)).toBeLessThan(32 * mebibyte);
   expect(largestYoungGeneration(false)).toBeGreaterThan(32 * mebibyte);
+});
+
+test('0047: a small answer that waits keeps 4 KiB in memory at the most, not a pool of 64 KiB', () => {
+  expect(bytesOfWaitingBuffer(true)).toBeLessThan(4_500);
+  expect(bytesOfWaitingBuffer(false)).toBeGreaterThan(60_000);
 });

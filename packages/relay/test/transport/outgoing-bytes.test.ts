@@ -13,7 +13,7 @@ function outgoing(limits = {}) {
   const clock = new ManualClock();
   const context = { clock, limits: { ...defaultLimits, ...limits } };
   const written: (() => void)[] = [];
-  const pongs: { data: string; written: () => void }[] = [];
+  const pongs: { data: string; memory: number; written: () => void }[] = [];
   const writes: string[][] = [];
   const stream = new Duplex({
     writev(chunks, done) {
@@ -28,8 +28,12 @@ function outgoing(limits = {}) {
       written.push(done);
       stream.write(message);
     },
-    pong: (data: Buffer, _mask: boolean, done: () => void) =>
-      pongs.push({ data: String(data), written: done }),
+    pong: (data: Uint8Array, _mask: boolean, done: () => void) =>
+      pongs.push({
+        data: Buffer.from(data).toString(),
+        memory: data.buffer.byteLength,
+        written: done,
+      }),
   } as unknown as WebSocket;
   const [tooSlow, taken] = [vi.fn(), vi.fn()];
   const bytes = new ByteAccounts(context);
@@ -86,6 +90,14 @@ test('one pong waits at most, and it answers the newest ping', () => {
   expect(pongs.map(({ data }) => data)).toEqual(['1', '3']);
   pongs[1]?.written();
   expect(pongs.length).toBe(2);
+});
+
+test('a pong that waits does not keep what its ping came with in memory', () => {
+  const { sender, pongs } = outgoing();
+  const chunk = Buffer.alloc(65_536, 'x');
+  for (let count = 0; count < 2; count += 1) sender.pong(chunk.subarray(count, count + 125));
+  pongs[0]?.written();
+  expect(pongs.map(({ memory }) => memory)).toEqual([125, 125]);
 });
 
 test('a peer that takes an answer now and then is not ended; one that stops is', async () => {
