@@ -117,4 +117,5 @@ export {
   type StoreWriter,
 } from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
+export type { NamedDraft } from './sync/settled-drafts.ts';
 export type { WrittenMessage } from './sync/written-messages.ts';

@@ -43,6 +43,33 @@ const noSpace = `(() => {
   };
 })()`;
 
+/** The same, but only for texts that are being stored as messages. */
+const noSpaceForSending = noSpace.replace('draft|sending', 'sending');
+
+/** Texts that were stored as messages stay noted as if they were not. */
+const keepSending = `(() => {
+  const own = Storage.prototype.removeItem;
+  Storage.prototype.removeItem = function (key) {
+    if (!key.startsWith('posthouse.sending.')) own.call(this, key);
+  };
+})()`;
+
+/** After \`watch(text)\`, notes whether that text is stored, after each change of what is stored. */
+const watchStorage = `(() => {
+  globalThis.moments = [];
+  let watched;
+  globalThis.watch = (text) => {
+    watched = text;
+  };
+  for (const name of ['setItem', 'removeItem']) {
+    const own = Storage.prototype[name];
+    Storage.prototype[name] = function (...args) {
+      own.apply(this, args);
+      if (watched !== undefined) moments.push(Object.values(localStorage).includes(watched));
+    };
+  }
+})()`;
+
 describe.skipIf(!hasChromium)('what is being written', () => {
   let office: Office;
   let browser: Browser;
@@ -80,6 +107,13 @@ describe.skipIf(!hasChromium)('what is being written', () => {
     const title = name === 'Bob' ? 'Bob' : /^(?:You|Notes to myself)$/;
     await page.getByRole('main').getByRole('heading', { name: title, level: 1 }).waitFor();
     await field(page).waitFor();
+  }
+
+  async function crash(page: Page): Promise<void> {
+    const crashed = new Promise((resolve) => page.once('crash', resolve));
+    const devTools = await context.newCDPSession(page);
+    devTools.send('Page.crash').catch(() => undefined);
+    await crashed;
   }
 
   const isHeld = (page: Page) => expect.poll(() => page.evaluate('isHolding()')).toBe(true);
@@ -150,10 +184,7 @@ describe.skipIf(!hasChromium)('what is being written', () => {
     await field(page).fill('its tab ends');
     await field(page).press('Enter');
     await isHeld(page);
-    const crashed = new Promise((resolve) => page.once('crash', resolve));
-    const devTools = await context.newCDPSession(page);
-    devTools.send('Page.crash').catch(() => undefined);
-    await crashed;
+    await crash(page);
     const [one, two] = await Promise.all([openTab(), openTab()]);
     for (const each of [one, two]) await expect.poll(() => draftOf(each)).toBe('its tab ends');
     await expect.poll(() => kept(one, 'sending')).toEqual([]);
@@ -184,6 +215,99 @@ describe.skipIf(!hasChromium)('what is being written', () => {
     expect(await own(one)).toEqual(['in two tabs', 'in the first tab']);
     await one.close();
     await two.close();
+  });
+
+  test('at every moment from typing until it is a message, a text is stored', async () => {
+    const page = await openTab();
+    await page.evaluate(watchStorage);
+    await page.evaluate(holdPosts);
+    await field(page).fill('always stored');
+    await page.evaluate(`watch('always stored')`);
+    await field(page).press('Enter');
+    await isHeld(page);
+    expect(await page.evaluate('moments')).toEqual([true, true]);
+    await page.evaluate('leave()');
+    await expect.poll(() => own(page)).toContain('always stored');
+    await expect.poll(() => kept(page, 'sending')).toEqual([]);
+    expect(await kept(page, 'draft')).toEqual([]);
+    await page.close();
+  });
+
+  test('a text for which there is no second place stays the stored draft until it is a message', async () => {
+    const page = await openTab();
+    await page.evaluate(noSpaceForSending);
+    await page.evaluate(holdPosts);
+    await field(page).fill('one place only');
+    await field(page).press('Enter');
+    await isHeld(page);
+    expect(await draftOf(page)).toBe('');
+    expect(await kept(page, 'draft')).toHaveLength(1);
+    await page.evaluate('leave()');
+    await expect.poll(() => own(page)).toContain('one place only');
+    await expect.poll(() => kept(page, 'draft')).toEqual([]);
+    await page.close();
+  });
+
+  test('a text that equals a message before it is in the field again if its tab ends', async () => {
+    const page = await openTab();
+    await field(page).fill('the same twice');
+    await field(page).press('Enter');
+    await expect.poll(() => own(page)).toContain('the same twice');
+    await page.evaluate(holdPosts);
+    await field(page).fill('the same twice');
+    await field(page).press('Enter');
+    await isHeld(page);
+    await crash(page);
+    const next = await openTab();
+    await expect.poll(() => draftOf(next)).toBe('the same twice');
+    await field(next).fill('');
+    await next.close();
+  });
+
+  test('a tab that ends after another was opened leaves what it was posting in the field of that one', async () => {
+    const one = await openTab();
+    await one.evaluate(holdPosts);
+    await field(one).fill('ends later');
+    await field(one).press('Enter');
+    await isHeld(one);
+    const two = await openTab();
+    await two.locator('.messages li').first().waitFor();
+    expect(await draftOf(two)).toBe('');
+    await one.close();
+    await expect.poll(() => draftOf(two)).toBe('ends later');
+    await expect.poll(() => kept(two, 'sending')).toEqual([]);
+    await field(two).fill('');
+    await two.close();
+  });
+
+  test('a text that is a message already is not in the field, whatever its tab knew of that', async () => {
+    const page = await openTab();
+    await page.evaluate(keepSending);
+    await field(page).fill('known to the store');
+    await field(page).press('Enter');
+    await expect.poll(() => own(page)).toContain('known to the store');
+    expect(await kept(page, 'sending')).toHaveLength(1);
+    await crash(page);
+    const next = await openTab();
+    await expect.poll(() => kept(next, 'sending')).toEqual([]);
+    expect(await draftOf(next)).toBe('');
+    const all = await own(next);
+    expect(all.filter((text) => text === 'known to the store')).toHaveLength(1);
+    await next.close();
+  });
+
+  test('what is sent from one tab does not remove what is being written in another', async () => {
+    const [one, two] = [await openTab(), await openTab()];
+    await field(one).fill('sent from one');
+    await field(two).fill('written in two');
+    await field(one).press('Enter');
+    await expect.poll(() => own(two)).toContain('sent from one');
+    await crash(two);
+    await one.close();
+    const next = await openTab();
+    await expect.poll(() => draftOf(next)).toBe('written in two');
+    await field(next).fill('');
+    await next.close();
   });
 
   test('0037: on a locked device it stays while something else is shown, and is stored nowhere', async () => {

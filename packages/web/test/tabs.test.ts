@@ -13,6 +13,10 @@ const texts = (page: Page, whose: 'own' | 'theirs') =>
   page.locator(`.messages li.${whose} article > p.plain`).allTextContents();
 const draftOf = (page: Page) => page.getByLabel('Write a message').inputValue();
 
+/** Names of texts that are being stored as messages. */
+const sendingOf = (page: Page) =>
+  page.evaluate(`Object.keys(localStorage).filter((key) => key.startsWith('posthouse.sending.'))`);
+
 /** Which worker follows the account: the holder of the store's lock. */
 async function leaderOf(page: Page): Promise<string | undefined> {
   return await page.evaluate(`navigator.locks.query().then(({ held }) =>
@@ -101,6 +105,8 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
   async function sendDraft(): Promise<Page> {
     const page = await openTab();
     await page.locator('.messages li').first().waitFor();
+    // What no tab is storing any more is in the field after this, or a message.
+    await expect.poll(() => sendingOf(page)).toEqual([]);
     const draft = await draftOf(page);
     if (draft === '') return page;
     const unsent = draft.split('\n');

@@ -50,6 +50,7 @@ import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent, MessageStatusEvent } from '../events.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
+import type { NamedDraft } from '../sync/settled-drafts.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -160,7 +161,7 @@ export class Channels {
    * const posted = await account.channels.post(channelId, { text: 'Round one: a draw.' });
    * console.log(posted.status); // waiting
    */
-  async post(channelId: string, draft: ChannelDraft): Promise<ChannelPostStatus> {
+  async post(channelId: string, draft: ChannelDraft & NamedDraft): Promise<ChannelPostStatus> {
     const messageId = await postToChannel(this.#core, channelId, draft);
     const { lane, work } = outgoingToChannel(this.#core, channelId);
     this.#core.sender.start(lane, work);

@@ -6,6 +6,7 @@ import {
 } from '../conversations/list-conversations.ts';
 import { markRead } from '../conversations/mark-read.ts';
 import type { AccountCore } from '../core.ts';
+import { withdrawDraft } from '../sync/settled-drafts.ts';
 
 /**
  * Lists what a person sees first: conversations with other accounts (and notes), groups and followed
@@ -67,5 +68,20 @@ export class Conversations {
     options: { readonly through?: number } = {},
   ): Promise<void> {
     return markRead(this.#core, { kind, id }, options.through);
+  }
+
+  /**
+   * Withdraws a draft for which a program called `post` with a `draftId`, and ended before it knew the result: a
+   * call of `post` that is still under way in another program stores nothing then.
+   *
+   * @returns whether it is withdrawn; `false` if a message, group message or post of it is stored
+   * @throws ClientError `invalid_input`
+   * @example
+   * const draftId = crypto.randomUUID();
+   * await account.messages.post(account.id, { text: 'a note to myself', draftId });
+   * console.log(await account.conversations.withdrawDraft(draftId)); // false
+   */
+  async withdrawDraft(draftId: string): Promise<boolean> {
+    return await this.#core.store.write((tx) => withdrawDraft(tx, draftId));
   }
 }

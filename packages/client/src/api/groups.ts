@@ -54,6 +54,7 @@ import { groupLane, sendWaitingToGroup } from '../groups/timeline/send-group-mes
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
+import type { NamedDraft } from '../sync/settled-drafts.ts';
 import { GroupAdministration } from './group-administration.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -236,9 +237,9 @@ export class Groups extends GroupAdministration {
    * const posted = await account.groups.post(groupId, { text: 'Tuesday?' });
    * console.log(posted.status); // waiting
    */
-  async post(groupId: string, draft: GroupDraft): Promise<GroupMessageStatus> {
+  async post(groupId: string, draft: GroupDraft & NamedDraft): Promise<GroupMessageStatus> {
     const core = this.#core;
-    const { value } = await postToGroup(core, groupId, groupMessageContent(core, draft));
+    const { value } = await postToGroup(core, groupId, groupMessageContent(core, draft), draft);
     core.sender.start(groupLane(groupId), sendWaitingToGroup(core, groupId));
     return { groupId, messageId: firstIdOf(value), status: 'waiting' };
   }

@@ -15,6 +15,7 @@ import { listMessages } from '../messages/message-rows.ts';
 import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
 import { sendQueued } from '../messages/send-message.ts';
 import { laneOf, sendWaiting } from '../messages/send-queue.ts';
+import type { NamedDraft } from '../sync/settled-drafts.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */
@@ -44,7 +45,8 @@ export class Messages {
 
   /**
    * Stores a message to a contact, or a note to the own account; it is sent in the background, and
-   * by `sync` and `follow`. Messages of one conversation arrive in the order of these calls.
+   * by `sync` and `follow`. Messages of one conversation arrive in the order of these calls. A draft with
+   * a `draftId` is posted once at most: see `conversations.withdrawDraft`.
    *
    * @returns the message once it is stored, with the status `waiting`
    * @throws ClientError `not_a_contact`, `invalid_input`; never for being offline
@@ -52,8 +54,8 @@ export class Messages {
    * const note = await account.messages.post(account.id, { text: 'a note to myself' });
    * console.log(note.status); // waiting
    */
-  async post(to: string, draft: Draft): Promise<Message> {
-    const { row } = await postMessage(this.#core, to, directMessage(this.#core, draft));
+  async post(to: string, draft: Draft & NamedDraft): Promise<Message> {
+    const { row } = await postMessage(this.#core, to, directMessage(this.#core, draft), draft);
     this.#core.sender.start(laneOf(to), sendWaiting(this.#core, to));
     return toMessage(row);
   }

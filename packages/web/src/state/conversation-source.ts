@@ -36,6 +36,8 @@ interface LineDraft {
   readonly contentType?: string;
   readonly attachments?: readonly ContentReference[];
   readonly replyTo?: AnsweredLine;
+  /** Names it: it is posted once at most. */
+  readonly draftId?: string;
 }
 
 /** One page of lines, oldest first. */

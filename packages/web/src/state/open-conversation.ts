@@ -5,15 +5,17 @@ import { refresher } from '../engine/refresh.ts';
 import type { ConversationSource, Line } from './conversation-source.ts';
 import {
   type AttachedFile,
+  beginSending,
   draftOf,
   draftPrefix,
-  keepText,
   sendingPrefix,
+  type UnsentText,
+  unsentOf,
   write,
 } from './drafts.ts';
 import type { Host } from './host.ts';
 import { keepLines } from './keep-lines.ts';
-import { tabId, tabLock } from './tabs.ts';
+import { tabId, untilEnded } from './tabs.ts';
 
 export type { Line } from './conversation-source.ts';
 
@@ -21,8 +23,6 @@ export type { Line } from './conversation-source.ts';
 const pageSize = 50;
 /** Up to so many messages are shown so that what is read stays while others arrive. */
 const mostHeld = 1_000;
-/** Seconds by which the relay's clock, which messages are dated by, may be slow. */
-const clockSlack = 60;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
 
@@ -42,7 +42,9 @@ export class OpenConversation {
   /** Whether something else than the newest messages is read: it stays, whatever arrives. */
   isReadingBack = false;
   readonly #app: Host;
-  #isClosed = false;
+  readonly #closing = new AbortController();
+  /** Whether texts of other tabs were looked for. */
+  #isTaking = false;
   /** The `order` of the oldest message that stays while older ones are read; not known before the next read. */
   #oldestHeld = Number.MAX_SAFE_INTEGER;
   #shown = pageSize;
@@ -63,7 +65,7 @@ export class OpenConversation {
         const isUnknown =
           isClientError(error, 'not_a_member') || isClientError(error, 'unknown_channel');
         if (isUnknown) app.notice.value = error;
-        return !isUnknown && !this.#isClosed && app.failed(error);
+        return !isUnknown && !this.#closing.signal.aborted && app.failed(error);
       },
     );
   }
@@ -100,17 +102,16 @@ export class OpenConversation {
     if (attachments.length < files.length || (text === '' && files.length === 0)) return;
     const replyTo = this.replyTo.value;
     // At once: a second Enter sends nothing, and what is typed meanwhile stays.
-    this.write('');
+    const draftId = `${performance.timeOrigin + performance.now()}.${tabId}`;
+    const endSending = beginSending(this.#draftKey, this.#sendingKey + draftId);
     this.files.value = [];
     this.replyTo.value = undefined;
-    const key = `${this.#sendingKey}${performance.timeOrigin + performance.now()}.${tabId}`;
-    // Without space for it, it is sent all the same.
-    keepText(key, text);
     const draft = draftOf(this.#draftKey);
     draft.posting += 1;
     let isKept = true;
     try {
       await this.source.post({
+        draftId,
         ...(text !== '' && { text }),
         ...(attachments.length > 0 && { attachments }),
         ...(replyTo && { replyTo }),
@@ -123,7 +124,7 @@ export class OpenConversation {
       throw error;
     } finally {
       draft.posting -= 1;
-      if (isKept) localStorage.removeItem(key);
+      if (isKept) endSending();
     }
     for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
     await this.#changed();
@@ -157,44 +158,56 @@ export class OpenConversation {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.messages.value = [];
   }
 
-  /** Names of texts that a tab which ended may not have stored as messages. */
-  async #findUnsent(): Promise<readonly string[]> {
-    const keys = Object.keys(localStorage).filter((key) => key.startsWith(this.#sendingKey));
-    if (keys.length === 0) return [];
-    const { held = [] } = await navigator.locks.query();
-    const live = new Set(held.map(({ name }) => name));
-    return keys.filter((key) => !live.has(`${tabLock}.${key.split('.').at(-1)}`)).sort();
-  }
-
   /**
-   * Puts a text that is not among the messages into the draft. One tab does: it has the lock of that name for as long
-   * as it lives, since others may see for a while what it removed.
+   * Puts texts into the draft that other tabs did not store as messages before they ended: at once, or when a tab
+   * ends that is open.
    */
-  #takeUnsent(key: string, lines: readonly Line[]): Promise<void> {
-    return new Promise((done, failed) => {
-      const take = async (mine: unknown) => {
-        if (mine !== null) this.#takeUnsentAlone(key, lines);
-        done();
-        return mine && new Promise(() => undefined);
-      };
-      navigator.locks.request(key, { ifAvailable: true }, take).catch(failed);
+  #beginTaking(): void {
+    if (this.#isTaking) return;
+    this.#isTaking = true;
+    const tabs = unsentOf(`${this.kind}.${this.id}`);
+    Promise.all([...tabs].map(([tab, texts]) => this.#takeOnceEnded(tab, texts))).catch((error) => {
+      // The next read begins again.
+      this.#isTaking = false;
+      if (!this.#closing.signal.aborted) this.#app.failed(error);
     });
   }
 
-  #takeUnsentAlone(key: string, lines: readonly Line[]): void {
-    const unsent = localStorage.getItem(key) ?? '';
-    const since = Number.parseFloat(key.slice(this.#sendingKey.length)) / 1_000 - clockSlack;
-    const isStored = lines.some(
-      ({ from, body, createdAt }) =>
-        from === this.#app.account.id && body?.text === unsent && createdAt > since,
-    );
-    const draft = [this.draft.value, unsent].filter(Boolean).join('\n');
+  async #takeOnceEnded(tab: string, texts: readonly UnsentText[]): Promise<void> {
+    await untilEnded(tab, this.#closing.signal);
+    for (const text of texts) await this.#takeAlone(text);
+  }
+
+  /**
+   * Takes a text, unless another tab does. One tab does: it has the lock of that name for as long as it lives, since
+   * others may see for a while what it removed.
+   */
+  #takeAlone(text: UnsentText): Promise<void> {
+    return new Promise((done, failed) => {
+      const take = async (mine: unknown) => {
+        if (mine !== null) await this.#take(text);
+        done();
+        return mine && new Promise(() => undefined);
+      };
+      navigator.locks.request(text.key, { ifAvailable: true }, take).catch(failed);
+    });
+  }
+
+  async #take({ key, draftId }: UnsentText): Promise<void> {
+    const { conversations } = this.#app.account;
+    // The worker of a tab that ended may still be storing it: from here on that is done, or never.
+    const isUnsent = await conversations.withdrawDraft(draftId);
+    const unsent = isUnsent ? (localStorage.getItem(key) ?? '') : '';
+    const written = this.draft.value;
+    // The tab may have ended before it removed its draft.
+    const isThere = unsent === '' || written.trim() === unsent;
+    const draft = isThere ? written : [written, unsent].filter(Boolean).join('\n');
     // Without space for the draft, it stays where it is.
-    if (unsent === '' || isStored || this.write(draft)) localStorage.removeItem(key);
+    if (isThere || this.write(draft)) localStorage.removeItem(key);
   }
 
   async #changed(): Promise<void> {
@@ -202,8 +215,6 @@ export class OpenConversation {
   }
 
   async #read(): Promise<void> {
-    // Before the messages are read, which have all that these tabs stored.
-    const unsent = this.isRead.value ? [] : await this.#findUnsent();
     let page = await this.source.read(this.#shown);
     while (this.isReadingBack && page.hasOlder && this.#shown < mostHeld) {
       if ((page.lines[0]?.order ?? 0) <= this.#oldestHeld) break;
@@ -212,8 +223,8 @@ export class OpenConversation {
     }
     this.hasOlder.value = page.hasOlder;
     this.messages.value = keepLines(this.messages.value, page.lines);
-    for (const key of unsent) await this.#takeUnsent(key, page.lines);
     this.isRead.value = true;
+    this.#beginTaking();
     if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
     this.#oldestHeld = page.lines[0]?.order ?? 0;
   }

@@ -28,3 +28,8 @@ export async function joinTabs(): Promise<void> {
       }),
   );
 }
+
+/** Waits until a tab has ended. @throws the reason of the signal */
+export async function untilEnded(tab: string, signal: AbortSignal): Promise<void> {
+  await navigator.locks.request(`${tabLock}.${tab}`, { mode: 'shared', signal }, () => undefined);
+}

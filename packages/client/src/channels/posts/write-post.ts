@@ -26,6 +26,7 @@ import type { StoreReader } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { pendingOf, whileKept } from '../../sync/outbox.ts';
+import { type NamedDraft, settleDraft } from '../../sync/settled-drafts.ts';
 import {
   alreadySent,
   dismissOutcome,
@@ -99,7 +100,7 @@ export interface ChannelPostStatus extends Omit<WriteOutcome, 'status'> {
 export async function postToChannel(
   core: AccountCore,
   channelId: string,
-  draft: ChannelDraft,
+  draft: ChannelDraft & NamedDraft,
 ): Promise<string> {
   const { network, random } = core;
   const { attachments } = draft;
@@ -115,7 +116,7 @@ export async function postToChannel(
     checkChannelPost(network, post);
     checkChannelContentSize(post);
   });
-  await store(core, channelId, async () => {
+  await store(core, { ...draft, channelId }, async () => {
     await checkReferences('post', post);
     return () => ({ write: 'post', post, waiting: true, created_at: unixSeconds(core.clock) });
   });
@@ -295,7 +296,7 @@ async function writeChange(
   },
   signal: AbortSignal,
 ): Promise<void> {
-  await store(core, channelId, async () => {
+  await store(core, { channelId }, async () => {
     if (value.write === 'edit') await checkEdited(core, value.edit);
     return ({ span }) => {
       const after = Math.max(target, span?.position ?? -1);
@@ -313,7 +314,7 @@ async function writeChange(
 /** Appends a write to the channel, after checks that keep its place in the order of the calls. */
 async function store(
   core: AccountCore,
-  channelId: string,
+  { channelId, ...named }: NamedDraft & { readonly channelId: string },
   check: () => Promise<(row: ChannelRow) => ContentWrite>,
 ): Promise<void> {
   await core.sender.writing.run(async () => {
@@ -321,6 +322,7 @@ async function store(
     await core.store.write(async (tx) => {
       const row = await requireChannel(tx, channelId);
       if (row.closed_at !== undefined) throw closedChannel();
+      await settleDraft(tx, named);
       const { key, value } = await enqueueWrite(tx, channelId, valueFor(row));
       if (value.write === 'post') await outboxKeys.put(tx, keyOf(channelId, writeIdOf(value)), key);
       const conversation = { kind: 'channel', id: channelId } as const;

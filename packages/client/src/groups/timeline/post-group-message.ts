@@ -10,6 +10,7 @@ import type { StoreReader } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
+import { type NamedDraft, settleDraft } from '../../sync/settled-drafts.ts';
 import {
   alreadySent,
   dismissOutcome,
@@ -48,6 +49,7 @@ export async function postToGroup(
   core: AccountCore,
   groupId: string,
   content: JsonObject,
+  named: NamedDraft = {},
 ): Promise<PendingMessage> {
   checkInput('group message', () => checkGroupContent(core.network, content));
   // Sealing adds more; the exact size is known only then.
@@ -60,6 +62,7 @@ export async function postToGroup(
     const value = { message_id: newMessageId(core.random), created_at, content };
     return await core.store.write(async (tx) => {
       await requireOpen(tx, { groupId, account: core.account });
+      await settleDraft(tx, named);
       const key = await enqueue(tx, groupOutbox, { id: groupId, value });
       await outboxKeys.put(tx, keyOf(groupId, value.message_id), key);
       const conversation = { kind: 'group', id: groupId } as const;
