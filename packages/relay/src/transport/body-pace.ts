@@ -5,6 +5,7 @@ import type { ArrivalDeadline } from './arrival-deadline.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
+import { ParsedPieces } from './parsed-pieces.ts';
 
 export interface BodyPaceParts {
   readonly context: Pick<RelayContext, 'limits'>;
@@ -49,6 +50,8 @@ export class BodyPace implements Disposable {
       many: () => this.#charge(0),
     };
     this.#ended.use(this.#chunks?.readBy(reader));
+    // What waits to be parsed is the rest of this body.
+    ParsedPieces.of(request.socket)?.moveTo(owner);
     this.#startReceiving();
   }
 

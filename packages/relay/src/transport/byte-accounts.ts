@@ -3,6 +3,7 @@ import type { RelayContext } from '../context.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
 import { Debts } from './debts.ts';
+import { HttpTurns } from './http-turns.ts';
 import { ReadTurns } from './read-turns.ts';
 import { Receivers } from './receivers.ts';
 
@@ -17,6 +18,8 @@ export class ByteAccounts {
   readonly waiting: ByteLedger;
   /** Turns in which large bodies are read. */
   readonly turns = new ReadTurns();
+  /** Turns in which HTTP is parsed, and requests that waited begin. */
+  readonly httpTurns = new HttpTurns();
   /** WebSockets and bodies that receive: those of an owner pause together. */
   readonly receivers = new Receivers();
   /** Connections that receive nothing while their owner owes. */

@@ -60,7 +60,10 @@ export class GatheredChunks {
   #passed = 0;
   /** Whether the stream has room for more. */
   #isAsked = false;
+  /** Chunks that were not taken yet, by `takeCount`. */
   #count = 0;
+  #chunks = 0;
+  #bytes = 0;
   /** Bytes that arrived while the stream was paused, and were not taken since. */
   #waiting = 0;
   #reader: ChunkReader | undefined;
@@ -121,6 +124,22 @@ export class GatheredChunks {
     return count;
   }
 
+  /** Chunks that arrived so far. */
+  get chunks(): number {
+    return this.#chunks;
+  }
+
+  /** Bytes that arrived so far. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Counts as many chunks more, for bytes that arrived without being a chunk. */
+  count(chunks: number): void {
+    this.#count += chunks;
+    if (this.#count >= chunksUntold) this.#reader?.many?.();
+  }
+
   #tell(bytes: number): void {
     if (bytes !== 0) this.#reader?.waiting(bytes);
   }
@@ -130,8 +149,9 @@ export class GatheredChunks {
   }
 
   #add(chunk: Buffer): boolean {
-    this.#count += 1;
-    if (this.#count >= chunksUntold) this.#reader?.many?.();
+    this.#chunks += 1;
+    this.#bytes += chunk.length;
+    this.count(1);
     const isTaken = this.#isTaken;
     if (!isTaken) {
       this.#waiting += chunk.length;

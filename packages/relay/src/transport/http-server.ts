@@ -7,6 +7,7 @@ import {
 import { createServer as createTlsServer, type ServerOptions } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { addressKey } from '@posthouse/peer';
 import type { RelayContext } from '../context.ts';
 import { whenGone } from './body-pace.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
@@ -16,6 +17,7 @@ import type { ConnectionTable } from './connection-table.ts';
 import { parserError, refuse, unknownMethod, writeError } from './early-errors.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
 import { Handshakes } from './handshakes.ts';
+import { ParsedPieces } from './parsed-pieces.ts';
 import { PipelinedRequests } from './pipelined-requests.ts';
 
 export interface ServerParts {
@@ -53,20 +55,28 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
   server.setTimeout(requestTimeout * 2);
   const pipelined = new PipelinedRequests({ ...parts, handle });
   const add: Handle = (request, response) => {
+    const pieces = ParsedPieces.of(request.socket);
+    pieces?.begin(request);
     const chunks = new GatheredChunks(request);
     payUnread(parts, request, chunks);
     pipelined.add(request, response);
+    pieces?.endParsing();
   };
   server.on('request', add);
   // The body is asked for when its headers are admitted; other expectations may be ignored.
   server.on('checkContinue', add);
   server.on('checkExpectation', add);
-  server.on('upgrade', parts.upgrade);
-  server.on('connect', (_request, socket) => {
+  server.on('upgrade', (request, socket, head) => {
+    const rest = ParsedPieces.of(request.socket)?.release() ?? Buffer.alloc(0);
+    parts.upgrade(request, socket, rest.length === 0 ? head : Buffer.concat([head, rest]));
+  });
+  server.on('connect', (request, socket) => {
+    ParsedPieces.of(request.socket)?.release();
     socket.on('error', () => socket.destroy());
     refuse(socket, unknownMethod());
   });
   server.on('clientError', (error, socket) => {
+    ParsedPieces.of(socket)?.stop();
     const answer = pipelined.current(socket);
     const isHandshake = (socket as { secureConnecting?: boolean }).secureConnecting === true;
     // An answer that has begun would be cut in two.
@@ -105,16 +115,28 @@ function payUnread(
  * @returns ends those that wait
  */
 export function acceptConnections(
-  { context, clients, tls, open }: Omit<ServerParts, 'bytes' | 'upgrade'>,
+  { context, bytes, clients, tls, open }: Omit<ServerParts, 'upgrade'>,
   server: Server,
 ): Disposable {
   // What Node's server does with a connection: it may be done later.
   const [serve] = server.listeners('connection') as ((socket: Socket) => void)[];
   server.removeAllListeners('connection');
-  const begin = (socket: Socket) => serve?.call(server, socket);
+  const begin = (socket: Socket) => {
+    serve?.call(server, socket);
+    if (tls === undefined) divide(socket);
+  };
+  const divide = (socket: Socket) => {
+    const { remoteAddress = '' } = socket;
+    const owner = { kind: 'address', id: addressKey(remoteAddress) } as const;
+    const isProxy = clients.isProxy(remoteAddress);
+    new ParsedPieces({ context, bytes, owner, isProxy, socket });
+  };
   const handshakes = new Handshakes({ context, clients, begin });
   const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);
-  server.on('secureConnection', (socket: Socket) => handshakes.finished(socket));
+  server.on('secureConnection', (socket: Socket) => {
+    handshakes.finished(socket);
+    divide(socket);
+  });
   server.on('connection', (socket: Socket) => {
     if (open.add(socket)) admit(socket);
   });

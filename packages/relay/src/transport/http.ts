@@ -223,12 +223,14 @@ function chargeRefused(parts: HttpParts, request: FastifyRequest): void {
 
 /** Lets a caller wait that goes on although it is refused: refusals cost it nothing more. */
 async function slowDown(
-  { context, dispatcher }: HttpParts,
+  { bytes, context, dispatcher }: HttpParts,
   owner: ByteOwner,
   { code }: ProtocolError,
 ): Promise<void> {
   if (code !== 'rate_limited' || !dispatcher.isOverdrawn(owner)) return;
   await new Promise<void>((resolve) => context.clock.after(refusalPause, resolve));
+  // Those that were refused at one moment have waited until one moment.
+  await bytes.httpTurns.take(payerKey(owner));
 }
 
 function queryParams(request: FastifyRequest, definition: MethodDefinition): JsonValue {

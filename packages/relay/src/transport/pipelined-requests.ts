@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import { writeError } from './early-errors.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
+import { ParsedPieces } from './parsed-pieces.ts';
 
 export interface PipelinedRequestsParts {
   readonly context: Pick<RelayContext, 'limits'>;
@@ -74,26 +76,47 @@ export class PipelinedRequests {
       held.use(GatheredChunks.of(request)?.readBy({ waiting: waits }));
       waiting.push({ request, response, held });
     } else {
-      // Node sends it after the answers before, then closes; it reads what follows until then.
+      // Node sends it after the answers before, then closes: what follows has no answer.
+      ParsedPieces.of(socket)?.stop();
       writeError(response, new ProtocolError('rate_limited', 'too many requests at once'));
     }
   }
 
   #start(request: IncomingMessage, response: ServerResponse): void {
+    const { bytes, clients, handle } = this.#parts;
     const { socket } = request;
     response.once('close', () => {
       const turn = this.#turns.get(socket);
-      const next = turn?.waiting.shift();
+      const [next] = turn?.waiting ?? [];
       if (turn === undefined || next === undefined || socket.destroyed) {
-        this.#turns.delete(socket);
-        for (const hold of turn?.holds ?? []) hold[Symbol.dispose]();
+        this.#end(socket);
         return;
       }
-      next.held[Symbol.dispose]();
-      turn.holds.delete(next.held);
       turn.current = next.response;
-      this.#start(next.request, next.response);
+      const owner = payerKey({ kind: 'address', id: clients.of(next.request) });
+      bytes.httpTurns.run(owner, () => {
+        this.#startNext(socket, turn);
+        return false;
+      });
     });
-    this.#parts.handle(request, response);
+    handle(request, response);
+  }
+
+  #startNext(socket: Duplex, turn: Turn): void {
+    const next = turn.waiting.shift();
+    // It may have ended while it waited for its turn.
+    if (next === undefined || socket.destroyed || next.response.writableEnded) {
+      this.#end(socket);
+      return;
+    }
+    next.held[Symbol.dispose]();
+    turn.holds.delete(next.held);
+    this.#start(next.request, next.response);
+  }
+
+  #end(socket: Duplex): void {
+    const turn = this.#turns.get(socket);
+    this.#turns.delete(socket);
+    for (const hold of turn?.holds ?? []) hold[Symbol.dispose]();
   }
 }

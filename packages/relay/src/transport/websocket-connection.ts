@@ -126,7 +126,7 @@ export class WebSocketConnection {
     // After a broken frame, or when the peer closes, the library reads nothing more.
     const isRead = () => !this.#isClosed && (socket.readyState === socket.OPEN || this.#isStopping);
     stream.removeAllListeners('data');
-    const chunks = new GatheredChunks(stream);
+    const chunks = GatheredChunks.of(stream) ?? new GatheredChunks(stream);
     const { recordCharge } = this.#parts.context.limits;
     chunks.readBy({ waiting: (count) => this.#incoming.hold(count) });
     stream.on('data', (chunk: Buffer) => {

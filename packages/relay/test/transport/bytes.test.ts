@@ -5,6 +5,7 @@ import { connect } from 'node:tls';
 import { describe, expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { defaultLimits } from '../../src/limits.ts';
+import { Receivers } from '../../src/transport/receivers.ts';
 import type { Person } from '../fixtures/person.ts';
 import { openGate } from '../support/gate.ts';
 import { codeOf } from '../support/http.ts';
@@ -212,6 +213,7 @@ describe('02 §18: unfinished messages and bodies', () => {
   test.each([
     ['one chunk', `${(1_900).toString(16)}\r\n${' '.repeat(1_900)}\r\n`, [200, 200]],
     ['chunks of one byte', '1\r\n \r\n'.repeat(1_900), [1, 100]],
+    ['chunks with long extensions', `1;${'a'.repeat(15_000)}\r\n \r\n`.repeat(4), [1, 100]],
   ])(
     'a body in %s costs the address by its chunks, 32 bytes at least',
     async (_, chunks, [least = 0, most = 0]) => {
@@ -225,6 +227,26 @@ describe('02 §18: unfinished messages and bodies', () => {
       expect(left).toBeLessThanOrEqual(most);
     },
   );
+
+  test('each record of TLS with a part of the headers costs the address 256 bytes, if they are many', async () => {
+    await using relay = await start(small);
+    const url = new URL(relay.server.https[0] as string);
+    const gate = await openGate(url);
+    const socket = connect({ host: url.hostname, port: gate.port, ca: relay.ca });
+    await once(socket, 'secureConnect');
+    gate.close();
+    for (const byte of `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(600)}\r\n\r\n`) {
+      await new Promise((go) => socket.write(byte, go));
+    }
+    const owes = vi.spyOn(Receivers.prototype, 'pauseAll');
+    using _spy = { [Symbol.dispose]: () => owes.mockRestore() };
+    gate.open();
+    while (owes.mock.calls.length === 0) await turns();
+    expect(await requestsLeft(relay)).toBe(0);
+    socket.destroy();
+    // Its end is noticed when it is read again.
+    relay.clock.advance(70_000);
+  });
 
   test('each record of TLS with a part of a message costs the address 256 bytes', async () => {
     await using relay = await start(small);

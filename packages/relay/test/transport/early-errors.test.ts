@@ -1,3 +1,4 @@
+import { ServerResponse } from 'node:http';
 import { connect } from 'node:tls';
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
@@ -136,4 +137,19 @@ test('§18: pipelined requests are answered one by one; the 17th at once is rate
   expect(statuses).toEqual([...Array.from({ length: 16 }, () => '200'), '429']);
   process.off('warning', warned);
   expect(warned).not.toHaveBeenCalled();
+});
+
+test('02 §18: of requests that arrive in one piece, those after the 17th are not parsed', async () => {
+  const written = vi.spyOn(ServerResponse.prototype, 'writeHead');
+  using _spy = { [Symbol.dispose]: () => written.mockRestore() };
+  const answers = await exchange('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(200));
+  expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(17);
+  expect(answers).toContain('HTTP/1.1 429');
+  expect(written.mock.calls.length).toBe(17);
+});
+
+test('02 §18: after what is no HTTP request, nothing is parsed', async () => {
+  const answers = await exchange(`?${'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(2_000)}`);
+  expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+  expect(answers).toContain('HTTP/1.1 400');
 });

@@ -1,0 +1,58 @@
+import { TurnTime } from '../event-loop.ts';
+import { Rotation } from '../rotation.ts';
+
+/** Steps in one turn, at most: what follows a step is done after all of them, and is not in their time. */
+const stepsOfTurn = 8;
+
+/** Does a small part of the work; returns whether the next one may be done. */
+type Step = () => boolean;
+
+interface Waiting {
+  readonly owner: string;
+  readonly step: Step;
+}
+
+/**
+ * Divides the work for HTTP connections over turns of the event loop: if it has taken its time of a turn, pieces are
+ * parsed, pipelined requests begin, and late refusals are answered in the next ones, in rotation of the owners (0019).
+ */
+export class HttpTurns {
+  readonly #waiting = new Rotation<Waiting>();
+  #time: TurnTime | undefined;
+
+  /** Takes steps until one returns `false`: now, as long as this turn has time, and then in later ones. */
+  run(owner: string, step: Step): void {
+    const time = this.#turn();
+    while (this.#waiting.isEmpty && !time.isOver) if (!step()) return;
+    this.#waiting.add(owner, { owner, step });
+  }
+
+  /** Resolves when the owner may do one step. */
+  take(owner: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.run(owner, () => {
+      resolve();
+      return false;
+    });
+    return promise;
+  }
+
+  #turn(): TurnTime {
+    if (this.#time === undefined) {
+      this.#time = new TurnTime();
+      setImmediate(() => this.#nextTurn());
+    }
+    return this.#time;
+  }
+
+  #nextTurn(): void {
+    this.#time = undefined;
+    if (this.#waiting.isEmpty) return;
+    const time = this.#turn();
+    for (let count = 0; count === 0 || (count < stepsOfTurn && !time.isOver); count += 1) {
+      const next = this.#waiting.take();
+      if (next === undefined) return;
+      if (next.step()) this.#waiting.add(next.owner, next);
+    }
+  }
+}

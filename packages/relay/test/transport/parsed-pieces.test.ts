@@ -1,0 +1,119 @@
+/** 02 §18: what arrives on an HTTP connection is parsed in pieces, and only while the connection is read. */
+import { Duplex } from 'node:stream';
+import { beforeEach, expect, test } from 'vitest';
+import { defaultLimits } from '../../src/limits.ts';
+import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import { ParsedPieces } from '../../src/transport/parsed-pieces.ts';
+import { ManualClock } from '../support/clock.ts';
+
+const owner = { kind: 'address', id: '192.0.2.1' } as const;
+const limits = { ...defaultLimits, receivedBytesPerAddress: 100_000 };
+const turn = () => new Promise<void>((go) => setImmediate(go));
+
+let bytes: ByteAccounts;
+let socket: Duplex;
+let pieces: ParsedPieces;
+let parsed: Buffer[];
+let parse: (piece: Buffer) => void;
+beforeEach(async () => {
+  bytes = new ByteAccounts({ clock: new ManualClock(), limits });
+  parsed = [];
+  parse = () => {};
+  socket = new Duplex({ read: () => {}, write: () => {} });
+  // What Node's server does.
+  socket.on('data', (piece) => {
+    parsed.push(piece);
+    parse(piece);
+  });
+  pieces = new ParsedPieces({ context: { limits }, bytes, owner, isProxy: false, socket });
+  await turn();
+});
+
+const text = Buffer.from(Array.from({ length: 40_000 }, (_, index) => index % 251));
+const all = () => Buffer.concat(parsed);
+
+/** Lets all turns pass. */
+async function settle(): Promise<void> {
+  for (let count = 0; count < 20; count += 1) await turn();
+}
+
+test('the pieces have 8,192 bytes at most, in their order', async () => {
+  socket.push(text);
+  await settle();
+  expect(parsed.map(({ length }) => length)).toEqual([...Array(4).fill(8_192), 7_232]);
+  expect(all()).toEqual(text);
+  expect(bytes.received.total).toBe(0);
+});
+
+test('while it is paused what is left waits, is held, and nothing more is asked for', async () => {
+  parse = () => socket.pause();
+  expect(socket.push(text)).toBe(false);
+  await settle();
+  expect(parsed).toHaveLength(1);
+  expect(bytes.received.total).toBe(text.length);
+  parse = () => {};
+  socket.resume();
+  await settle();
+  expect(all()).toEqual(text);
+  expect(bytes.received.total).toBe(0);
+});
+
+test('if too much is left, the connection ends', async () => {
+  socket.pause();
+  socket.push(Buffer.alloc(100_000));
+  expect(socket.destroyed).toBe(false);
+  socket.push(Buffer.alloc(2_000));
+  expect(socket.destroyed).toBe(true);
+  await turn();
+  expect(bytes.received.total).toBe(0);
+});
+
+test('the end follows what is left', async () => {
+  parse = () => socket.pause();
+  const ended: number[] = [];
+  socket.on('end', () => ended.push(all().length));
+  socket.push(text);
+  socket.push(null);
+  await settle();
+  expect(ended).toEqual([]);
+  parse = () => {};
+  socket.resume();
+  await settle();
+  expect(ended).toEqual([text.length]);
+});
+
+test('once it is stopped nothing is parsed, what follows is charged, and not received in debt', async () => {
+  parse = () => {
+    pieces.stop();
+    pieces.endParsing();
+  };
+  socket.push(text);
+  expect(socket.push(text)).toBe(true);
+  await settle();
+  expect(parsed).toHaveLength(1);
+  expect(bytes.received.total).toBe(0);
+  expect(bytes.charge(owner, limits.addressBytesBurst - text.length - 1)).toBe(0);
+  expect(socket.push(text)).toBe(false);
+});
+
+test('when it is released the rest is returned, and what follows is passed on as it is', async () => {
+  let rest: Buffer = Buffer.alloc(0);
+  parse = () => {
+    rest = pieces.release();
+  };
+  socket.push(text);
+  const later: Buffer[] = [];
+  socket.on('data', (chunk) => later.push(chunk));
+  socket.push(text);
+  await settle();
+  expect(Buffer.concat([...parsed, rest])).toEqual(text);
+  expect(Buffer.concat(later)).toEqual(text);
+  expect(bytes.received.total).toBe(0);
+});
+
+test('an error of a listener is not swallowed', () => {
+  parse = () => {
+    throw new Error('broken');
+  };
+  expect(() => socket.push(Buffer.from('x'))).toThrow('broken');
+});
