@@ -33,12 +33,13 @@ type Writable<T> = { -readonly [N in keyof T]: T[N] };
 const factsLength = 4_096;
 
 /**
- * UTF-16 units of a text that a string of it may keep in memory, and of a string that is copied
- * otherwise: the engine makes it a reference into the text, and who remembers an identifier of a
- * megabyte keeps the megabyte.
+ * UTF-16 units of a text from which short strings are copied, and of these strings. V8 makes a string
+ * of 13 units or more a reference into the text: a remembered identifier would keep the whole text in
+ * memory. Names of members are copies always.
  */
 const keptLength = 8_192;
-const copiedLength = 256;
+const shortest = 13;
+const longest = 256;
 
 /** Of an array. */
 const noMembers: Record<string, JsonValue> = Object.freeze({});
@@ -85,7 +86,7 @@ export class Parser {
         case 'rest of a string': {
           const rest = this.#string(end);
           if (rest === undefined) return false;
-          this.#close(rest);
+          this.#close(this.#copyShort(rest));
           break;
         }
         case 'name':
@@ -139,7 +140,7 @@ export class Parser {
           this.#expected = 'rest of a string';
           return false;
         }
-        this.#close(string);
+        this.#close(this.#copyShort(string));
         return true;
       }
       case 0x74:
@@ -283,7 +284,7 @@ export class Parser {
       if (code === 0x22) {
         this.#at = runEnd + 1;
         this.#begun = '';
-        return this.#own(result === '' ? run : result + run);
+        return result === '' ? run : result + run;
       }
       result += run;
       if (code === 0x5c) {
@@ -311,9 +312,10 @@ export class Parser {
     }
   }
 
-  /** Returns a string that does not keep a large text in memory, unless it is large itself. */
-  #own(value: string): string {
-    if (this.#text.length <= keptLength || value.length > copiedLength) return value;
+  /** Copies a short string, so that it does not keep a large text in memory. */
+  #copyShort(value: string): string {
+    const { length } = value;
+    if (length < shortest || length > longest || this.#text.length <= keptLength) return value;
     // Of two parts it makes one; a single one it returns as it is.
     return [value.slice(0, 1), value.slice(1)].join('');
   }

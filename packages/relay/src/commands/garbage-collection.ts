@@ -13,7 +13,7 @@ const nicer = 10;
  */
 const youngGeneration = 12_582_912;
 
-/** Bytes of a pool of small buffers; of half as many on, a buffer has memory of its own. */
+/** Bytes of a pool of small buffers; a buffer of half as many, or more, is allocated by itself. */
 const bufferPool = 4_096;
 
 /**
