@@ -117,5 +117,5 @@ export {
   type StoreWriter,
 } from './store/index.ts';
 export { defaultReading, type ReadingLimits } from './sync/budget.ts';
-export type { NamedDraft } from './sync/settled-drafts.ts';
+export type { NamedDraft } from './sync/draft-outcomes.ts';
 export type { WrittenMessage } from './sync/written-messages.ts';

@@ -49,8 +49,8 @@ import type { AccountCore } from '../core.ts';
 import { checkInput } from '../errors.ts';
 import type { ChannelAccountEvent, MessageStatusEvent } from '../events.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
+import { checkDraftId, type NamedDraft } from '../sync/draft-outcomes.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
-import type { NamedDraft } from '../sync/settled-drafts.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A channel as this device knows it. */
@@ -153,7 +153,7 @@ export class Channels {
 
   /**
    * Stores a post; it is sent in the background, and by `sync` and `follow`, in the order of these
-   * calls.
+   * calls. A draft with a `draftId` is posted once at most: see `conversations.withdrawDraft`.
    *
    * @throws ClientError `unknown_channel`, `not_permitted` for a closed channel, `invalid_input`;
    *   never for being offline
@@ -162,6 +162,7 @@ export class Channels {
    * console.log(posted.status); // waiting
    */
   async post(channelId: string, draft: ChannelDraft & NamedDraft): Promise<ChannelPostStatus> {
+    checkDraftId(draft);
     const messageId = await postToChannel(this.#core, channelId, draft);
     const { lane, work } = outgoingToChannel(this.#core, channelId);
     this.#core.sender.start(lane, work);

@@ -6,7 +6,7 @@ import {
 } from '../conversations/list-conversations.ts';
 import { markRead } from '../conversations/mark-read.ts';
 import type { AccountCore } from '../core.ts';
-import { withdrawDraft } from '../sync/settled-drafts.ts';
+import { checkDraftId, markWithdrawn } from '../sync/draft-outcomes.ts';
 
 /**
  * Lists what a person sees first: conversations with other accounts (and notes), groups and followed
@@ -82,6 +82,7 @@ export class Conversations {
    * console.log(await account.conversations.withdrawDraft(draftId)); // false
    */
   async withdrawDraft(draftId: string): Promise<boolean> {
-    return await this.#core.store.write((tx) => withdrawDraft(tx, draftId));
+    checkDraftId({ draftId: draftId ?? null });
+    return await this.#core.store.write((tx) => markWithdrawn(tx, draftId));
   }
 }

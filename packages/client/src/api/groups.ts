@@ -53,8 +53,8 @@ import {
 import { groupLane, sendWaitingToGroup } from '../groups/timeline/send-group-message.ts';
 import { keyOf } from '../store/row-keys.ts';
 import { type TimeLimit, withTimeLimit } from '../sync/budget.ts';
+import { checkDraftId, type NamedDraft } from '../sync/draft-outcomes.ts';
 import { runToEnd } from '../sync/run-to-end.ts';
-import type { NamedDraft } from '../sync/settled-drafts.ts';
 import { GroupAdministration } from './group-administration.ts';
 import { type Abortable, signalOf } from './options.ts';
 
@@ -229,7 +229,8 @@ export class Groups extends GroupAdministration {
 
   /**
    * Stores a message; it is sent in the background, and by `sync` and `follow`, in the order of
-   * these calls. It waits also while its epoch's key is missing.
+   * these calls. It waits also while its epoch's key is missing. A draft with a `draftId` is posted once
+   * at most: see `conversations.withdrawDraft`.
    *
    * @throws ClientError `not_a_member`, `not_permitted`, `group_blocked`, `invalid_input`; never for
    *   being offline
@@ -238,6 +239,7 @@ export class Groups extends GroupAdministration {
    * console.log(posted.status); // waiting
    */
   async post(groupId: string, draft: GroupDraft & NamedDraft): Promise<GroupMessageStatus> {
+    checkDraftId(draft);
     const core = this.#core;
     const { value } = await postToGroup(core, groupId, groupMessageContent(core, draft), draft);
     core.sender.start(groupLane(groupId), sendWaitingToGroup(core, groupId));

@@ -15,7 +15,7 @@ import { listMessages } from '../messages/message-rows.ts';
 import { cancelMessage, postMessage, settledMessage } from '../messages/post-message.ts';
 import { sendQueued } from '../messages/send-message.ts';
 import { laneOf, sendWaiting } from '../messages/send-queue.ts';
-import type { NamedDraft } from '../sync/settled-drafts.ts';
+import { checkDraftId, type NamedDraft } from '../sync/draft-outcomes.ts';
 import { type Abortable, signalOf } from './options.ts';
 
 /** A message to send: text, attachments, or both. */
@@ -55,6 +55,7 @@ export class Messages {
    * console.log(note.status); // waiting
    */
   async post(to: string, draft: Draft & NamedDraft): Promise<Message> {
+    checkDraftId(draft);
     const { row } = await postMessage(this.#core, to, directMessage(this.#core, draft), draft);
     this.#core.sender.start(laneOf(to), sendWaiting(this.#core, to));
     return toMessage(row);

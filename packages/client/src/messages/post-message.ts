@@ -5,7 +5,7 @@ import { checkReferences } from '../content/check-references.ts';
 import type { AccountCore } from '../core.ts';
 import { ClientError, isClientError } from '../errors.ts';
 import type { StoreReader } from '../store/index.ts';
-import { type NamedDraft, settleDraft } from '../sync/settled-drafts.ts';
+import { markPosted, type NamedDraft } from '../sync/draft-outcomes.ts';
 import { alreadySent, unknownMessage } from '../sync/write-outcomes.ts';
 import {
   currentRow,
@@ -43,7 +43,7 @@ export async function postMessage(
     await checkReferences('message', content);
     return await core.store.write(async (tx) => {
       if (to !== core.account) await requireGrant(tx, to);
-      await settleDraft(tx, named);
+      await markPosted(tx, named);
       const messageId = newMessageId(core.random);
       return await storeMessage(core, tx, { messageId, to, content, purpose: { kind: 'direct' } });
     });

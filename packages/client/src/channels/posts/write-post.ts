@@ -24,9 +24,9 @@ import { unixSeconds } from '../../environment.ts';
 import { checkInput } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
+import { markPosted, type NamedDraft } from '../../sync/draft-outcomes.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { pendingOf, whileKept } from '../../sync/outbox.ts';
-import { type NamedDraft, settleDraft } from '../../sync/settled-drafts.ts';
 import {
   alreadySent,
   dismissOutcome,
@@ -322,7 +322,7 @@ async function store(
     await core.store.write(async (tx) => {
       const row = await requireChannel(tx, channelId);
       if (row.closed_at !== undefined) throw closedChannel();
-      await settleDraft(tx, named);
+      await markPosted(tx, named);
       const { key, value } = await enqueueWrite(tx, channelId, valueFor(row));
       if (value.write === 'post') await outboxKeys.put(tx, keyOf(channelId, writeIdOf(value)), key);
       const conversation = { kind: 'channel', id: channelId } as const;

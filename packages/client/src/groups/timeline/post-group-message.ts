@@ -8,9 +8,9 @@ import { unixSeconds } from '../../environment.ts';
 import { ClientError, checkInput, isClientError } from '../../errors.ts';
 import type { StoreReader } from '../../store/index.ts';
 import { keyOf } from '../../store/row-keys.ts';
+import { markPosted, type NamedDraft } from '../../sync/draft-outcomes.ts';
 import { recordStatus } from '../../sync/message-status.ts';
 import { enqueue, pendingOf, whileKept } from '../../sync/outbox.ts';
-import { type NamedDraft, settleDraft } from '../../sync/settled-drafts.ts';
 import {
   alreadySent,
   dismissOutcome,
@@ -62,7 +62,7 @@ export async function postToGroup(
     const value = { message_id: newMessageId(core.random), created_at, content };
     return await core.store.write(async (tx) => {
       await requireOpen(tx, { groupId, account: core.account });
-      await settleDraft(tx, named);
+      await markPosted(tx, named);
       const key = await enqueue(tx, groupOutbox, { id: groupId, value });
       await outboxKeys.put(tx, keyOf(groupId, value.message_id), key);
       const conversation = { kind: 'group', id: groupId } as const;
