@@ -13,9 +13,13 @@ const texts = (page: Page, whose: 'own' | 'theirs') =>
   page.locator(`.messages li.${whose} article > p.plain`).allTextContents();
 const draftOf = (page: Page) => page.getByLabel('Write a message').inputValue();
 
-/** Names of texts that are being stored as messages. */
-const sendingOf = (page: Page) =>
-  page.evaluate(`Object.keys(localStorage).filter((key) => key.startsWith('posthouse.sending.'))`);
+/** Texts that are being stored as messages; the one that is in the field may have its place there. */
+const postingOf = async (page: Page) => {
+  const texts = await page.evaluate(`Object.entries(localStorage)
+    .flatMap(([key, text]) => key.startsWith('posthouse.posting.') ? [text] : [])`);
+  const draft = await draftOf(page);
+  return (texts as string[]).filter((text) => text !== draft);
+};
 
 /** Which worker follows the account: the holder of the store's lock. */
 async function leaderOf(page: Page): Promise<string | undefined> {
@@ -106,7 +110,7 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
     const page = await openTab();
     await page.locator('.messages li').first().waitFor();
     // What no tab is storing any more is in the field after this, or a message.
-    await expect.poll(() => sendingOf(page)).toEqual([]);
+    await expect.poll(() => postingOf(page)).toEqual([]);
     const draft = await draftOf(page);
     if (draft === '') return page;
     const unsent = draft.split('\n');

@@ -85,6 +85,23 @@ describe.skipIf(!hasChromium)('a new version', () => {
     await page.close();
   });
 
+  test('a tab with an empty field is loaded again although another tab stored a draft', async () => {
+    const [one, two] = [await context.newPage(), await context.newPage()];
+    for (const page of [one, two]) {
+      await page.goto(host.url);
+      await page.locator('.entry').filter({ hasText: 'Notes to myself' }).click();
+      await page.getByLabel('Write a message').waitFor();
+    }
+    await two.getByLabel('Write a message').fill('of the other tab');
+    for (const page of [one, two]) await mark(page);
+    await release(first);
+    await button(first, 'Use it').click();
+    for (const page of [one, two]) await expect.poll(() => isNew(page)).toBe(true);
+    await two.getByLabel('Write a message').fill('');
+    await one.close();
+    await two.close();
+  });
+
   test('a page that stays open asks for one when it is shown again, at most every few hours', async () => {
     const page = await context.newPage();
     await page.clock.install();

@@ -55,7 +55,7 @@ function clearStorage(): void {
  */
 export async function forgetPlain(blocked?: () => void): Promise<void> {
   for (const key of Object.keys(localStorage)) {
-    if (/^posthouse\.(?:device-names$|draft\.|key-passkeys$|rooms\.|sending\.)/.test(key))
+    if (/^posthouse\.(?:device-names$|draft\.|key-passkeys$|posting\.|rooms\.|sending\.)/.test(key))
       localStorage.removeItem(key);
   }
   await deleteStore(plainStore, blocked);

@@ -31,7 +31,7 @@ export interface Line
 }
 
 /** What is to be sent. */
-interface LineDraft {
+export interface LineDraft {
   readonly text?: string;
   readonly contentType?: string;
   readonly attachments?: readonly ContentReference[];

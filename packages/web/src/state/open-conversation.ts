@@ -2,20 +2,21 @@ import type { Conversation } from '@posthouse/client';
 import { isClientError } from '@posthouse/client/web';
 import { type Signal, signal } from '@preact/signals';
 import { refresher } from '../engine/refresh.ts';
-import type { ConversationSource, Line } from './conversation-source.ts';
+import type { ConversationSource, Line, LineDraft } from './conversation-source.ts';
 import {
   type AttachedFile,
-  beginSending,
+  beginPosting,
   draftOf,
-  draftPrefix,
-  sendingPrefix,
+  onEntry,
+  type PostedDraft,
+  take,
   type UnsentText,
   unsentOf,
   write,
 } from './drafts.ts';
 import type { Host } from './host.ts';
 import { keepLines } from './keep-lines.ts';
-import { tabId, untilEnded } from './tabs.ts';
+import { tabId, untilTabEnded } from './tabs.ts';
 
 export type { Line } from './conversation-source.ts';
 
@@ -23,6 +24,8 @@ export type { Line } from './conversation-source.ts';
 const pageSize = 50;
 /** Up to so many messages are shown so that what is read stays while others arrive. */
 const mostHeld = 1_000;
+/** Seconds by which the relay's clock, which messages are dated by, may be slow. */
+const clockSlack = 60;
 
 type Key = Pick<Conversation, 'kind' | 'id'>;
 
@@ -43,8 +46,8 @@ export class OpenConversation {
   isReadingBack = false;
   readonly #app: Host;
   readonly #closing = new AbortController();
-  /** Whether texts of other tabs were looked for. */
-  #isTaking = false;
+  /** Tabs whose end is waited for, to take what they did not store as messages. */
+  readonly #awaitedTabs = new Set<string>();
   /** The `order` of the oldest message that stays while older ones are read; not known before the next read. */
   #oldestHeld = Number.MAX_SAFE_INTEGER;
   #shown = pageSize;
@@ -55,9 +58,10 @@ export class OpenConversation {
     this.kind = kind;
     this.id = id;
     this.source = source;
-    const { text, files } = draftOf(this.#draftKey);
-    this.draft = text;
-    this.files = files;
+    this.draft = this.#draft.text;
+    this.files = this.#draft.files;
+    const look = () => this.isRead.value && this.#takeUnsent();
+    onEntry(this.#draft, look, this.#closing.signal);
     this.refresh = refresher(
       () => this.#read(),
       (error) => {
@@ -70,13 +74,8 @@ export class OpenConversation {
     );
   }
 
-  get #draftKey(): string {
-    return `${draftPrefix}${this.kind}.${this.id}`;
-  }
-
-  /** Before the time of sending and the ID of the tab: texts that are not known to be stored. */
-  get #sendingKey(): string {
-    return `${sendingPrefix}${this.kind}.${this.id}.`;
+  get #draft() {
+    return draftOf(`${this.kind}.${this.id}`);
   }
 
   /** Shows a page more of what is older. */
@@ -91,7 +90,7 @@ export class OpenConversation {
 
   /** Keeps what is being written; it survives a reload, unless the device is locked: then nothing is kept in plain. */
   write(text: string): boolean {
-    return write(this.#draftKey, text);
+    return write(this.#draft, text);
   }
 
   /** Stores the draft as a message, which leaves when it can. */
@@ -102,32 +101,40 @@ export class OpenConversation {
     if (attachments.length < files.length || (text === '' && files.length === 0)) return;
     const replyTo = this.replyTo.value;
     // At once: a second Enter sends nothing, and what is typed meanwhile stays.
-    const draftId = `${performance.timeOrigin + performance.now()}.${tabId}`;
-    const endSending = beginSending(this.#draftKey, this.#sendingKey + draftId);
+    const posted = beginPosting(this.#draft);
     this.files.value = [];
     this.replyTo.value = undefined;
-    const draft = draftOf(this.#draftKey);
-    draft.posting += 1;
-    let isKept = true;
+    const content = {
+      ...(text !== '' && { text }),
+      ...(attachments.length > 0 && { attachments }),
+      ...(replyTo && { replyTo }),
+    };
     try {
-      await this.source.post({
-        draftId,
-        ...(text !== '' && { text }),
-        ...(attachments.length > 0 && { attachments }),
-        ...(replyTo && { replyTo }),
-      });
+      await this.#postDraft(posted, content);
     } catch (error) {
-      // With what was written meanwhile.
-      isKept = this.write([text, this.draft.value].filter(Boolean).join('\n'));
+      // With what was attached meanwhile.
       this.files.value = [...files, ...this.files.value];
       this.replyTo.value ??= replyTo;
       throw error;
-    } finally {
-      draft.posting -= 1;
-      if (isKept) endSending();
     }
     for (const { preview } of files) if (preview !== undefined) URL.revokeObjectURL(preview);
     await this.#changed();
+  }
+
+  /** Posts a draft. @throws why it is not stored as a message, or why that is not known */
+  async #postDraft(posted: PostedDraft, content: LineDraft): Promise<void> {
+    const { draftId } = posted;
+    try {
+      await this.source.post({ draftId, ...content });
+    } catch (error) {
+      // The worker may have stored it, and ended before its answer.
+      const { conversations } = this.#app.account;
+      const isWithdrawn = await conversations.withdrawDraft(draftId).catch(() => undefined);
+      if (isWithdrawn === undefined) posted.leave();
+      if (isWithdrawn) posted.putBack();
+      if (isWithdrawn !== false) throw error;
+    }
+    posted.end();
   }
 
   /** Posts the content of a message that failed once more, in place of that one. */
@@ -166,20 +173,25 @@ export class OpenConversation {
    * Puts texts into the draft that other tabs did not store as messages before they ended: at once, or when a tab
    * ends that is open.
    */
-  #beginTaking(): void {
-    if (this.#isTaking) return;
-    this.#isTaking = true;
-    const tabs = unsentOf(`${this.kind}.${this.id}`);
-    Promise.all([...tabs].map(([tab, texts]) => this.#takeOnceEnded(tab, texts))).catch((error) => {
-      // The next read begins again.
-      this.#isTaking = false;
-      if (!this.#closing.signal.aborted) this.#app.failed(error);
-    });
+  #takeUnsent(): void {
+    for (const tab of new Set(unsentOf(this.#draft).map((text) => text.tab))) {
+      if (this.#awaitedTabs.has(tab)) continue;
+      this.#awaitedTabs.add(tab);
+      // After an error, the next read begins again.
+      this.#takeOnceEnded(tab).catch((error) => {
+        this.#awaitedTabs.delete(tab);
+        if (!this.#closing.signal.aborted) this.#app.failed(error);
+      });
+    }
   }
 
-  async #takeOnceEnded(tab: string, texts: readonly UnsentText[]): Promise<void> {
-    await untilEnded(tab, this.#closing.signal);
-    for (const text of texts) await this.#takeAlone(text);
+  async #takeOnceEnded(tab: string): Promise<void> {
+    if (tab !== tabId) await untilTabEnded(tab, this.#closing.signal);
+    const texts = unsentOf(this.#draft).filter((text) => text.tab === tab);
+    const errors: unknown[] = [];
+    for (const text of texts) await this.#takeAlone(text).catch((error) => errors.push(error));
+    this.#awaitedTabs.delete(tab);
+    if (errors.length > 0) throw errors[0];
   }
 
   /**
@@ -188,26 +200,36 @@ export class OpenConversation {
    */
   #takeAlone(text: UnsentText): Promise<void> {
     return new Promise((done, failed) => {
-      const take = async (mine: unknown) => {
+      const takeIt = async (mine: unknown) => {
         if (mine !== null) await this.#take(text);
         done();
         return mine && new Promise(() => undefined);
       };
-      navigator.locks.request(text.key, { ifAvailable: true }, take).catch(failed);
+      navigator.locks.request(text.key, { ifAvailable: true }, takeIt).catch(failed);
     });
   }
 
-  async #take({ key, draftId }: UnsentText): Promise<void> {
-    const { conversations } = this.#app.account;
-    // The worker of a tab that ended may still be storing it: from here on that is done, or never.
-    const isUnsent = await conversations.withdrawDraft(draftId);
-    const unsent = isUnsent ? (localStorage.getItem(key) ?? '') : '';
-    const written = this.draft.value;
-    // The tab may have ended before it removed its draft.
-    const isThere = unsent === '' || written.trim() === unsent;
-    const draft = isThere ? written : [written, unsent].filter(Boolean).join('\n');
-    // Without space for the draft, it stays where it is.
-    if (isThere || this.write(draft)) localStorage.removeItem(key);
+  async #take(text: UnsentText): Promise<void> {
+    if (await this.#isUnsent(text)) take(this.#draft, text);
+    else localStorage.removeItem(text.key);
+  }
+
+  /** Whether a text is no message. The worker of a tab that ended may still be storing it: from here on, it does not. */
+  async #isUnsent({ key, draftId, sentAt }: UnsentText): Promise<boolean> {
+    const { id, conversations } = this.#app.account;
+    try {
+      if (!(await conversations.withdrawDraft(draftId))) return false;
+    } catch (error) {
+      // Nothing was posted under a name that is none.
+      if (!isClientError(error, 'invalid_input')) throw error;
+    }
+    if (sentAt === undefined) return true;
+    const { lines } = await this.source.read(this.#shown);
+    const text = localStorage.getItem(key);
+    return !lines.some(
+      ({ from, body, createdAt }) =>
+        from === id && body?.text === text && createdAt > sentAt / 1_000 - clockSlack,
+    );
   }
 
   async #changed(): Promise<void> {
@@ -224,7 +246,7 @@ export class OpenConversation {
     this.hasOlder.value = page.hasOlder;
     this.messages.value = keepLines(this.messages.value, page.lines);
     this.isRead.value = true;
-    this.#beginTaking();
+    this.#takeUnsent();
     if (this.isReadingBack && this.#oldestHeld < Number.MAX_SAFE_INTEGER) return;
     this.#oldestHeld = page.lines[0]?.order ?? 0;
   }

@@ -30,6 +30,6 @@ export async function joinTabs(): Promise<void> {
 }
 
 /** Waits until a tab has ended. @throws the reason of the signal */
-export async function untilEnded(tab: string, signal: AbortSignal): Promise<void> {
+export async function untilTabEnded(tab: string, signal: AbortSignal): Promise<void> {
   await navigator.locks.request(`${tabLock}.${tab}`, { mode: 'shared', signal }, () => undefined);
 }
