@@ -53,10 +53,13 @@ export function createServer(parts: ServerParts, handle: Handle): Server {
         createTlsServer({ ...options, ...tls, minVersion: 'TLSv1.2' });
   // Ends peers that stop reading their answers; stalled requests time out earlier.
   server.setTimeout(requestTimeout * 2);
+  // A connection of which nothing was parsed is no idle one while it waits for a turn.
+  const closeIdle = server.closeIdleConnections.bind(server);
+  server.closeIdleConnections = () => void parts.bytes.httpTurns.idle().then(closeIdle);
   const pipelined = new PipelinedRequests({ ...parts, handle });
   const add: Handle = (request, response) => {
     const pieces = ParsedPieces.of(request.socket);
-    pieces?.begin(request);
+    pieces?.begin(request, { kind: 'address', id: parts.clients.of(request) });
     const chunks = new GatheredChunks(request);
     payUnread(parts, request, chunks);
     pipelined.add(request, response);
@@ -126,10 +129,11 @@ export function acceptConnections(
     if (tls === undefined) divide(socket);
   };
   const divide = (socket: Socket) => {
-    const { remoteAddress = '' } = socket;
-    const owner = { kind: 'address', id: addressKey(remoteAddress) } as const;
+    const { remoteAddress = '', remotePort } = socket;
     const isProxy = clients.isProxy(remoteAddress);
-    new ParsedPieces({ context, bytes, owner, isProxy, socket });
+    // All clients of a proxy together would have the limits of one address.
+    const id = isProxy ? `proxy ${remoteAddress} ${remotePort}` : addressKey(remoteAddress);
+    new ParsedPieces({ context, bytes, owner: { kind: 'address', id }, isProxy, socket });
   };
   const handshakes = new Handshakes({ context, clients, begin });
   const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);

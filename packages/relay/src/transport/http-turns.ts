@@ -19,6 +19,8 @@ interface Waiting {
 export class HttpTurns {
   readonly #waiting = new Rotation<Waiting>();
   #time: TurnTime | undefined;
+  /** Resolved when nothing waits. */
+  #idle: PromiseWithResolvers<void> | undefined;
 
   /** Takes steps until one returns `false`: now, as long as this turn has time, and then in later ones. */
   run(owner: string, step: Step): void {
@@ -37,6 +39,13 @@ export class HttpTurns {
     return promise;
   }
 
+  /** Resolves when nothing waits for a turn. */
+  async idle(): Promise<void> {
+    if (this.#waiting.isEmpty) return;
+    this.#idle ??= Promise.withResolvers();
+    await this.#idle.promise;
+  }
+
   #turn(): TurnTime {
     if (this.#time === undefined) {
       this.#time = new TurnTime();
@@ -51,8 +60,11 @@ export class HttpTurns {
     const time = this.#turn();
     for (let count = 0; count === 0 || (count < stepsOfTurn && !time.isOver); count += 1) {
       const next = this.#waiting.take();
-      if (next === undefined) return;
+      if (next === undefined) break;
       if (next.step()) this.#waiting.add(next.owner, next);
     }
+    if (!this.#waiting.isEmpty) return;
+    this.#idle?.resolve();
+    this.#idle = undefined;
   }
 }

@@ -13,15 +13,18 @@ const bytesOfPiece = 8_192;
 export interface ParsedPiecesParts {
   readonly context: Pick<RelayContext, 'limits'>;
   readonly bytes: ByteAccounts;
-  /** Address of the connection. */
+  /** Whose turns are taken until the headers of a request name another: the connection's address. */
   readonly owner: ByteOwner;
-  /** Whether the connection is a proxy's, which pays for no records: its clients are not known yet. */
+  /** Whether the connection is a proxy's, which pays for no records: it has those of its clients. */
   readonly isProxy: boolean;
   readonly socket: Duplex;
 }
 
 /** Bytes around a chunk that its price pays for; of more, so many count as one chunk. */
 const bytesOfChunk = 32;
+
+/** Bytes that are dropped of a connection after its last request. */
+const mostDropped = 1_048_576;
 
 /** Thrown to Node's parser, which then parses no more of a piece. */
 const parsingEnded = new Error('parsing ended');
@@ -37,6 +40,7 @@ const ofSocket = new WeakMap<Duplex, ParsedPieces>();
  */
 export class ParsedPieces {
   readonly #parts: ParsedPiecesParts;
+  #owner: ByteOwner;
   readonly #push: Duplex['push'];
   readonly #read: Duplex['_read'];
   readonly #records: GatheredChunks;
@@ -56,6 +60,7 @@ export class ParsedPieces {
   #hasEnded = false;
   /** Whether what arrives is dropped. */
   #isStopped = false;
+  #dropped = 0;
   #isReleased = false;
   #debt: Disposable | undefined;
   /** The request whose headers came last. */
@@ -65,6 +70,7 @@ export class ParsedPieces {
   constructor(parts: ParsedPiecesParts) {
     this.#parts = parts;
     const { bytes, owner, socket } = parts;
+    this.#owner = owner;
     ofSocket.set(socket, this);
     this.#hold = bytes.received.openYielding(owner, () => void socket.destroy());
     this.#push = socket.push.bind(socket);
@@ -74,7 +80,8 @@ export class ParsedPieces {
       if (this.#isIdle) this.#read(size);
       else this.#isAsked = true;
     };
-    socket.on('resume', () => this.#goOn());
+    // Node's own listener does this, which is gone with its reading of the system.
+    socket.on('resume', () => (this.#isHeldBack ? socket.pause() : this.#goOn()));
     socket.once('close', () => this.#clear());
     this.#records = new GatheredChunks(socket);
     this.#records.readBy({ waiting: () => {}, many: () => this.#payRecords() });
@@ -89,16 +96,24 @@ export class ParsedPieces {
     return ofSocket.get(socket);
   }
 
-  /** Notes that the headers of a request were parsed: it has a price of its own. */
-  begin(request: IncomingMessage): void {
+  /**
+   * Notes that the headers of a request were parsed: it has a price of its own.
+   *
+   * @param owner whose it is, as far as the headers say
+   */
+  begin(request: IncomingMessage, owner: ByteOwner): void {
     this.#request = request;
+    this.#owner = owner;
+    this.moveTo(owner);
     this.#records.takeCount();
     this.#paidBytes = this.#records.bytes;
     this.#extra = 0;
   }
 
-  /** Holds what waits for another owner from now on. */
+  /** Holds what waits for another owner, until the next request begins. */
   moveTo(owner: ByteOwner): void {
+    const { kind, id } = this.#hold.owner;
+    if (kind === owner.kind && id === owner.id) return;
     if (!this.#hold.moveTo(owner)) this.#parts.socket.destroy();
   }
 
@@ -130,8 +145,13 @@ export class ParsedPieces {
   }
 
   get #mayGoOn(): boolean {
-    const { socket } = this.#parts;
-    return this.#rest.size > 0 && this.#debt === undefined && socket.readableFlowing === true;
+    if (this.#rest.size === 0 || this.#debt !== undefined || this.#isHeldBack) return false;
+    return this.#parts.socket.readableFlowing === true;
+  }
+
+  /** Whether Node reads no request until the peer has taken an answer; its parser must get nothing then. */
+  get #isHeldBack(): boolean {
+    return (this.#parts.socket as { readonly _paused?: boolean })._paused === true;
   }
 
   #add(chunk: Buffer | null): boolean {
@@ -140,7 +160,10 @@ export class ParsedPieces {
       this.#hasEnded = true;
       return this.#rest.size === 0 && this.#push(null);
     }
-    if (this.#isStopped) return this.#charge(chunk.length) === 0;
+    if (this.#isStopped) {
+      this.#dropped += chunk.length;
+      return this.#charge(chunk.length) === 0 && this.#dropped <= mostDropped;
+    }
     this.#rest.push(chunk);
     this.#goOn();
     const isHeld = this.#rest.size === 0 || this.#hold.add(chunk.length);
@@ -151,8 +174,7 @@ export class ParsedPieces {
   #goOn(): void {
     if (this.#isRunning || !this.#mayGoOn) return;
     this.#isRunning = true;
-    const { bytes, owner } = this.#parts;
-    bytes.httpTurns.run(payerKey(owner), () => {
+    this.#parts.bytes.httpTurns.run(payerKey(this.#owner), () => {
       if (this.#mayGoOn) this.#parse(this.#takePiece());
       this.#isRunning = this.#mayGoOn;
       if (this.#isIdle) this.#readMore();

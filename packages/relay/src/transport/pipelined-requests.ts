@@ -67,7 +67,7 @@ export class PipelinedRequests {
     turn.holds.add(held);
     if (!hold.add(waitingRequestCharge)) {
       end();
-    } else if (waiting.length + 1 < pipelinedRequests) {
+    } else if (underWay(turn) < pipelinedRequests) {
       // What arrives of its body meanwhile.
       const waits = (count: number) => {
         if (count < 0) hold.release(-count);
@@ -119,4 +119,9 @@ export class PipelinedRequests {
     this.#turns.delete(socket);
     for (const hold of turn?.holds ?? []) hold[Symbol.dispose]();
   }
+}
+
+/** Returns how many requests are not answered; the one whose answer is next may still wait for its turn. */
+function underWay({ current, waiting }: Turn): number {
+  return waiting[0]?.response === current ? waiting.length : waiting.length + 1;
 }

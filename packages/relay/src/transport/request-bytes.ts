@@ -59,7 +59,8 @@ export class RequestBytes {
       hasSession: () => owner.kind === 'account',
       expired: () => {
         if (this.#fail === undefined) return;
-        response.setHeader('connection', 'close');
+        // What is no HTTP in a body was answered when it was parsed.
+        if (!response.headersSent) response.setHeader('connection', 'close');
         fail(new ProtocolError('temporarily_unavailable', 'the body did not arrive in time'));
       },
     });
@@ -90,6 +91,8 @@ export class RequestBytes {
     const cut = () => fail(cutOff());
     if (failure === undefined) body.on('data', receive);
     body.once('error', cut).once('close', cut);
+    // Of a request that was answered meanwhile, Node announces no end.
+    response.once('close', cut);
     body.once('end', () => {
       body.removeListener('close', cut);
       deadline[Symbol.dispose]();
@@ -106,6 +109,7 @@ export class RequestBytes {
       if (response.closed) throw cutOff();
       return received.whole();
     } finally {
+      response.off('close', cut);
       this.#fail = undefined;
     }
   }

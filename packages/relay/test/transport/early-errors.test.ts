@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { ServerResponse } from 'node:http';
+import { type AddressInfo, connect as connectPlain } from 'node:net';
 import { connect } from 'node:tls';
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import { createServer, type ServerParts } from '../../src/transport/http-server.ts';
 import { FakeSocket } from '../support/fake-socket.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -31,6 +34,21 @@ async function exchange(text: string): Promise<string> {
 const host = 'Host: x\r\nConnection: close\r\n';
 const webSocket = 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n';
 const upgrade = 'Host: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
+
+test.each([
+  ['a broken chunk', 'zz\r\n'],
+  ['an extension of 20,000 bytes', `1;${'a'.repeat(20_000)}\r\nx\r\n`],
+])('02 §18: after %s in a body, its deadline has nothing to end', async (_, chunk) => {
+  const answer = await exchange(
+    'POST /svc/v1/auth/challenge HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n' +
+      `Transfer-Encoding: chunked\r\n\r\n${chunk}`,
+  );
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  // An error that no one catches would fail this run.
+  relay.clock.advance(31);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(await exchange(`GET /svc/v1/relay/info HTTP/1.1\r\n${host}\r\n`)).toMatch(/ 200 /);
+});
 
 test.each([
   ['no HTTP', 'nonsense\r\n\r\n', 'bad_request'],
@@ -102,13 +120,39 @@ test('Expect: 100-continue is answered before the body is read', async () => {
 });
 
 test('a CONNECT whose connection is reset while it is answered ends nothing else', async () => {
-  const parts = { context: relay.server.context, tls: undefined, upgrade: () => {} };
+  const { context } = relay.server;
+  const bytes = new ByteAccounts(context);
+  const parts = { context, bytes, tls: undefined, upgrade: () => {} };
   const server = createServer(parts as unknown as ServerParts, () => {});
   const socket = Object.assign(new FakeSocket(), { end: vi.fn() });
   server.emit('connect', {}, socket);
   expect(socket.end).toHaveBeenCalledOnce();
   socket.emit('error', new Error('ECONNRESET'));
   expect(socket.destroy).toHaveBeenCalledOnce();
+});
+
+test('02 §18: an orderly end closes idle connections once all that arrived was parsed', async () => {
+  const { context } = relay.server;
+  const bytes = new ByteAccounts(context);
+  const parts = { context, bytes, tls: undefined, upgrade: () => {} };
+  const server = createServer(parts as unknown as ServerParts, (_request, response) => {
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const idle = connectPlain(port, '127.0.0.1');
+  const ended = once(idle, 'close');
+  // A connection that was never used is no idle one for Node.
+  idle.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(idle, 'data');
+  let isWaiting = true;
+  bytes.httpTurns.run('192.0.2.1', () => isWaiting);
+  server.close();
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
+  expect(idle.destroyed || idle.readableEnded).toBe(false);
+  isWaiting = false;
+  await ended;
 });
 
 test('§18: pipelined requests are answered one by one; the 17th at once is rate_limited', async () => {

@@ -1,13 +1,19 @@
 /** 02 §18: what arrives on an HTTP connection is parsed in pieces, and only while the connection is read. */
+import type { IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
 import { beforeEach, expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import type { ByteOwner } from '../../src/transport/byte-ledger.ts';
 import { ParsedPieces } from '../../src/transport/parsed-pieces.ts';
 import { ManualClock } from '../support/clock.ts';
 
 const owner = { kind: 'address', id: '192.0.2.1' } as const;
-const limits = { ...defaultLimits, receivedBytesPerAddress: 100_000 };
+const limits = {
+  ...defaultLimits,
+  receivedBytesPerAddress: 100_000,
+  receivedBytesPerAccount: 100_000,
+};
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
 let bytes: ByteAccounts;
@@ -116,4 +122,67 @@ test('an error of a listener is not swallowed', () => {
     throw new Error('broken');
   };
   expect(() => socket.push(Buffer.from('x'))).toThrow('broken');
+});
+
+test('while Node holds a connection back for an answer nothing is parsed, even if it is resumed', async () => {
+  const held = socket as Duplex & { _paused?: boolean };
+  parse = () => {
+    held._paused = true;
+    socket.pause();
+  };
+  socket.push(text);
+  await settle();
+  socket.resume();
+  await settle();
+  expect(parsed).toHaveLength(1);
+  expect(socket.isPaused()).toBe(true);
+  parse = () => {};
+  held._paused = false;
+  socket.resume();
+  await settle();
+  expect(all()).toEqual(text);
+});
+
+const request = {} as IncomingMessage;
+const client = { kind: 'address', id: '198.51.100.1' } as const;
+const account = { kind: 'account', id: 'a' } as const;
+const other = { kind: 'address', id: '198.51.100.2' } as const;
+
+test.each([
+  ['the connection', [], owner, client],
+  ['the client that its headers name', [() => pieces.begin(request, client)], client, owner],
+  [
+    'the account whose body it is',
+    [() => pieces.begin(request, client), () => pieces.moveTo(account)],
+    account,
+    client,
+  ],
+  [
+    'the client of the next request',
+    [() => pieces.moveTo(account), () => pieces.begin(request, other)],
+    other,
+    account,
+  ],
+] as const)('what waits is held for %s', async (_, steps, holder, neighbour) => {
+  parse = () => socket.pause();
+  socket.push(text);
+  await settle();
+  for (const step of steps) step();
+  // It ends when there is no room for what others of its owner hold.
+  const fill = (one: ByteOwner) =>
+    bytes.received.open(one, () => {}).add(100_000 - text.length + 1);
+  expect(fill(neighbour)).toBe(true);
+  expect(socket.destroyed).toBe(false);
+  expect(fill(holder)).toBe(true);
+  expect(socket.destroyed).toBe(true);
+});
+
+test('a proxy pays for nothing that is dropped, and has a megabyte of it at most', async () => {
+  socket = new Duplex({ read: () => {}, write: () => {} });
+  pieces = new ParsedPieces({ context: { limits }, bytes, owner, isProxy: true, socket });
+  pieces.stop();
+  const megabyte = Buffer.alloc(1_048_576);
+  expect(socket.push(megabyte)).toBe(true);
+  expect(bytes.charge(owner, 1)).toBe(0);
+  expect(socket.push(Buffer.alloc(1))).toBe(false);
 });

@@ -63,3 +63,17 @@ test('if that is too much, the connection ends', () => {
   expect(handled).toEqual([first.request]);
   expect(bytes.received.total).toBe(0);
 });
+
+test('02 §18: a request that waits for its turn counts once', () => {
+  const { pipelinedRequests } = limits;
+  const responses = Array.from({ length: pipelinedRequests }, () => add().response);
+  // Another owner has all of this turn.
+  let isWaiting = true;
+  bytes.httpTurns.run('other', () => isWaiting);
+  responses[0]?.emit('close');
+  expect(handled).toHaveLength(1);
+  const last = add();
+  expect(bytes.received.total).toBe(charge * pipelinedRequests);
+  isWaiting = false;
+  expect(last.response.listenerCount('close')).toBe(0);
+});
