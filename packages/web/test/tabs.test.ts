@@ -13,13 +13,10 @@ const texts = (page: Page, whose: 'own' | 'theirs') =>
   page.locator(`.messages li.${whose} article > p.plain`).allTextContents();
 const draftOf = (page: Page) => page.getByLabel('Write a message').inputValue();
 
-/** Texts that are being stored as messages; the one that is in the field may have its place there. */
-const postingOf = async (page: Page) => {
-  const texts = await page.evaluate(`Object.entries(localStorage)
+/** Texts that are being stored as messages, or that a tab took. */
+const postingOf = (page: Page): Promise<string[]> =>
+  page.evaluate(`Object.entries(localStorage)
     .flatMap(([key, text]) => key.startsWith('posthouse.posting.') ? [text] : [])`);
-  const draft = await draftOf(page);
-  return (texts as string[]).filter((text) => text !== draft);
-};
 
 /** Which worker follows the account: the holder of the store's lock. */
 async function leaderOf(page: Page): Promise<string | undefined> {
@@ -105,17 +102,25 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
     await expect.poll(() => page.locator('.entry .waits').count()).toBe(0);
   }
 
-  /** In a new tab: what could not be stored any more is in the field, and leaves with Enter. */
+  /** What could not be stored any more is in the field of one tab, and leaves with Enter. Returns a new tab. */
   async function sendDraft(): Promise<Page> {
     const page = await openTab();
     await page.locator('.messages li').first().waitFor();
-    // What no tab is storing any more is in the field after this, or a message.
-    await expect.poll(() => postingOf(page)).toEqual([]);
-    const draft = await draftOf(page);
-    if (draft === '') return page;
-    const unsent = draft.split('\n');
-    written.ann = written.ann.filter((text) => !unsent.includes(text));
-    await write(page, draft);
+    // A tab that crashed has none.
+    const open = tabs.filter((tab) => !tab.isClosed());
+    const drafts = () => Promise.all(open.map((tab) => draftOf(tab).catch(() => '')));
+    // What no tab is storing any more is in a field after this, or a message.
+    const posting = async () => {
+      const [texts, shown] = [await postingOf(page), await drafts()];
+      return texts.filter((text) => !shown.includes(text));
+    };
+    await expect.poll(posting).toEqual([]);
+    for (const [index, draft] of (await drafts()).entries()) {
+      if (draft === '') continue;
+      const unsent = draft.split('\n');
+      written.ann = written.ann.filter((text) => !unsent.includes(text));
+      await write(open[index] as Page, draft);
+    }
     return page;
   }
 
