@@ -71,10 +71,26 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
     return [await openTab(), await openTab()];
   }
 
-  async function write(page: Page, text: string): Promise<void> {
-    written.ann.push(text);
-    await page.getByLabel('Write a message').fill(text);
+  /** Writes a text after what is in the field, which the tab took from another one, and sends both. */
+  async function write(page: Page, text = ''): Promise<void> {
+    const taken = (await draftOf(page)).split('\n').filter(Boolean);
+    const whole = [...taken, text].filter(Boolean).join('\n');
+    written.ann = [...written.ann.filter((one) => !taken.includes(one)), whole];
+    await page.getByLabel('Write a message').fill(whole);
     await page.getByLabel('Write a message').press('Enter');
+  }
+
+  /** Waits until each text that was sent is a message, or in the field of a tab; returns the texts of the fields. */
+  async function untilTaken(page: Page): Promise<readonly string[]> {
+    // A tab that crashed has none.
+    const open = tabs.filter((tab) => !tab.isClosed());
+    const drafts = () => Promise.all(open.map((tab) => draftOf(tab).catch(() => '')));
+    const posting = async () => {
+      const [texts, shown] = [await postingOf(page), await drafts()];
+      return texts.filter((text) => !shown.includes(text));
+    };
+    await expect.poll(posting).toEqual([]);
+    return await drafts();
   }
 
   async function bobWrites(...all: readonly string[]): Promise<void> {
@@ -106,20 +122,9 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
   async function sendDraft(): Promise<Page> {
     const page = await openTab();
     await page.locator('.messages li').first().waitFor();
-    // A tab that crashed has none.
     const open = tabs.filter((tab) => !tab.isClosed());
-    const drafts = () => Promise.all(open.map((tab) => draftOf(tab).catch(() => '')));
-    // What no tab is storing any more is in a field after this, or a message.
-    const posting = async () => {
-      const [texts, shown] = [await postingOf(page), await drafts()];
-      return texts.filter((text) => !shown.includes(text));
-    };
-    await expect.poll(posting).toEqual([]);
-    for (const [index, draft] of (await drafts()).entries()) {
-      if (draft === '') continue;
-      const unsent = draft.split('\n');
-      written.ann = written.ann.filter((text) => !unsent.includes(text));
-      await write(open[index] as Page, draft);
+    for (const [index, draft] of (await untilTaken(page)).entries()) {
+      if (draft !== '') await write(open[index] as Page);
     }
     return page;
   }
@@ -152,6 +157,7 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
     const bobs = bobWrites('b5', 'b6', 'b7');
     for (const text of ['a4', 'a5', 'a6']) await write(one, text);
     await one.close();
+    await untilTaken(two);
     await write(two, 'a7');
     await bobs;
     await expect.poll(() => leaderOf(two)).not.toBe(leader);
