@@ -50,8 +50,8 @@ export class BodyPace implements Disposable {
       many: () => this.#charge(0),
     };
     this.#ended.use(this.#chunks?.readBy(reader));
-    // What waits to be parsed is the rest of this body.
-    ParsedPieces.of(request.socket)?.moveTo(owner);
+    // What waits to be parsed is the rest of this body, if it is not whole.
+    if (!request.complete) ParsedPieces.of(request.socket)?.moveTo(owner);
     this.#startReceiving();
   }
 

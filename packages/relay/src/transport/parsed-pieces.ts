@@ -201,6 +201,8 @@ export class ParsedPieces {
     const body = request?.complete === false ? GatheredChunks.of(request) : undefined;
     const { bytes, chunks } = body ?? { bytes: 0, chunks: 0 };
     this.#push(piece);
+    // What follows is of another request; behind a proxy, of any of its clients.
+    if (this.#request?.complete === true) this.#ownAgain();
     if (body === undefined || request !== this.#request || request?.complete === true) return;
     const around = bytesOfChunk * (body.chunks - chunks);
     this.#extra = Math.max(0, this.#extra + piece.length - (body.bytes - bytes) - around);
@@ -209,7 +211,13 @@ export class ParsedPieces {
     if (count > 0) body.count(count);
   }
 
+  #ownAgain(): void {
+    this.#owner = this.#parts.owner;
+    this.moveTo(this.#owner);
+  }
+
   readonly #execute = (piece: Buffer): void => {
+    this.#records.take(piece.length);
     try {
       for (const parse of this.#parser) parse.call(this.#parts.socket, piece);
     } catch (error) {

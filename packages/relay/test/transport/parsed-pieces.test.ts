@@ -5,6 +5,7 @@ import { beforeEach, expect, test } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import type { ByteOwner } from '../../src/transport/byte-ledger.ts';
+import { GatheredChunks } from '../../src/transport/gathered-chunks.ts';
 import { ParsedPieces } from '../../src/transport/parsed-pieces.ts';
 import { ManualClock } from '../support/clock.ts';
 
@@ -185,4 +186,33 @@ test('a proxy pays for nothing that is dropped, and has a megabyte of it at most
   expect(socket.push(megabyte)).toBe(true);
   expect(bytes.charge(owner, 1)).toBe(0);
   expect(socket.push(Buffer.alloc(1))).toBe(false);
+});
+
+test('after a request that is whole, what waits is held for the connection again', async () => {
+  parse = () => {
+    pieces.begin({ complete: true } as IncomingMessage, client);
+    socket.pause();
+  };
+  socket.push(text);
+  await settle();
+  const fill = (one: ByteOwner) =>
+    bytes.received.open(one, () => {}).add(100_000 - text.length + 1);
+  expect(fill(client)).toBe(true);
+  expect(socket.destroyed).toBe(false);
+  expect(fill(owner)).toBe(true);
+  expect(socket.destroyed).toBe(true);
+});
+
+test('what was parsed is not held once more by a WebSocket on the same connection', async () => {
+  for (let count = 0; count < 3; count += 1) {
+    socket.pause();
+    socket.push(text);
+    socket.resume();
+    await settle();
+  }
+  pieces.release();
+  const waiting: number[] = [];
+  using _reader = GatheredChunks.of(socket)?.readBy({ waiting: (count) => waiting.push(count) });
+  expect(parsed.length).toBeGreaterThan(0);
+  expect(waiting.reduce((sum, count) => sum + count, 0)).toBe(0);
 });
