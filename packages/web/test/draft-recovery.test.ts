@@ -81,7 +81,9 @@ describe.skipIf(!hasChromium)('a text that was sent', () => {
     await tabs.crash(two);
     await tabs.crash(one);
     const next = await tabs.openTab();
-    await expect.poll(() => draftOf(next)).toBe('of one, more\nof two');
+    // Which of them has the shared place follows from what each process of the browser sees first.
+    const lines = async () => (await draftOf(next)).split('\n').sort();
+    await expect.poll(lines).toEqual(['of one, more', 'of two']);
     await field(next).fill('');
     expect(await kept(next, 'draft')).toEqual([]);
     expect(await kept(next, 'posting')).toEqual([]);
@@ -155,19 +157,20 @@ describe.skipIf(!hasChromium)('a text that was sent', () => {
     await field(page).press('Enter');
     await expect.poll(() => countOf(page, 'known before')).toBe(1);
     const later = Date.now() + 3_600_000;
+    // In one tab: another one that is open may be the one that takes it.
     await store(page, 'sending', { [`${later}.1.a`]: 'known before' });
-    const next = await tabs.openTab();
-    await expect.poll(() => draftOf(next)).toBe('known before');
-    await field(next).fill('');
+    await page.reload();
+    await expect.poll(() => draftOf(page)).toBe('known before');
+    await field(page).fill('');
     const time = Date.now();
-    await store(next, 'sending', {
+    await store(page, 'sending', {
       [`${time}.1.a`]: 'known before',
       [`${time}.2.a`]: 'not known before',
     });
-    await next.reload();
-    await expect.poll(() => draftOf(next)).toBe('not known before');
-    expect(await kept(next, 'sending')).toEqual([]);
-    await field(next).fill('');
+    await page.reload();
+    await expect.poll(() => draftOf(page)).toBe('not known before');
+    expect(await kept(page, 'sending')).toEqual([]);
+    await field(page).fill('');
   });
 
   test('is in the field although another entry has a name that no draft can have', async () => {

@@ -131,6 +131,25 @@ describe.skipIf(!hasChromium)('what is being written', () => {
     await two.close();
   });
 
+  test('a draft that is shown in two tabs and emptied in one stays in the other', async () => {
+    const one = await openTab('Bob');
+    await field(one).fill('emptied in one');
+    const two = await openTab('Bob');
+    expect(await draftOf(two)).toBe('emptied in one');
+    // Events of the storage arrive in order: after this one, all before it have.
+    await one.evaluate(`addEventListener('storage', ({ key }) => {
+      if (key === 'after') globalThis.isAfter = true;
+    })`);
+    await field(two).fill('');
+    await two.evaluate(`localStorage.setItem('after', '1')`);
+    await expect.poll(() => one.evaluate('globalThis.isAfter')).toBe(true);
+    expect(await draftOf(one)).toBe('emptied in one');
+    await field(one).fill('');
+    await one.evaluate(`localStorage.removeItem('after')`);
+    await one.close();
+    await two.close();
+  });
+
   test('at every moment from typing until it is a message, a text is stored', async () => {
     const page = await openTab();
     await page.evaluate(watchStorage);

@@ -247,9 +247,12 @@ function newDraftId(): string {
   return `${time}.${String(madeIds).padStart(6, '0')}.${tabId}`;
 }
 
-// Another tab sent the draft that is shown here, too: else it could be sent from here once more.
-addEventListener('storage', ({ key, oldValue, newValue }) => {
-  if (newValue !== null || !key?.startsWith(sharedPrefix)) return;
-  const draft = drafts.get(key.slice(sharedPrefix.length));
-  if (draft?.draftId === undefined && draft?.text.value === oldValue) draft.text.value = '';
+// Another tab posts the draft that is shown here, too: else it could be sent from here once more.
+addEventListener('storage', ({ key, newValue }) => {
+  if (newValue === null || newValue === '') return;
+  for (const draft of drafts.values()) {
+    const isOfDraft = key?.startsWith(`${entryPrefix}${draft.conversation}.`);
+    const isShown = draft.draftId === undefined && draft.text.value.trim() === newValue;
+    if (isOfDraft && isShown) draft.text.value = '';
+  }
 });
