@@ -50,6 +50,7 @@ export class WebSocketConnection {
   readonly #socket: WebSocket;
   readonly #stream: Duplex;
   readonly #parts: ConnectionParts;
+  readonly #chunks: GatheredChunks;
   readonly #incoming: IncomingBytes;
   readonly #outgoing: OutgoingBytes;
   readonly #requests: IncomingRequests;
@@ -72,6 +73,7 @@ export class WebSocketConnection {
     this.#socket = socket;
     this.#stream = stream;
     this.#parts = parts;
+    this.#chunks = GatheredChunks.of(stream) ?? new GatheredChunks(stream);
     const { context, bytes, address } = parts;
     const owner: ByteOwner = { kind: 'address', id: address };
     const common = { context, bytes, owner, socket, stream };
@@ -116,6 +118,8 @@ export class WebSocketConnection {
       this.#endReason ??= 'connection error';
     });
     socket.on('close', () => this.#closed());
+    // At once it is told what waits already, which may be too much.
+    this.#chunks.readBy({ waiting: (count) => this.#incoming.hold(count) });
   }
 
   /** Takes what arrives away from the WebSocket library; returns what gives it bytes to read. */
@@ -126,9 +130,8 @@ export class WebSocketConnection {
     // After a broken frame, or when the peer closes, the library reads nothing more.
     const isRead = () => !this.#isClosed && (socket.readyState === socket.OPEN || this.#isStopping);
     stream.removeAllListeners('data');
-    const chunks = GatheredChunks.of(stream) ?? new GatheredChunks(stream);
+    const chunks = this.#chunks;
     const { recordCharge } = this.#parts.context.limits;
-    chunks.readBy({ waiting: (count) => this.#incoming.hold(count) });
     stream.on('data', (chunk: Buffer) => {
       chunks.take(chunk.length);
       const count = chunks.takeCount();

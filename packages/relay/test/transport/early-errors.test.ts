@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { ServerResponse } from 'node:http';
 import { type AddressInfo, connect as connectPlain } from 'node:net';
-import { connect } from 'node:tls';
+import { connect, TLSSocket } from 'node:tls';
 import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
+import { GatheredChunks } from '../../src/transport/gathered-chunks.ts';
 import { createServer, type ServerParts } from '../../src/transport/http-server.ts';
 import { FakeSocket } from '../support/fake-socket.ts';
 import { ServedRelay } from '../support/served-relay.ts';
@@ -129,6 +130,30 @@ test('a CONNECT whose connection is reset while it is answered ends nothing else
   expect(socket.end).toHaveBeenCalledOnce();
   socket.emit('error', new Error('ECONNRESET'));
   expect(socket.destroy).toHaveBeenCalledOnce();
+});
+
+test('02 §18: what waits on a connection that becomes a WebSocket is held, and read', async () => {
+  const of = GatheredChunks.of;
+  const ping = Buffer.from([0x89, 0x80, 0, 0, 0, 0]);
+  const spy = vi.spyOn(GatheredChunks, 'of').mockImplementation((stream) => {
+    if (stream instanceof TLSSocket) {
+      // As a chunk that came with a request before, and was not parsed to its end.
+      stream.pause();
+      stream.push(ping);
+      setImmediate(() => stream.resume());
+    }
+    return of(stream);
+  });
+  const { hostname, port } = new URL(relay.server.https[0] as string);
+  const socket = connect({ host: hostname, port: Number(port), ca: relay.ca });
+  socket.write(`GET /svc/v1 HTTP/1.1\r\n${upgrade}${webSocket}\r\n`);
+  let received = '';
+  for await (const data of socket) {
+    received += (data as Buffer).toString('latin1');
+    if (received.endsWith('\x8a\0')) break;
+  }
+  spy.mockRestore();
+  expect(received).toMatch(/^HTTP\/1\.1 101 /);
 });
 
 test('02 §18: an orderly end closes idle connections once all that arrived was parsed', async () => {
