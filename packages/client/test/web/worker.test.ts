@@ -16,7 +16,9 @@ const pageProgram = `
 import { isClientError } from './src/index.ts';
 import { clientInWorker, storageStatus } from './src/web/index.ts';
 import { followMessages, openAccount } from './test/web/support/app.ts';
-const policy = trustedTypes.createPolicy('app', { createScriptURL: () => 'worker.js' });
+// Firefox has none before version 148.
+const rules = { createScriptURL: () => 'worker.js' };
+const policy = globalThis.trustedTypes?.createPolicy('app', rules) ?? rules;
 /** What the page's own thread does for the client; the browser's clock says nothing of a busy machine. */
 globalThis.own = { replies: 0, largest: 0, work: [] };
 const noted = (owner, names) => {
