@@ -201,7 +201,7 @@ export class ParsedPieces {
     const body = request?.complete === false ? GatheredChunks.of(request) : undefined;
     const { bytes, chunks } = body ?? { bytes: 0, chunks: 0 };
     this.#push(piece);
-    // What follows is of another request; behind a proxy, of any of its clients.
+    // What follows is another request, of another client if a proxy sends it.
     if (this.#request?.complete === true) this.#ownAgain();
     if (body === undefined || request !== this.#request || request?.complete === true) return;
     const around = bytesOfChunk * (body.chunks - chunks);
