@@ -198,7 +198,10 @@ export function checkDepth(value: JsonValue, maxDepth: number): void {
 
 function isDeeper(value: JsonValue | undefined, maxDepth: number): boolean {
   if (maxDepth < 0) return true;
-  if (Array.isArray(value)) return value.some((item) => isDeeper(item, maxDepth - 1));
+  if (Array.isArray(value)) {
+    for (const item of value) if (isDeeper(item, maxDepth - 1)) return true;
+    return false;
+  }
   if (!isJsonObject(value)) return false;
   for (const name in value) if (isDeeper(value[name], maxDepth - 1)) return true;
   return false;

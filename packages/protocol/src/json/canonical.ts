@@ -97,7 +97,7 @@ class Members {
   /** Names of the members to add, in canonical order, and how many of them were. */
   readonly #names: readonly string[];
   #added = 0;
-  #text = '{';
+  #text = '';
 
   constructor(add: JsonObject) {
     this.#add = add;
@@ -120,7 +120,7 @@ class Members {
 
   end(): string {
     while (this.#added < this.#names.length) this.#appendNext();
-    return `${this.#text}}`;
+    return this.#text === '' ? '{}' : `${this.#text}}`;
   }
 
   #appendNext(): void {
@@ -130,9 +130,25 @@ class Members {
   }
 
   #append(name: string, value: string): void {
-    if (this.#text.length > 1) this.#text += ',';
-    this.#text += `${canonicalString(name)}:${value}`;
+    if (this.#text === '') this.#text = `{${canonicalString(name)}:`;
+    else this.#text += laterName(name);
+    this.#text += value;
   }
+}
+
+/** Short names as they follow another member; all are forgotten when there are too many. */
+const laterNames = new Map<string, string>();
+const mostNames = 1_000;
+const shortName = 64;
+
+function laterName(name: string): string {
+  const known = laterNames.get(name);
+  if (known !== undefined) return known;
+  // In one piece: it becomes part of many texts.
+  const text = [',', canonicalString(name), ':'].join('');
+  if (laterNames.size >= mostNames) laterNames.clear();
+  if (name.length <= shortName) laterNames.set(name, text);
+  return text;
 }
 
 const encoder = new TextEncoder();

@@ -18,9 +18,10 @@ export function encodeBatch(headBytes: number, items: readonly BatchItem[]): Arr
   new Uint32Array(buffer, 0, 1)[0] = items.length;
   const { words, heads, bytes } = viewsOf(buffer, headBytes);
   let start = heads + headBytes * items.length;
-  for (const [index, { head, text }] of items.entries()) {
+  let place = heads;
+  for (let index = 0; index < items.length; index += 1) {
+    const { head, text } = items[index] as BatchItem;
     words[index] = text.length;
-    let place = heads + headBytes * index;
     for (const part of head) {
       bytes.set(part, place);
       place += part.length;
