@@ -6,7 +6,11 @@ import { errorCatalogue } from '@posthouse/protocol';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import { GatheredChunks } from '../../src/transport/gathered-chunks.ts';
-import { createServer, type ServerParts } from '../../src/transport/http-server.ts';
+import {
+  acceptConnections,
+  createServer,
+  type ServerParts,
+} from '../../src/transport/http-server.ts';
 import { FakeSocket } from '../support/fake-socket.ts';
 import { ServedRelay } from '../support/served-relay.ts';
 
@@ -130,6 +134,46 @@ test('a CONNECT whose connection is reset while it is answered ends nothing else
   expect(socket.end).toHaveBeenCalledOnce();
   socket.emit('error', new Error('ECONNRESET'));
   expect(socket.destroy).toHaveBeenCalledOnce();
+});
+
+test('02 §18: what follows a CONNECT is neither parsed nor held, and its connection ends', async () => {
+  const { context } = relay.server;
+  const bytes = new ByteAccounts(context);
+  const clients = { of: () => '192.0.2.1', isProxy: () => false };
+  const open = { add: () => true };
+  const parts = { context, bytes, clients, open, tls: undefined, upgrade: () => {} };
+  const handle = vi.fn();
+  const server = createServer(parts as unknown as ServerParts, handle);
+  using _waiting = acceptConnections(parts as unknown as ServerParts, server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  // The end of the connection would give back what it holds.
+  let end = () => {};
+  server.prependListener('connect', (_request, socket) => {
+    const ends = vi.spyOn(socket, 'end').mockImplementation((text) => {
+      ends.mockRestore();
+      end = () => void socket.end(text);
+      return socket;
+    });
+  });
+  const connected = once(server, 'connect');
+  const client = connectPlain((server.address() as AddressInfo).port, '127.0.0.1');
+  let answer = '';
+  client.on('data', (data) => {
+    answer += data;
+  });
+  // Some pieces.
+  client.write(
+    `CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n${'GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1_000)}`,
+  );
+  await connected;
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((go) => setImmediate(go));
+  expect(bytes.received.total).toBe(0);
+  expect(handle).not.toHaveBeenCalled();
+  end();
+  await once(client, 'close');
+  expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+  server.close();
 });
 
 test('02 §18: what waits on a connection that becomes a WebSocket is held, and read', async () => {
