@@ -153,3 +153,17 @@ test.each(Object.entries(kinds))(
     }
   },
 );
+
+test('the outcomes of the newest 10,000 drafts are known, and of no older one', async () => {
+  const ann = await world.person();
+  for (const draftId of ['oldest', 'second'])
+    await ann.messages.post(ann.id, { text: 'hello', draftId });
+  const withdraw = (draftId: string) => ann.conversations.withdrawDraft(draftId);
+  const arePosted = async () => [!(await withdraw('second')), !(await withdraw('oldest'))];
+  for (let known = 2; known < 9_999; known += 1) await withdraw(`draft ${known}`);
+  expect(await arePosted()).toEqual([true, true]);
+  await withdraw('the 10,000th');
+  expect(await arePosted()).toEqual([true, true]);
+  await withdraw('the 10,001st');
+  expect(await arePosted()).toEqual([true, false]);
+});
