@@ -47,3 +47,28 @@ test('02 §18: a string that is most of a text is not copied', () => {
   );
   expect(grown).toBeLessThan(count * 50_000);
 });
+
+/** The value `to`, of so many units, of a text that is as long as another. */
+const stringOf = (units: number, length: number) => (index: number) => {
+  const value = String(index).padEnd(units, 'a');
+  const rest = length - `{"to":"${value}"}`.length;
+  return `{${' '.repeat(rest)}"to":"${value}"}`;
+};
+const largeText = 60_000;
+
+// V8 copies strings of 12 units and fewer itself.
+test.each([13, 256])(
+  '02 §18: a string of %i units does not keep a large text in memory',
+  (units) => {
+    expect(growth(stringOf(units, largeText), to)).toBeLessThan(megabyte);
+  },
+);
+
+test('02 §18: a string of 257 units is not copied', () => {
+  expect(growth(stringOf(257, largeText), to)).toBeGreaterThan(count * 50_000);
+});
+
+test('02 §18: a string is copied from a text of 8,193 units, and not from one of 8,192', () => {
+  expect(growth(stringOf(13, 8_193), to)).toBeLessThan(megabyte / 2);
+  expect(growth(stringOf(13, 8_192), to)).toBeGreaterThan(megabyte);
+});
