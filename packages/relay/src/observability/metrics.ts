@@ -225,11 +225,19 @@ function histogramLines(
 
 /** Returns the labels in alphabetical order, in which those of each call are named already. */
 function labelText(labels: Labels): string {
-  const names = Object.keys(labels);
-  if (names.some((name, index) => index > 0 && name < (names[index - 1] as string))) names.sort();
   let text = '';
-  for (const name of names) text += `${text === '' ? '' : ','}${name}="${labels[name]}"`;
+  let before = '';
+  for (const name in labels) {
+    if (name < before) return labelText(sorted(labels));
+    text += text === '' ? `${name}="` : `,${name}="`;
+    text += `${labels[name]}"`;
+    before = name;
+  }
   return text;
+}
+
+function sorted(labels: Labels): Labels {
+  return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function braced(labels: string): string {

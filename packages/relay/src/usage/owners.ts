@@ -28,17 +28,19 @@ export function inboxOf(recipient: string, relay?: string): string {
 }
 
 /** Returns the limits of a day that a call or delivery has to keep, without those that relays share. */
-export function* limitsOf(limits: RelayLimits, stored: StoredBytes): Generator<DayLimit> {
+export function limitsOf(limits: RelayLimits, stored: StoredBytes): readonly DayLimit[] {
   const { account, group, channel } = stored;
   const own = limits.accountDailyBytes;
-  yield { key: `account ${account}`, limit: own, what: 'the account stored' };
+  const all = [{ key: `account ${account}`, limit: own, what: 'the account stored' }];
   if (group !== undefined) {
     const limit = limits.groupDailyBytes;
-    yield { key: `group ${group}`, limit, what: 'members of the group sent' };
+    all.push({ key: `group ${group}`, limit, what: 'members of the group sent' });
   }
   if (channel !== undefined) {
-    yield { key: `channel ${channel}`, limit: limits.channelDailyBytes, what: 'the channel got' };
+    const limit = limits.channelDailyBytes;
+    all.push({ key: `channel ${channel}`, limit, what: 'the channel got' });
   }
+  return all;
 }
 
 /**

@@ -27,34 +27,34 @@ export class SyncTransaction implements SyncWriter {
   }
 
   get<T extends Row>(sql: string, ...values: SqlValue[]): T | undefined {
-    const row = this.#use(sql, (connection) => connection.get(sql, values));
+    const row = this.#query('get', sql, values);
     this.#hasChanged ||= !sql.startsWith('SELECT');
     return row as T | undefined;
   }
 
   all<T extends Row>(sql: string, ...values: SqlValue[]): T[] {
-    const rows = this.#use(sql, (connection) => connection.all(sql, values));
+    const rows = this.#query('all', sql, values);
     this.#hasChanged ||= !sql.startsWith('SELECT');
     return rows as T[];
   }
 
   run(sql: string, ...values: SqlValue[]): number {
-    const changes = this.#use(sql, (connection) => connection.run(sql, values));
+    const changes = this.#query('run', sql, values);
     this.#hasChanged = true;
-    return changes;
+    return changes as number;
   }
 
   end(): void {
     this.#connection = undefined;
   }
 
-  #use<T>(sql: string, query: (connection: Statements) => T): T {
+  #query(kind: keyof Statements, sql: string, values: readonly SqlValue[]) {
     if (this.#connection === undefined) throw new Error('the transaction has ended');
     // SQLite may have undone the transaction: another statement would be stored alone.
     if (this.#failure !== undefined) throw this.#failure;
     this.#faults.beforeStatement?.(sql);
     try {
-      return query(this.#connection);
+      return this.#connection[kind](sql, values);
     } catch (error) {
       this.#failure ??= error;
       throw error;
