@@ -2,9 +2,8 @@
 import type { AppendKind, SyncWriter } from '../storage/types.ts';
 import { appendNow, type Sequences } from './append.ts';
 import { messageBatch } from './message-batch.ts';
-import { readReceived } from './received-store.ts';
 import type { SentMessage } from './sent-message.ts';
-import { insertResult, type NewRecord, storeCertificate, storeEnvelope } from './store.ts';
+import { insertOnlyResult, type NewRecord, storeCertificate, storeEnvelope } from './store.ts';
 
 /**
  * Declines a message of which any method has a result, and one whose facts have changed.
@@ -16,9 +15,8 @@ export const sentMessages: AppendKind<SentMessage, Sequences> = {
   apply(tx, message) {
     const { key, result, keepUntil, envelope, certificate, certificateKeepUntil } = message;
     if (!message.facts.every(message.isCurrent)) return undefined;
-    if (tx.get(...readReceived(key)) !== undefined) return undefined;
     // Its key is what tells a repeat.
-    if (tx.run(...insertResult(key, result)) === 0) return undefined;
+    if (tx.run(...insertOnlyResult(key, result)) === 0) return undefined;
     tx.run(...storeEnvelope(envelope, keepUntil));
     if (certificateKeepUntil !== undefined) {
       tx.run(...storeCertificate(certificate, certificateKeepUntil));

@@ -71,15 +71,6 @@ function toSent(row: PriorRow): StoredResult {
   return { request, acceptedAt, status, error: { code, message: row.error_message ?? '' } };
 }
 
-/** Finds whether a `message.deliver` with this key was accepted: one row, or none. */
-export function readReceived({ sender, messageId }: MessageKey): Statement {
-  return [
-    'SELECT accepted_at FROM received_results WHERE sender = ? AND message_id = ?',
-    sender,
-    messageId,
-  ];
-}
-
 /** Stores the acceptance of a `message.deliver`, to answer repeats until `keepUntil`. */
 export function insertReceived(
   key: MessageKey,

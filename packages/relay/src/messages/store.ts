@@ -3,7 +3,7 @@
  * page-store.ts reads pages, queue-store.ts has the queue.
  */
 import { chunks, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Statement, Writer } from '../storage/types.ts';
+import type { Reader, SqlValue, Statement, Writer } from '../storage/types.ts';
 
 /** An envelope as stored. */
 export interface StoredEnvelope {
@@ -162,21 +162,32 @@ export interface NewResult extends Pick<StoredResult, 'request' | 'acceptedAt' |
   readonly received: string | undefined;
 }
 
-/** Stores the first result of a message; changes nothing if it has one. */
+/** Stores the first result of a `message.send`; changes nothing if it has one. */
 export function insertResult(key: MessageKey, result: NewResult): Statement {
   return [
-    `INSERT INTO sent_results (sender, message_id, request, accepted_at, keep_until, status,
-        received)
-      VALUES (?, ?, ?, ?, ?, ?, ?)
+    `INSERT INTO sent_results ${columnsOfResult} VALUES (?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT (sender, message_id) DO NOTHING`,
+    ...valuesOfResult(key, result),
+  ];
+}
+
+/** As {@link insertResult}; changes nothing either if a `message.deliver` with this key was accepted. */
+export function insertOnlyResult(key: MessageKey, result: NewResult): Statement {
+  return [
+    `INSERT INTO sent_results ${columnsOfResult} SELECT ?, ?, ?, ?, ?, ?, ?
+      WHERE NOT EXISTS (SELECT 1 FROM received_results WHERE sender = ? AND message_id = ?)
+      ON CONFLICT (sender, message_id) DO NOTHING`,
+    ...valuesOfResult(key, result),
     key.sender,
     key.messageId,
-    result.request,
-    result.acceptedAt,
-    result.keepUntil,
-    result.status,
-    result.received ?? null,
   ];
+}
+
+const columnsOfResult = '(sender, message_id, request, accepted_at, keep_until, status, received)';
+
+function valuesOfResult({ sender, messageId }: MessageKey, result: NewResult): SqlValue[] {
+  const { request, acceptedAt, keepUntil, status, received } = result;
+  return [sender, messageId, request, acceptedAt, keepUntil, status, received ?? null];
 }
 
 /** How a delivery ended. */

@@ -32,7 +32,7 @@ function send(senders: readonly string[]): Promise<unknown> {
 }
 
 /** On PostgreSQL, a batch of any number of messages has as many as a message that comes alone. */
-const ofMessage = engine === 'postgres' ? { without: 6, with: 6 } : { without: 6, with: 9 };
+const ofMessage = engine === 'postgres' ? { without: 6, with: 6 } : { without: 5, with: 8 };
 const ofPage = 5;
 
 describe('statements of calls between accounts of one relay', () => {
