@@ -44,10 +44,16 @@ export class RequestQueue implements Disposable {
       this.#waiting.shift();
       const expected = this.#expectedBytes(next);
       this.#reserved += expected;
-      void next.start().finally(() => {
-        this.#reserved -= expected;
-        this.startNext();
-      });
+      void this.#answer(next, expected);
+    }
+  }
+
+  async #answer({ start }: QueuedRequest, expected: number): Promise<void> {
+    try {
+      await start();
+    } finally {
+      this.#reserved -= expected;
+      this.startNext();
     }
   }
 
