@@ -146,8 +146,9 @@ function laterName(name: string): string {
   if (known !== undefined) return known;
   // In one piece: it becomes part of many texts.
   const text = [',', canonicalString(name), ':'].join('');
+  if (name.length > shortName) return text;
   if (laterNames.size >= mostNames) laterNames.clear();
-  if (name.length <= shortName) laterNames.set(name, text);
+  laterNames.set(name, text);
   return text;
 }
 

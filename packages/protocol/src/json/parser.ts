@@ -1,20 +1,22 @@
 import { type JsonFacts, keepFacts } from './facts.ts';
 import { JsonError, type JsonFault } from './json-error.ts';
 import type { JsonValue } from './types.ts';
+import { UnescapedText } from './unescaped-text.ts';
 
 /** The plain run of a string: everything that needs no second look. */
 const plainRun = /[^"\\\u0000-\u001f\ud800-\udfff]*/y;
 const integerRun = /-?(?:0|[1-9][0-9]*)/y;
 
-const escapes: Readonly<Record<string, string>> = {
-  '"': '"',
-  '\\': '\\',
-  '/': '/',
-  b: '\b',
-  f: '\f',
-  n: '\n',
-  r: '\r',
-  t: '\t',
+/** The unit that stands for itself after a backslash, or for another one. */
+const escapes: Readonly<Record<string, number>> = {
+  '"': 0x22,
+  '\\': 0x5c,
+  '/': 0x2f,
+  b: 0x08,
+  f: 0x0c,
+  n: 0x0a,
+  r: 0x0d,
+  t: 0x09,
 };
 
 /** An array or object whose end was not read yet, with what is known of it so far. */
@@ -61,8 +63,10 @@ export class Parser {
   #expected: Expected = 'value';
   /** From the root to the innermost one. */
   readonly #open: Open[] = [];
-  /** What was read of a string in which the parser paused. */
-  #begun = '';
+  /** Where the part of a string begins that is read now: after its quotation mark, or its last escape. */
+  #runStart = 0;
+  /** What comes before that part, if the string has escapes. */
+  #unescaped: UnescapedText | undefined;
   #nameStart = 0;
 
   /** @param keepsFacts whether facts about large values are kept */
@@ -92,7 +96,7 @@ export class Parser {
         case 'name':
           if (this.#text[this.#at] !== '"') throw this.#fail('syntax', 'expected a member name');
           this.#nameStart = this.#at;
-          this.#at += 1;
+          this.#beginString();
           this.#expected = 'rest of a name';
           break;
         case 'rest of a name': {
@@ -134,7 +138,7 @@ export class Parser {
         this.#begin([], 0x5d);
         return true;
       case 0x22: {
-        this.#at += 1;
+        this.#beginString();
         const string = this.#string(end);
         if (string === undefined) {
           this.#expected = 'rest of a string';
@@ -269,35 +273,38 @@ export class Parser {
     return value;
   }
 
+  #beginString(): void {
+    this.#at += 1;
+    this.#runStart = this.#at;
+    this.#unescaped = undefined;
+  }
+
   /** Reads on in a string, to its end; returns `undefined` if it paused. */
   #string(end: number): string | undefined {
     const text = this.#text;
     let at = this.#at;
-    let result = this.#begun;
     for (;;) {
       plainRun.lastIndex = at;
       plainRun.test(text);
-      const runEnd = plainRun.lastIndex;
-      const run = text.slice(at, runEnd);
-      const code = text.charCodeAt(runEnd);
-      at = runEnd;
+      at = plainRun.lastIndex;
+      const code = text.charCodeAt(at);
       if (code === 0x22) {
-        this.#at = runEnd + 1;
-        this.#begun = '';
-        return result === '' ? run : result + run;
+        this.#at = at + 1;
+        if (this.#unescaped === undefined) return text.slice(this.#runStart, at);
+        this.#unescaped.addRun(text, this.#runStart, at);
+        return this.#unescaped.end();
       }
-      result += run;
       if (code === 0x5c) {
-        const escaped = this.#escape(at);
-        result += escaped.value;
-        at = escaped.end;
+        this.#unescaped ??= new UnescapedText();
+        this.#unescaped.addRun(text, this.#runStart, at);
+        at = this.#escape(at, this.#unescaped);
+        this.#runStart = at;
       } else if (code >= 0xd800 && code <= 0xdfff) {
         const low = text.charCodeAt(at + 1);
         if (code > 0xdbff || !(low >= 0xdc00 && low <= 0xdfff)) {
           this.#at = at;
           throw this.#fail('rule', 'lone surrogate');
         }
-        result += text.slice(at, at + 2);
         at += 2;
       } else {
         this.#at = at;
@@ -306,7 +313,7 @@ export class Parser {
       }
       if (at >= end && at < text.length) {
         this.#at = at;
-        this.#begun = result;
+        this.#unescaped?.pause();
         return undefined;
       }
     }
@@ -320,23 +327,30 @@ export class Parser {
     return [value.slice(0, 1), value.slice(1)].join('');
   }
 
-  #escape(at: number): { value: string; end: number } {
+  /** Reads an escape, or an escaped pair of surrogates; returns where it ends. */
+  #escape(at: number, unescaped: UnescapedText): number {
     const kind = this.#text[at + 1];
     if (kind !== 'u') {
-      const value = kind === undefined ? undefined : escapes[kind];
-      if (value === undefined) {
+      const unit = kind === undefined ? undefined : escapes[kind];
+      if (unit === undefined) {
         this.#at = at;
         throw this.#fail('syntax', 'unknown escape');
       }
-      return { value, end: at + 2 };
+      unescaped.addUnit(unit);
+      return at + 2;
     }
     const unit = this.#hex4(at + 2);
-    if (unit < 0xd800 || unit > 0xdfff) return { value: String.fromCharCode(unit), end: at + 6 };
+    if (unit < 0xd800 || unit > 0xdfff) {
+      unescaped.addUnit(unit);
+      return at + 6;
+    }
     // A surrogate is only allowed as an escaped pair; a raw other half cannot be well-formed text.
     if (unit <= 0xdbff && this.#text.startsWith('\\u', at + 6)) {
       const low = this.#hex4(at + 8);
       if (low >= 0xdc00 && low <= 0xdfff) {
-        return { value: String.fromCharCode(unit, low), end: at + 12 };
+        unescaped.addUnit(unit);
+        unescaped.addUnit(low);
+        return at + 12;
       }
     }
     this.#at = at;
