@@ -3,7 +3,12 @@ import type { AppendKind, SyncWriter } from '../storage/types.ts';
 import { appendNow, type Sequences } from './append.ts';
 import { messageBatch } from './message-batch.ts';
 import type { SentMessage } from './sent-message.ts';
-import { insertOnlyResult, type NewRecord, storeCertificate, storeEnvelope } from './store.ts';
+import {
+  insertResultUnlessDelivered,
+  type NewRecord,
+  storeCertificate,
+  storeEnvelope,
+} from './store.ts';
 
 /**
  * Declines a message of which any method has a result, and one whose facts have changed.
@@ -16,7 +21,7 @@ export const sentMessages: AppendKind<SentMessage, Sequences> = {
     const { key, result, keepUntil, envelope, certificate, certificateKeepUntil } = message;
     if (!message.facts.every(message.isCurrent)) return undefined;
     // Its key is what tells a repeat.
-    if (tx.run(...insertOnlyResult(key, result)) === 0) return undefined;
+    if (tx.run(...insertResultUnlessDelivered(key, result)) === 0) return undefined;
     tx.run(...storeEnvelope(envelope, keepUntil));
     if (certificateKeepUntil !== undefined) {
       tx.run(...storeCertificate(certificate, certificateKeepUntil));

@@ -172,7 +172,7 @@ export function insertResult(key: MessageKey, result: NewResult): Statement {
 }
 
 /** As {@link insertResult}; changes nothing either if a `message.deliver` with this key was accepted. */
-export function insertOnlyResult(key: MessageKey, result: NewResult): Statement {
+export function insertResultUnlessDelivered(key: MessageKey, result: NewResult): Statement {
   return [
     `INSERT INTO sent_results ${columnsOfResult} SELECT ?, ?, ?, ?, ?, ?, ?
       WHERE NOT EXISTS (SELECT 1 FROM received_results WHERE sender = ? AND message_id = ?)
