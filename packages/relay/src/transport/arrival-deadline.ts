@@ -1,7 +1,13 @@
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteOwner } from './byte-ledger.ts';
 
 export interface ArrivalDeadlineParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
+  readonly bytes: Pick<ByteAccounts, 'dueTurns'>;
+  /** Returns in whose turn it expires. */
+  readonly owner: () => ByteOwner;
   /** Milliseconds in which the whole has to arrive, or with a session, a part of it. */
   readonly period: number;
   /** Whether the sender has a session now. */
@@ -26,6 +32,8 @@ export class ArrivalDeadline implements Disposable {
   #startedAt = 0;
   /** Bytes of the current period. */
   #bytes = 0;
+  /** Whether it has expired, and waits for its turn. */
+  #isDue = false;
   #isDisposed = false;
 
   constructor(parts: ArrivalDeadlineParts) {
@@ -35,7 +43,7 @@ export class ArrivalDeadline implements Disposable {
 
   /** Begins, or goes on after a pause. */
   start(): void {
-    if (this.#timer !== undefined || this.#isDisposed) return;
+    if (this.#timer !== undefined || this.#isDue || this.#isDisposed) return;
     const { clock, limits } = this.#parts.context;
     this.#whole ??= clock.after(limits.slowMessageTimeout, () => this.#expire());
     this.#startedAt = clock.monotonic();
@@ -58,6 +66,7 @@ export class ArrivalDeadline implements Disposable {
 
   /** Ends the time: everything has arrived. The next start begins anew. */
   reset(): void {
+    this.#isDue = false;
     this.pause();
     this.#whole?.[Symbol.dispose]();
     this.#whole = undefined;
@@ -87,7 +96,15 @@ export class ArrivalDeadline implements Disposable {
   }
 
   #expire(): void {
+    const { bytes, owner, expired } = this.#parts;
     this.reset();
-    this.#parts.expired();
+    this.#isDue = true;
+    bytes.dueTurns.run(payerKey(owner()), () => {
+      if (this.#isDue) {
+        this.reset();
+        expired();
+      }
+      return false;
+    });
   }
 }

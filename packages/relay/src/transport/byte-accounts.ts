@@ -3,9 +3,9 @@ import type { RelayContext } from '../context.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
 import { Debts } from './debts.ts';
-import { HttpTurns } from './http-turns.ts';
 import { ReadTurns } from './read-turns.ts';
 import { Receivers } from './receivers.ts';
+import { StepTurns } from './step-turns.ts';
 
 /**
  * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of
@@ -18,8 +18,10 @@ export class ByteAccounts {
   readonly waiting: ByteLedger;
   /** Turns in which large bodies are read. */
   readonly turns = new ReadTurns();
-  /** Turns in which HTTP is parsed, and requests that waited begin. */
-  readonly httpTurns = new HttpTurns();
+  /** Turns in which HTTP is parsed, requests that waited begin, and late refusals are answered. */
+  readonly httpTurns = new StepTurns();
+  /** Turns in which what did not come in time is ended: what began at one moment is due at one. */
+  readonly dueTurns = new StepTurns();
   /** WebSockets and bodies that receive: those of an owner pause together. */
   readonly receivers = new Receivers();
   /** Connections that receive nothing while their owner owes. */

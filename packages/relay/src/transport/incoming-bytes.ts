@@ -74,6 +74,8 @@ export class IncomingBytes implements Disposable {
     });
     this.#deadline = new ArrivalDeadline({
       context: parts.context,
+      bytes: parts.bytes,
+      owner: () => this.#owner,
       period: parts.context.limits.unfinishedMessageTimeout,
       hasSession: () => this.#owner.kind === 'account',
       expired: parts.tooSlow,

@@ -54,7 +54,8 @@ export class RequestBytes {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const received = new BodyBuffer();
     using deadline = new ArrivalDeadline({
-      context,
+      ...{ context, bytes },
+      owner: () => owner,
       period: context.limits.requestTimeout,
       hasSession: () => owner.kind === 'account',
       expired: () => {
@@ -99,7 +100,8 @@ export class RequestBytes {
       pace[Symbol.dispose]();
       resolve();
     });
-    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue();
+    // The parser's error may have been answered already.
+    if (expectsContinue(request) && !response.headersSent) response.writeContinue();
     try {
       await promise;
       const { length } = received;
@@ -174,6 +176,11 @@ export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
   });
   request.resume();
   request.socket.resume();
+}
+
+/** Whether the client sends the body when it is asked for. */
+export function expectsContinue({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers.expect?.toLowerCase() === '100-continue';
 }
 
 function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'>): void {

@@ -33,7 +33,8 @@ export async function streamBody(
   ended.catch(() => {});
   using hold = bytes.received.open(owner, () => end(tooManyBytes(context)));
   using deadline = new ArrivalDeadline({
-    context,
+    ...{ context, bytes },
+    owner: () => owner,
     period: context.limits.requestTimeout,
     hasSession: () => true,
     expired: () => {

@@ -1,7 +1,13 @@
 import type { RelayContext } from '../context.ts';
+import { payerKey } from '../dispatch/allowances.ts';
+import type { ByteAccounts } from './byte-accounts.ts';
+import type { ByteOwner } from './byte-ledger.ts';
 
 export interface UnboundDeadlineParts {
   readonly context: Pick<RelayContext, 'clock' | 'limits'>;
+  readonly bytes: Pick<ByteAccounts, 'dueTurns'>;
+  /** In whose turn it expires. */
+  readonly owner: ByteOwner;
   /** Whether requests are under way. */
   readonly isBusy: () => boolean;
   /** Called when the connection had no session and made no accepted call for too long. */
@@ -42,13 +48,23 @@ export class UnboundDeadline {
   }
 
   #wait(milliseconds: number): void {
+    const { bytes, context, owner } = this.#parts;
+    const timer = context.clock.after(milliseconds, () =>
+      bytes.dueTurns.run(payerKey(owner), () => {
+        // It may have been stopped while it waited for its turn.
+        if (this.#timer === timer) this.#check();
+        return false;
+      }),
+    );
+    this.#timer = timer;
+  }
+
+  #check(): void {
     const { context, isBusy, expired } = this.#parts;
-    const { clock, limits } = context;
-    this.#timer = clock.after(milliseconds, () => {
-      const { unboundTimeout } = limits;
-      const left = isBusy() ? unboundTimeout : this.#activeAt + unboundTimeout - clock.monotonic();
-      if (left > 0) this.#wait(left);
-      else expired();
-    });
+    const { unboundTimeout } = context.limits;
+    const now = context.clock.monotonic();
+    const left = isBusy() ? unboundTimeout : this.#activeAt + unboundTimeout - now;
+    if (left > 0) this.#wait(left);
+    else expired();
   }
 }

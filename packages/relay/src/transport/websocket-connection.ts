@@ -60,6 +60,7 @@ export class WebSocketConnection {
   readonly #binding: ConnectionBinding = this.#makeBinding();
   readonly #liveness: Liveness;
   readonly #unboundDeadline: UnboundDeadline;
+  #pings: Disposable;
   /** Whether no more requests are accepted. */
   #isStopping = false;
   /** Whether no request begins any more, and no answer is sent. */
@@ -104,12 +105,14 @@ export class WebSocketConnection {
       dead: () => this.#end('peer does not answer pings'),
     });
     this.#unboundDeadline = new UnboundDeadline({
-      context,
+      ...{ context, bytes },
+      owner: { kind: 'address', id: address },
       isBusy: () => this.#requests.outstanding > 0,
       expired: () => this.#close(closeCodes.policy, 'no session'),
     });
     connectionOpened(context);
     this.#unboundDeadline.start();
+    this.#pings = this.#schedulePing();
     socket.on('message', (data, isBinary) => this.#receive(data, isBinary));
     socket.on('ping', (data) => this.#outgoing.pong(data));
     socket.on('pong', (data) => this.#liveness.pong(data));
@@ -150,11 +153,20 @@ export class WebSocketConnection {
     };
   }
 
+  /** Each connection has its own time: pings to all of them at once would hold the event loop. */
+  #schedulePing(): Disposable {
+    const { clock, limits } = this.#parts.context;
+    return clock.after(limits.pingInterval, () => {
+      this.#pings = this.#schedulePing();
+      this.#checkAlive();
+    });
+  }
+
   /**
    * Pings the peer; ends the connection if it did not answer the previous ping. A connection whose
    * session ended is one without a session from now on.
    */
-  checkAlive(): void {
+  #checkAlive(): void {
     if (this.#bound?.dead === true && !this.#unboundDeadline.isRunning) this.#unbind();
     // While paused, a pong cannot be read.
     if (this.#incoming.isPaused) this.#liveness.forgive();
@@ -164,6 +176,7 @@ export class WebSocketConnection {
   /** Accepts no more requests, answers those in progress, then closes with 1001. */
   stop(): void {
     this.#isStopping = true;
+    this.#pings[Symbol.dispose]();
     this.#incoming.readToEnd();
     this.#closeWhenIdle();
   }
@@ -326,6 +339,7 @@ export class WebSocketConnection {
     this.#isStopping = true;
     this.#isClosed = true;
     this.#endReason ??= reason;
+    this.#pings[Symbol.dispose]();
     this.#requests[Symbol.dispose]();
     this.#incoming[Symbol.dispose]();
   }

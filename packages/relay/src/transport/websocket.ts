@@ -26,13 +26,12 @@ export interface WebSocketParts {
   readonly open: ConnectionTable;
 }
 
-/** The WebSocket side of the client API: accepts upgrades, pings peers. */
+/** The WebSocket side of the client API: accepts upgrades. */
 export class WebSocketTransport implements AsyncDisposable {
   readonly #parts: WebSocketParts;
   readonly #server: WebSocketServer;
   readonly #connections = new Set<WebSocketConnection>();
   readonly #cutOffs: Disposable;
-  #pings: Disposable | undefined;
   #isStopping = false;
   #empty: (() => void) | undefined;
 
@@ -55,7 +54,6 @@ export class WebSocketTransport implements AsyncDisposable {
     this.#server.on('wsClientError', ({ message }, socket) =>
       refuse(socket, new ProtocolError('bad_request', message), { 'sec-websocket-version': '13' }),
     );
-    this.#schedulePings();
     this.#cutOffs = parts.context.availability.onCutOff(() => {
       for (const connection of this.#connections) connection.leave();
     });
@@ -93,7 +91,6 @@ export class WebSocketTransport implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
-    this.#pings?.[Symbol.dispose]();
     this.#cutOffs[Symbol.dispose]();
     if (this.#connections.size === 0) return;
     const { context } = this.#parts;
@@ -128,14 +125,6 @@ export class WebSocketTransport implements AsyncDisposable {
   #ended(connection: WebSocketConnection): void {
     this.#connections.delete(connection);
     if (this.#connections.size === 0) this.#empty?.();
-  }
-
-  #schedulePings(): void {
-    const { clock, limits: relayLimits } = this.#parts.context;
-    this.#pings = clock.after(relayLimits.pingInterval, () => {
-      for (const connection of this.#connections) connection.checkAlive();
-      this.#schedulePings();
-    });
   }
 }
 

@@ -1,6 +1,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ArrivalDeadline } from '../../src/transport/arrival-deadline.ts';
+import { StepTurns } from '../../src/transport/step-turns.ts';
 import { ManualClock } from '../support/clock.ts';
 
 /** 02 §18: how long a message or body may stay unfinished. */
@@ -16,6 +17,8 @@ beforeEach(() => {
   hasSession = true;
   deadline = new ArrivalDeadline({
     ...{ context: { clock, limits }, period: 10_000, expired },
+    bytes: { dueTurns: new StepTurns() },
+    owner: () => ({ kind: 'address', id: '192.0.2.1' }),
     hasSession: () => hasSession,
   });
   deadline.start();

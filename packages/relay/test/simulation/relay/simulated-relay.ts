@@ -223,7 +223,6 @@ export class SimulatedRelay implements PeerNode {
     await guard.start();
     jobs.start(context, [guard.job, ...all.jobs], guard);
     const sockets = new Set<WebSocketConnection>();
-    this.#schedulePings(context, sockets);
     return { ...parts, hub, bytes: new ByteAccounts(context), sockets };
   }
 
@@ -241,13 +240,6 @@ export class SimulatedRelay implements PeerNode {
         this.kill();
         died(this);
       },
-    });
-  }
-
-  #schedulePings(context: RelayContext, sockets: ReadonlySet<WebSocketConnection>): void {
-    context.clock.after(context.limits.pingInterval, () => {
-      for (const connection of sockets) connection.checkAlive();
-      this.#schedulePings(context, sockets);
     });
   }
 }

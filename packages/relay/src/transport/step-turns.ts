@@ -13,10 +13,10 @@ interface Waiting {
 }
 
 /**
- * Divides the work for HTTP connections over turns of the event loop: if it has taken its time of a turn, pieces are
- * parsed, pipelined requests begin, and late refusals are answered in the next ones, in rotation of the owners (0019).
+ * Divides one kind of work over turns of the event loop: what follows when it has taken its time of a turn is done in
+ * the next ones, a few steps in each, in rotation of the owners (0019).
  */
-export class HttpTurns {
+export class StepTurns {
   readonly #waiting = new Rotation<Waiting>();
   #time: TurnTime | undefined;
   /** Resolved when nothing waits. */

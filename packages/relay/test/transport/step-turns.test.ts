@@ -1,11 +1,11 @@
-/** 0019: the work for HTTP connections is divided over turns of the event loop. */
+/** 0019: work for connections is divided over turns of the event loop. */
 import { expect, test } from 'vitest';
-import { HttpTurns } from '../../src/transport/http-turns.ts';
+import { StepTurns } from '../../src/transport/step-turns.ts';
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
 /** A step that is to be done so often; the first one takes all the time of its turn. */
-function steps(turns: HttpTurns, owner: string, count: number, done: string[]): void {
+function steps(turns: StepTurns, owner: string, count: number, done: string[]): void {
   let left = count;
   turns.run(owner, () => {
     const until = performance.now() + 2;
@@ -17,7 +17,7 @@ function steps(turns: HttpTurns, owner: string, count: number, done: string[]): 
 }
 
 test('0019: after its time the rest is done in later turns, in rotation of owners', async () => {
-  const turns = new HttpTurns();
+  const turns = new StepTurns();
   const done: string[] = [];
   steps(turns, 'eve', 20, done);
   expect(done).toEqual(['eve']);
@@ -31,7 +31,7 @@ test('0019: after its time the rest is done in later turns, in rotation of owner
 });
 
 test('0019: what waits for its turn begins in it', async () => {
-  const turns = new HttpTurns();
+  const turns = new StepTurns();
   const done: string[] = [];
   steps(turns, 'eve', 2, done);
   const ann = turns.take('ann').then(() => done.push('ann'));
@@ -41,7 +41,7 @@ test('0019: what waits for its turn begins in it', async () => {
 });
 
 test('it is idle when nothing waits', async () => {
-  const turns = new HttpTurns();
+  const turns = new StepTurns();
   await turns.idle();
   const done: string[] = [];
   steps(turns, 'eve', 20, done);
