@@ -15,7 +15,8 @@ import { byteRange } from './byte-range.ts';
 import { callers, ownerOf, sessionToken } from './callers.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import { streamBody } from './streamed-body.ts';
+import { expectsContinue } from './request-bytes.ts';
+import { cutOff, streamBody } from './streamed-body.ts';
 import type { Transfers } from './transfers.ts';
 
 export interface BlobParts {
@@ -62,7 +63,8 @@ export function addBlobRoutes(app: FastifyInstance, parts: BlobParts, base: stri
       try {
         return await answer({ request, reply });
       } catch (error) {
-        throw refusalOf(context, 'blobs', error);
+        // The parser's error may have been answered while a file was opened: that ends it.
+        throw refusalOf(context, 'blobs', reply.raw.writableEnded ? cutOff() : error);
       }
     };
   app.put(
@@ -112,7 +114,9 @@ class BlobRoutes {
       account: session.account,
       bytes: length,
       receive: async (write) => {
-        if (request.headers.expect?.toLowerCase() === '100-continue') reply.raw.writeContinue();
+        // The parser's error may have been answered already.
+        if (reply.raw.headersSent) throw cutOff();
+        if (expectsContinue(request)) reply.raw.writeContinue();
         const body = { context, bytes, owner, request: request.raw, response: reply.raw };
         await streamBody(body, length, write);
       },
