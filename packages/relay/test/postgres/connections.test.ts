@@ -1,9 +1,18 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, askUntil, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+import {
+  again,
+  ask,
+  askUntil,
+  counters,
+  impatient,
+  open,
+  Told,
+} from '../support/postgres-engine.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -34,25 +43,47 @@ const one = (tx: { get: Writer['get'] }) => tx.get('SELECT 1 AS one');
 const sessionsSql = `SELECT state FROM pg_stat_activity
   WHERE application_name = 'posthouse' AND datname = current_database()`;
 
+/**
+ * Holds a connection of a storage in a write until `held` resolves. An attempt that does not begin in time is repeated.
+ * @returns the end of the write
+ */
+async function holdConnection(
+  storage: PostgresStorage,
+  held: Promise<void>,
+): Promise<{ readonly ended: Promise<unknown> }> {
+  return await again(async () => {
+    const begun = Promise.withResolvers<void>();
+    const ended = storage.write(`account:${crypto.randomUUID()}`, async (tx) => {
+      await one(tx);
+      begun.resolve();
+      await held;
+    });
+    await Promise.race([begun.promise, ended]);
+    return { ended };
+  });
+}
+
 describe('when every connection is at work', () => {
-  test('a call waits for one, and is told so in the end', async () => {
-    await using storage = await open(url, { connections: 2, timeouts: impatient });
-    await counters.make(storage);
+  test('a call that waits for one too long is refused', async () => {
+    await using storage = await again(() => open(url, { connections: 2, timeouts: impatient }));
     const held = Promise.withResolvers<void>();
-    const holding = ['a', 'b'].map((name) =>
-      storage.write(`account:${name}`, async (tx) => {
-        await counters.add(tx, name);
-        await held.promise;
-      }),
-    );
+    const first = await holdConnection(storage, held.promise);
+    const second = await holdConnection(storage, held.promise);
     const busy = { code: 'temporarily_unavailable', message: 'storage is too busy' };
-    await expect(storage.write('account:c', add('c'))).rejects.toMatchObject(busy);
+    await expect(storage.write('account:c', one)).rejects.toMatchObject(busy);
     await expect(storage.read(one)).rejects.toMatchObject(busy);
-    // One that comes free in time is taken.
-    const waiting = storage.write('account:c', add('c'));
     held.resolve();
-    await Promise.all(holding);
-    expect(await waiting).toBe(1);
+    await Promise.all([first.ended, second.ended]);
+  });
+
+  test('a connection that becomes free is used by a call that waits for one', async () => {
+    await using storage = await open(url, { connections: 1 });
+    const held = Promise.withResolvers<void>();
+    const { ended } = await holdConnection(storage, held.promise);
+    const waiting = storage.read(one);
+    held.resolve();
+    await ended;
+    expect(await waiting).toEqual({ one: 1 });
   });
 
   test('the number of waiting calls is limited', async () => {
@@ -79,29 +110,22 @@ describe('when every connection is at work', () => {
     const to = new URL(url);
     to.username = to.password = 'narrow';
     const told = new Told();
-    await using storage = await open(to.href, { timeouts: impatient, observer: told });
+    // What a server without room answers is answered at once: only retries must end soon.
+    await using storage = await open(to.href, { timeouts: { call: 300 }, observer: told });
     const held = Promise.withResolvers<void>();
-    const all = Promise.withResolvers<void>();
-    let begun = 0;
-    // One is the place's.
-    const holding = ['a', 'b'].map((name) =>
-      storage.write(name, async (tx) => {
-        await one(tx);
-        begun += 1;
-        if (begun === 2) all.resolve();
-        await held.promise;
-      }),
-    );
-    await all.promise;
+    // One of the three is that of the process lock.
+    const first = await holdConnection(storage, held.promise);
+    const second = await holdConnection(storage, held.promise);
     await expect(storage.write('c', one)).rejects.toMatchObject({ message: 'storage is too busy' });
     held.resolve();
-    await Promise.all(holding);
+    await Promise.all([first.ended, second.ended]);
     expect(told.events).toEqual([]);
   });
 
   test('many writes of one aggregate: those that time out are refused', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using storage = await open(proxy.url, { timeouts: { ...impatient, answer: 200 } });
+    const timeouts = { ...impatient, answer: 200 };
+    await using storage = await again(() => open(proxy.url, { timeouts }));
     proxy.fallSilent();
     // Each that meets the silence waits for an answer; later ones have waited already.
     const calls = Array.from({ length: 50 }, () => storage.write('account:a', one));
@@ -180,8 +204,9 @@ describe('the end', () => {
 
   test.each(['is silent', 'refuses'] as const)('comes while the server %s', async (how) => {
     await using proxy = await CuttingProxy.start(url);
-    const storage = await open(proxy.url, { timeouts: { ...impatient, answer: 300 } });
-    await Promise.all([storage.read(one), storage.read(one)]);
+    const timeouts = { ...impatient, answer: 300 };
+    const storage = await again(() => open(proxy.url, { timeouts }));
+    await again(() => Promise.all([storage.read(one), storage.read(one)]));
     if (how === 'refuses') {
       proxy.refuse(true);
       proxy.cutAll();
@@ -221,8 +246,8 @@ describe('nothing that happens to a connection ends the process', () => {
     }
     proxy.refuse(true);
     proxy.cutAll();
-    await using patient = await open(url, { timeouts: impatient });
-    expect(await patient.read(one)).toEqual({ one: 1 });
+    await using other = await open(url);
+    expect(await other.read(one)).toEqual({ one: 1 });
     proxy.refuse(false);
     expect(await storage.read(one)).toEqual({ one: 1 });
   });

@@ -6,7 +6,7 @@ import type { LockMode } from '../../src/storage/postgres/process-lock.ts';
 import type { Reader } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, askUntil, impatient, open, Told } from '../support/postgres-engine.ts';
+import { ask, askUntil, open, Told } from '../support/postgres-engine.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -19,8 +19,11 @@ beforeEach(async () => {
   url = await server.createDatabase();
 });
 
-const start = (lockMode: LockMode, to = url) =>
-  open(to, { lockMode: lockMode, timeouts: impatient });
+const start = (lockMode: LockMode, to = url) => open(to, { lockMode, timeouts: { lockRetry: 20 } });
+
+/** Starts a process that must be refused: only for the lock, which stays taken, it does not wait long. */
+const startRefused = (lockMode: LockMode) =>
+  open(url, { lockMode, timeouts: { start: 200, lockRetry: 20 } });
 
 const one = (tx: Reader) => tx.get('SELECT 1 AS one');
 
@@ -42,9 +45,9 @@ describe('which processes may use a database together', () => {
     ['alongside', 'exclusive', exclusive],
     ['exclusive', 'alongside', moved],
   ] as const)('%s, then %s: refused, and free when the first one ends', async (one, two, why) => {
-    const first = await start(one);
+    await using first = await start(one);
     const place = new URL(url);
-    await expect(start(two)).rejects.toThrow(
+    await expect(startRefused(two)).rejects.toThrow(
       `cannot use PostgreSQL at ${place.host}${place.pathname}: ${why}`,
     );
     await first[Symbol.asyncDispose]();
@@ -99,7 +102,7 @@ test('exclusive is refused where a process has no connection open but its place'
         (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 2)
       AND datname = current_database()`,
   );
-  await expect(start('exclusive')).rejects.toThrow(exclusive);
+  await expect(startRefused('exclusive')).rejects.toThrow(exclusive);
   expect(first.hasLock).toBe(true);
 });
 
@@ -108,7 +111,7 @@ test('no connection of a process is left alone with one that has the database ex
   const told = new Told();
   await using first = await open(proxy.url, {
     lockMode: 'together',
-    timeouts: impatient,
+    timeouts: { lockRetry: 20 },
     observer: told,
   });
   proxy.refuse(true);
@@ -131,7 +134,7 @@ test('the place of a killed process becomes free', async () => {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   await once(child.stdout, 'data');
-  await expect(start('alone')).rejects.toThrow(alone);
+  await expect(startRefused('alone')).rejects.toThrow(alone);
   child.kill('SIGKILL');
   await using next = await open(url, {
     lockMode: 'alone',
@@ -148,9 +151,10 @@ test('a place lost with its connection is asked for again', async () => {
     timeouts: { lockRetry: 20 },
   });
   await server.restart();
-  const sql = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 AND granted`;
+  const sql = `SELECT 1 AS one FROM pg_locks WHERE locktype = 'advisory' AND objid = 2 AND granted
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
   await askUntil(url, sql, (rows) => rows.length === 1);
-  await expect(start('alone')).rejects.toThrow(alone);
+  await expect(startRefused('alone')).rejects.toThrow(alone);
   await expect.poll(() => first.hasLock).toBe(true);
   expect(told.events).not.toContain('lockLost');
 });

@@ -1,12 +1,17 @@
 /** What the tests of the PostgreSQL engine itself share. */
 import { Client } from 'pg';
+import { vi } from 'vitest';
 import type { PostgresObserver } from '../../src/storage/postgres/observer.ts';
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { openPostgres, type PostgresOptions } from '../../src/storage/postgres/storage.ts';
 import type { PostgresTimeouts } from '../../src/storage/postgres/timeouts.ts';
 import type { Row, SqlValue, Storage, Writer } from '../../src/storage/types.ts';
+import { patience } from './patience.ts';
 
-/** Waits for tests in which something must be given up. */
+/**
+ * Timeouts for tests in which something must be given up. On a busy machine they are too short for what must succeed:
+ * do that without them, or with {@link again}.
+ */
 export const impatient: Partial<PostgresTimeouts> = {
   call: 300,
   outcome: 300,
@@ -61,6 +66,11 @@ export async function open(
   options: Partial<PostgresOptions> = {},
 ): Promise<PostgresStorage> {
   return await openPostgres({ url, connections: 10, lockMode: 'together', ...options });
+}
+
+/** Repeats what must succeed under timeouts that a busy machine may not meet; returns its first result. */
+export function again<T>(attempt: () => Promise<T>): Promise<T> {
+  return vi.waitFor(attempt, patience);
 }
 
 /** A table of counters: read-modify-write in two statements, wrong wherever two works meet. */
