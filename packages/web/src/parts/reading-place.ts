@@ -12,7 +12,8 @@ interface Place {
 
 /**
  * Holds what is read where it is in a scrolled box: at the end, or where a person scrolled to. Elements with the
- * attribute `data-order` are held; a person's own new message leads to the end.
+ * attribute `data-order` are held; a person's own new message leads to the end. Call it where the
+ * elements are rendered: it reads the place before they change.
  */
 export function useReadingPlace(items: readonly TimelineItem[]) {
   const box = useRef<HTMLElement>(null);
@@ -34,6 +35,18 @@ export function useReadingPlace(items: readonly TimelineItem[]) {
     }
     held.current = current.scrollTop;
   };
+  /** Remembers where a person has scrolled to. */
+  const follow = () => {
+    const { current } = box;
+    if (current === null || current.scrollTop === held.current) return;
+    const { scrollTop, clientHeight, scrollHeight } = current;
+    const isEnd = scrollTop + clientHeight > scrollHeight - endZone;
+    place.current = isEnd ? undefined : placeIn(current);
+    setAtEnd(isEnd);
+  };
+  // A browser sends the event of a scroll with its next frame. If the items change before, they would be held at the
+  // place that the person has left, and the event would find nothing new.
+  follow();
   const toEnd = () => {
     place.current = undefined;
     setAtEnd(true);
@@ -51,15 +64,7 @@ export function useReadingPlace(items: readonly TimelineItem[]) {
     for (const { current } of [box, list]) if (current !== null) sizes.observe(current);
     return () => sizes.disconnect();
   }, []);
-  const onScroll = () => {
-    const { current } = box;
-    if (current === null || current.scrollTop === held.current) return;
-    const { scrollTop, clientHeight, scrollHeight } = current;
-    const isEnd = scrollTop + clientHeight > scrollHeight - endZone;
-    place.current = isEnd ? undefined : placeIn(current);
-    setAtEnd(isEnd);
-  };
-  return { box, list, isAtEnd, toEnd, onScroll };
+  return { box, list, isAtEnd, toEnd, onScroll: follow };
 }
 
 const topIn = (box: Element, element: Element) =>
