@@ -1,8 +1,9 @@
-import { beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ArrivalDeadline } from '../../src/transport/arrival-deadline.ts';
 import { StepTurns } from '../../src/transport/step-turns.ts';
 import { ManualClock } from '../support/clock.ts';
+import { turn } from '../support/full-turns.ts';
 
 /** 02 §18: how long a message or body may stay unfinished. */
 
@@ -94,4 +95,90 @@ test('after its end, it does not begin again', () => {
   deadline.start();
   clock.advance(1_000);
   expect(expired).not.toHaveBeenCalled();
+});
+
+describe('0019: those that are due at one moment', () => {
+  let turns: StepTurns;
+  let time: number;
+  let waiting: ArrivalDeadline[];
+  let ended: number[];
+
+  /** Begins three, each of which takes all the time of a turn when it expires. */
+  beforeEach(() => {
+    deadline[Symbol.dispose]();
+    turns = new StepTurns();
+    time = 0;
+    vi.spyOn(performance, 'now').mockImplementation(() => time);
+    ended = [];
+    waiting = [0, 1, 2].map((index) => {
+      const one = new ArrivalDeadline({
+        ...{ context: { clock, limits }, period: 10_000, bytes: { dueTurns: turns } },
+        owner: () => ({ kind: 'address', id: '192.0.2.1' }),
+        hasSession: () => false,
+        expired: () => {
+          ended.push(index);
+          time += 1_000;
+        },
+      });
+      one.start();
+      return one;
+    });
+  });
+  afterEach(async () => {
+    await turns.idle();
+    vi.mocked(performance.now).mockRestore();
+  });
+
+  test('02 §18: one expires in the turn of the timers, and each other in a later turn', async () => {
+    clock.advance(10);
+    expect(ended).toEqual([0]);
+    await turn();
+    expect(ended).toEqual([0, 1]);
+    await turn();
+    expect(ended).toEqual([0, 1, 2]);
+    clock.advance(1_000);
+    await turns.idle();
+    expect(ended).toEqual([0, 1, 2]);
+  });
+
+  test.each([
+    ['whose message completes', (one: ArrivalDeadline) => one.reset()],
+    ['that is disposed', (one: ArrivalDeadline) => one[Symbol.dispose]()],
+  ])('02 §18: one %s while it waits for its turn does not expire', async (_, end) => {
+    clock.advance(10);
+    end(waiting[1] as ArrivalDeadline);
+    await turns.idle();
+    expect(ended).toEqual([0, 2]);
+    clock.advance(1_000);
+    await turns.idle();
+    expect(ended).toEqual([0, 2]);
+  });
+
+  test('02 §18: one whose message completes while it waits has a whole period for the next', async () => {
+    clock.advance(10);
+    const next = waiting[1] as ArrivalDeadline;
+    next.reset();
+    next.start();
+    await turns.idle();
+    expect(ended).toEqual([0, 2]);
+    clock.advance(9);
+    await turns.idle();
+    expect(ended).toEqual([0, 2]);
+    clock.advance(1);
+    await turns.idle();
+    expect(ended).toEqual([0, 2, 1]);
+  });
+
+  test('02 §18: one that waits for its turn does not begin a new period', async () => {
+    const after = vi.spyOn(clock, 'after');
+    clock.advance(10);
+    for (const one of waiting.slice(1)) {
+      one.receive(1_000);
+      one.pause();
+      one.start();
+    }
+    expect(after).not.toHaveBeenCalled();
+    await turns.idle();
+    expect(ended).toEqual([0, 1, 2]);
+  });
 });

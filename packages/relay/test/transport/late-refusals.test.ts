@@ -2,6 +2,7 @@
 import { ServerResponse } from 'node:http';
 import { expect, test, vi } from 'vitest';
 import { refusalPause } from '../../src/dispatch/allowances.ts';
+import { fullTurns } from '../support/full-turns.ts';
 import { codeOf } from '../support/http.ts';
 import { servedRelay } from '../support/served-relay.ts';
 
@@ -32,13 +33,7 @@ test("0019: many late refusals of one owner do not delay another one's", async (
   await add({ token });
   const writeHead = vi.spyOn(ServerResponse.prototype, 'writeHead');
   using _writeHead = { [Symbol.dispose]: () => writeHead.mockRestore() };
-  // Each step takes all the time of its turn.
-  let time = performance.now();
-  const now = vi.spyOn(performance, 'now').mockImplementation(() => {
-    time += 1_000;
-    return time;
-  });
-  using _now = { [Symbol.dispose]: () => now.mockRestore() };
+  using _full = fullTurns();
   relay.clock.advance(refusalPause / 1_000);
   const codes = (await Promise.all(late)).map(codeOf);
   const isAccount = ({ req }: ServerResponse) => req.headers['x-svc-session'] === token;

@@ -1,0 +1,45 @@
+import { vi } from 'vitest';
+import { StepTurns } from '../../src/transport/step-turns.ts';
+
+/** Makes each step of divided work take all the time of its turn of the event loop, until disposed. */
+export function fullTurns(): Disposable {
+  let time = performance.now();
+  const now = vi.spyOn(performance, 'now').mockImplementation(() => {
+    time += 1_000;
+    return time;
+  });
+  return { [Symbol.dispose]: () => now.mockRestore() };
+}
+
+/** Lets one turn of the event loop pass. */
+export function turn(): Promise<void> {
+  return new Promise((go) => setImmediate(go));
+}
+
+/**
+ * Holds the steps that the work begins: they wait for their turn, which comes after the release.
+ *
+ * @param work begins them before it returns
+ * @returns the owners of the steps, and what releases the steps
+ * @example
+ * const { owners, release } = holdSteps(() => relay.clock.advance(30));
+ */
+export function holdSteps(work: () => void): { owners: string[]; release: () => void } {
+  const held: { readonly owner: string; readonly begin: () => void }[] = [];
+  const { run } = StepTurns.prototype;
+  const spy = vi.spyOn(StepTurns.prototype, 'run').mockImplementation(function (
+    this: StepTurns,
+    owner,
+    step,
+  ) {
+    held.push({ owner, begin: () => run.call(this, owner, step) });
+  });
+  work();
+  spy.mockRestore();
+  return {
+    owners: held.map(({ owner }) => owner),
+    release: () => {
+      for (const { begin } of held.splice(0)) begin();
+    },
+  };
+}
