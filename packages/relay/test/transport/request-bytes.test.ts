@@ -38,10 +38,14 @@ function answer(length: number): FakeResponse {
 }
 
 /** Begins to read a body; returns it, and the code that reading it ends with. */
-function reading(kind: 'account' | 'address', { isGone = false } = {}) {
-  const response = new FakeResponse();
+function reading(
+  kind: 'account' | 'address',
+  { isGone = false, expects = false, answered = {} } = {},
+) {
+  const response = Object.assign(new FakeResponse(), answered);
   const request = Object.assign(new EventEmitter(), {
-    ...{ headers: {}, rawHeaders: [], resume: vi.fn(), pause: vi.fn(), socket: new FakeSocket() },
+    headers: expects ? { expect: '100-continue' } : {},
+    ...{ rawHeaders: [], resume: vi.fn(), pause: vi.fn(), socket: new FakeSocket() },
   });
   const body = new PassThrough();
   if (isGone) body.destroy();
@@ -73,6 +77,21 @@ test('a body of a stranger has 30 seconds; one with a session may be slow', asyn
   for (const { response } of [stranger, slow, stalled]) response.close();
   expect(bytes.received.total).toBe(0);
 });
+
+test.each([
+  [false, 1],
+  [true, 0],
+])(
+  'RFC 9110 §10.1.1: an expectation is continued, unless the answer has begun (%s)',
+  async (headersSent, continues) => {
+    const writeContinue = vi.fn();
+    const answered = { headersSent, writeContinue };
+    const { code, response } = reading('account', { expects: true, answered });
+    expect(writeContinue).toHaveBeenCalledTimes(continues);
+    response.close();
+    expect(await code).toBe('bad_request');
+  },
+);
 
 test('02 §18: a body whose peer went before it is read is cut off at once', async () => {
   const { body, code, response } = reading('account', { isGone: true });
