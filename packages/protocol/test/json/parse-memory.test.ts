@@ -1,8 +1,14 @@
 /** What a program remembers of a text does not keep the text in memory. */
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, test } from 'vitest';
-import { decodeUtf8, isJsonObject, type JsonValue, parseJson } from '../../src/json/index.ts';
+import { describe, expect, test } from 'vitest';
+import {
+  decodeUtf8,
+  isJsonObject,
+  type JsonValue,
+  parseJson,
+  parseJsonInSteps,
+} from '../../src/json/index.ts';
 
 setFlagsFromString('--expose-gc');
 const collect = runInNewContext('gc') as () => void;
@@ -72,3 +78,40 @@ test('02 §18: a string is copied from a text of 8,193 units, and not from one o
   expect(growth(stringOf(13, 8_193), to)).toBeLessThan(megabyte / 2);
   expect(growth(stringOf(13, 8_192), to)).toBeGreaterThan(megabyte);
 });
+
+describe('02 §18: a text of 1 MiB in one string is kept in one piece', () => {
+  const escapes = '\\na'.repeat(Math.floor(megabyte / 3));
+  const pairs = '😀'.repeat(megabyte / 4);
+  /** Takes all steps. */
+  const inSteps = (text: string) => {
+    const steps = parseJsonInSteps(text);
+    let step = steps.next();
+    while (step.done !== true) step = steps.next();
+    return step.value;
+  };
+
+  test.each([
+    ['of escapes', escapes, parseJson],
+    ['of escapes, in steps', escapes, inSteps],
+    ['of pairs of surrogates', pairs, parseJson],
+    ['of pairs of surrogates, in steps', pairs, inSteps],
+  ])('%s', (_, string, parse) => {
+    const texts = [`"${string}"`, `["${string}"]`, `{"${string}":1}`].map((text) =>
+      Buffer.from(text),
+    );
+    const kept: JsonValue[] = [];
+    const { heap, external } = used();
+    for (const text of texts) kept.push(parse(decodeUtf8(text)));
+    const grown = { heap: used().heap - heap, external: used().external - external };
+    expect(kept).toHaveLength(texts.length);
+    // Made of parts, a string would take 20 times as much.
+    expect(grown.heap + grown.external).toBeLessThan(1.5 * texts.length * megabyte);
+  });
+});
+
+/** Returns the bytes of memory that are used after a collection. */
+function used() {
+  collect();
+  const { heapUsed: heap, external } = process.memoryUsage();
+  return { heap, external };
+}

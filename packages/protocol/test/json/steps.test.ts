@@ -69,6 +69,50 @@ describe('01 §2.1: a text parsed in steps', () => {
     expect(count).toBeGreaterThanOrEqual(Math.floor(text.length / 2_048));
   });
 
+  test.each<[string, JsonValue]>([
+    ['"a\\nb"', 'a\nb'],
+    ['"\\n"', '\n'],
+    ['"\\\\"', '\\'],
+    ['"\\\\\\""', '\\"'],
+    ['"ab\\u0061\\/c\\t"', 'aba/c\t'],
+    ['"a😀b"', 'a😀b'],
+    ['"😀😀"', '😀😀'],
+    ['"a\\ud83d\\ude00b"', 'a😀b'],
+    ['"é\\ud83d\\ude00😀\\r"', 'é😀😀\r'],
+    ['["a\\n","b","\\tc","d"]', ['a\n', 'b', '\tc', 'd']],
+    ['{"a\\nb":"c\\n"}', { 'a\nb': 'c\n' }],
+    ['{"\\\\":1,"\\u0061":2}', { '\\': 1, a: 2 }],
+    ['{"😀\\u0061":"\\ud83d\\ude00"}', { '😀a': '😀' }],
+    ['{"\\u005f_proto__":{"\\u0061":1}}', JSON.parse('{"__proto__":{"a":1}}') as JsonValue],
+    ['{"__prot\\u006f__":"\\n"}', JSON.parse('{"__proto__":"\\n"}') as JsonValue],
+  ])('decodes the same strings wherever a step ends: %s', (text, value) => {
+    expectSame(atOnce(text), value);
+    for (let length = 1; length <= text.length; length += 1) {
+      expectSame(take(parseJsonInSteps(text, { length })).result, value);
+    }
+  });
+
+  test.each([
+    ['{"a":1,"\\u0061":2}', 'repeated member name at offset 7'],
+    ['{"\\u0061":1,"b":0,"a":2}', 'repeated member name at offset 18'],
+    ['{"😀":1,"\\ud83d\\ude00":2}', 'repeated member name at offset 8'],
+    ['{"__proto__":1,"\\u005f_proto__":2}', 'repeated member name at offset 15'],
+    ['"ab\\x"', 'unknown escape at offset 3'],
+    ['"\\n\\ud83d\\n"', 'lone surrogate at offset 3'],
+    ['"\\n\\ude00"', 'lone surrogate at offset 3'],
+    ['"😀\ud83d"', 'lone surrogate at offset 3'],
+    ['"\\n\\u00g0"', 'malformed unicode escape at offset 5'],
+    ['"\\n\\', 'unknown escape at offset 3'],
+    ['"\\na', 'unterminated string at offset 4'],
+    ['"\\na\n"', 'control character in a string at offset 4'],
+  ])('refuses the same strings wherever a step ends: %j', (text, message) => {
+    expect(parts(atOnce(text))).toMatchObject({ message });
+    for (let length = 1; length <= text.length; length += 1) {
+      const { result } = take(parseJsonInSteps(text, { length }));
+      expect(parts(result)).toEqual(parts(atOnce(text)));
+    }
+  });
+
   test('leaves facts about large arrays and objects that a walk confirms', () => {
     const large = fc
       .array(protocolJson, { minLength: 1 })
