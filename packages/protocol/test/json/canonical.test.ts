@@ -183,3 +183,16 @@ describe('texts made at once', () => {
     );
   });
 });
+
+test.each([63, 64, 65])(
+  '01 §3: more names of %d units than are remembered keep their texts',
+  (units) => {
+    const names = Array.from({ length: 1_002 }, (_, index) => `${index}"`.padEnd(units, 'x'));
+    for (const round of [1, 2]) {
+      for (const name of names) {
+        const object = { '': round, [name]: round };
+        expect(canonicalJson(object)).toBe(`{"":${round},${JSON.stringify(name)}:${round}}`);
+      }
+    }
+  },
+);

@@ -189,3 +189,18 @@ describe('01 §19: an envelope diagnosed in steps', () => {
     expect(count).toBeGreaterThanOrEqual(readings * Math.floor(text.length / 2_048));
   });
 });
+
+test('01 §2.1: strings with escapes in texts that are read in turns do not mix', () => {
+  const texts = ['a', 'b'].map((letter) => JSON.stringify(`${letter}\n`.repeat(5_000)));
+  const readers = texts.map((text) => parseJsonInSteps(text));
+  const results: unknown[] = [];
+  for (let left = readers.length; left > 0; ) {
+    for (const [index, reader] of readers.entries()) {
+      const step = reader.next();
+      if (step.done !== true || results[index] !== undefined) continue;
+      results[index] = step.value;
+      left -= 1;
+    }
+  }
+  expect(results).toEqual(texts.map((text) => JSON.parse(text)));
+});

@@ -279,6 +279,29 @@ describe('peers that do not behave', () => {
     expect(endings(strict, 'peer does not answer pings')).toBe(1);
   });
 
+  test('0019: each is pinged at its own time', async () => {
+    await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
+    const open = async () => {
+      const client = await WebSocketClient.open(strict.server.wss[0] as string, strict.ca);
+      let pings = 0;
+      client.socket.on('ping', () => {
+        pings += 1;
+      });
+      // An answer follows the pings before it.
+      return async () => {
+        await client.call('relay.info');
+        return pings;
+      };
+    };
+    const first = await open();
+    strict.clock.advance(10);
+    const second = await open();
+    strict.clock.advance(20);
+    expect([await first(), await second()]).toEqual([1, 0]);
+    strict.clock.advance(10);
+    expect([await first(), await second()]).toEqual([1, 1]);
+  });
+
   test('one that answers pings stays', async () => {
     await using strict = await ServedRelay.start({ limits: { pingInterval: 30_000 } });
     const client = await WebSocketClient.open(strict.server.wss[0] as string, strict.ca);
