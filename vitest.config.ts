@@ -109,7 +109,10 @@ const long = {
 
 /** What both run: `npm test` makes some of the runs, `npm run test:long` the others (`test/support/chance.ts`). */
 const shared = {
-  once: ['packages/client/test/{messages/crash,restored-verify}.test.ts'],
+  once: [
+    'packages/client/test/{messages/crash,restored-verify}.test.ts',
+    'packages/relay/test/storage/sqlite-power-cut.test.ts',
+  ],
   sqlite: [
     'packages/conformance/test/kit.test.ts',
     'packages/relay/test/{channels,groups}/{model,races}.test.ts',

@@ -61,7 +61,7 @@ const head = `# Benchmarks
 What \`npm run bench -- --write\` measured last, each section with its machine, day and commit. How each figure is measured
 and how to read it is in [bench/README.md](../bench/README.md).
 
-The **floor** is a server of about a hundred lines that does only what no relay can leave out: WebSocket over the same
+The **floor** is a server of some 140 lines that does only what no relay can leave out: WebSocket over the same
 TLS, parse, canonical form, one signature, one durable commit for all messages that wait, with the same rows, the answer
 and a notice. Relay and floor run in alternation with the same messages. **The ratios are the result**: absolute figures
 are of one machine on one day, with whatever else ran on it, the load generator included.

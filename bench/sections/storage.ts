@@ -89,13 +89,16 @@ export async function statementTable(): Promise<Table> {
   const rows: Record<string, Cell>[] = [];
   for (const senders of [[], ['phone']]) {
     let statements = 0;
+    const send = async () => {
+      const message = ann.message(ben, { authorization: ben.grant(ann), senders });
+      await relay.call('message.send', message, { session: ann.session() });
+    };
+    // The grant is verified with the first one, and the certificate stored.
+    await send();
     relay.meter = (_, cost) => {
       statements += cost.statements;
     };
-    for (let sent = 0; sent < measured; sent += 1) {
-      const message = ann.message(ben, { authorization: ben.grant(ann), senders });
-      await relay.call('message.send', message, { session: ann.session() });
-    }
+    for (let sent = 0; sent < measured; sent += 1) await send();
     const boxes = senders.length === 0 ? 'without boxes of the sender' : 'with one';
     rows.push({ boxes, statements: statements / measured });
   }

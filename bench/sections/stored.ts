@@ -103,16 +103,16 @@ async function startTable(
   }));
   for (let count = 0; count < starts; count += 1) {
     for (const [at, { name, main, data }] of relays.entries()) {
-      await using parts = new AsyncDisposableStack();
       const own = times[at] as (typeof times)[number];
-      const started = performance.now();
-      const { processes } = await startRelay(parts, folderOf(data), {
-        name,
-        main,
-        isProbed: false,
-      });
-      own.ready.push(performance.now() - started);
-      own.cpu.push(cpuWithChildren(processes.map(({ pid }) => pid)) * 1_000);
+      {
+        await using parts = new AsyncDisposableStack();
+        const started = performance.now();
+        const options = { name, main, isProbed: false };
+        const { processes } = await startRelay(parts, folderOf(data), options);
+        own.ready.push(performance.now() - started);
+        own.cpu.push(cpuWithChildren(processes.map(({ pid }) => pid)) * 1_000);
+      }
+      // The relay has ended.
       const asked = performance.now();
       execFileSync(process.execPath, [main, '--help']);
       own.help.push(performance.now() - asked);
