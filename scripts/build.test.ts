@@ -276,21 +276,33 @@ describe('commands are small: each loads what it needs', () => {
 });
 
 /** A relay of the published command, which ends with status 0. */
-async function serveRelay(name: string) {
+async function serveRelay(name: string, level = 'error') {
   const data = join(folder, name);
-  const flags = ['serve', '--dev', '--data', data, '--listen', '127.0.0.1:0', '--log', 'error'];
+  const flags = ['serve', '--dev', '--data', data, '--listen', '127.0.0.1:0', '--log', level];
   const relay = spawn(process.execPath, [pathOf('relay', 'posthouse'), ...flags], { cwd: folder });
   const ended = once(relay, 'exit');
+  const log: string[] = [];
+  relay.stderr.setEncoding('utf8').on('data', (lines: string) => log.push(lines));
   const [ready] = (await once(relay.stdout, 'data')) as [Buffer];
   expect(ready.toString()).toMatch(/^ready https:/);
   return {
     data,
+    log: () => log.join(''),
     async [Symbol.asyncDispose]() {
       relay.kill('SIGTERM');
       expect(await ended).toEqual([0, null]);
     },
   };
 }
+
+test('0026: the published relay verifies with libsodium, which is not in its bundle', async () => {
+  let log: () => string;
+  {
+    await using relay = await serveRelay('verifies', 'info');
+    ({ log } = relay);
+  }
+  expect(log()).toContain('Ed25519 signatures are verified by libsodium');
+});
 
 test('the published commands exchange a message', async () => {
   await using relay = await serveRelay('relay');
