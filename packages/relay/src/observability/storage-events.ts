@@ -60,6 +60,14 @@ export function storageDamaged({ log, metrics }: Observed, problem: string): voi
   log.error({ problem }, 'the database is damaged');
 }
 
+/** Records that the check of the embedded database's pages did not end in its time. */
+export function storagePagesUnchecked({ log }: Observed, seconds: number): void {
+  log.warn(
+    { seconds },
+    'not all pages of the database were checked in time: run `posthouse backup`, which reads every row',
+  );
+}
+
 export function databaseMeasured(
   { metrics }: Pick<Observed, 'metrics'>,
   { bytes, unused }: { readonly bytes: number; readonly unused: number },

@@ -1,9 +1,15 @@
 /** What is noticed at start: lost transactions and bad pages. */
 import { cpSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { pino } from 'pino';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { storagePagesUnchecked } from '../../src/observability/storage-events.ts';
+import { SqliteConnection } from '../../src/storage/sqlite/connection.ts';
+import { checkPages } from '../../src/storage/sqlite/damage.ts';
 import { openSqlite, openSqliteAlongside } from '../../src/storage/sqlite/storage.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { patience } from '../support/patience.ts';
 
 let events: string[];
 const observer = {
@@ -13,6 +19,7 @@ const observer = {
   resumed() {},
   wentBack: (transactions: number) => void events.push(`went back ${transactions}`),
   damaged: (problem: string) => void events.push(problem),
+  pagesUnchecked() {},
 };
 const open = (path: string) => openSqlite(path, {}, observer);
 
@@ -115,5 +122,31 @@ describe('bad pages', () => {
       () => expect(events).toEqual([expect.stringMatching(/is damaged \(.+\): check the disk/)]),
       { timeout: 30_000, interval: 20 },
     );
+  });
+
+  test('of a database over 32 MiB: a check that exceeds its time is logged, once', async () => {
+    using folder = temporaryFolder();
+    const path = join(folder.path, 'relay.sqlite');
+    const connection = new SqliteConnection(path, { readOnly: false });
+    const write = (line: string) => void events.push(line);
+    const observed = {
+      log: pino({ base: null, timestamp: false }, { write }),
+      metrics: new Metrics(),
+    };
+    const unfinished = (seconds: number) => storagePagesUnchecked(observed, seconds);
+    const check = { path, found: observer.damaged, unfinished, timeout: 1 };
+    // One byte less would be checked here and now.
+    truncateSync(path, 33_554_433);
+    // A check that ends with the relay is no news.
+    checkPages(connection, check)[Symbol.dispose]();
+    using _check = checkPages(connection, check);
+    await vi.waitFor(() => expect(events).not.toEqual([]), patience);
+    connection.close();
+    expect(events.map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ level: 40, seconds: 0.001 },
+        msg: expect.stringMatching(/^not all pages of the database were checked .* run `posthouse/),
+      },
+    ]);
   });
 });

@@ -19,6 +19,7 @@ const observer = {
   resumed: () => void events.push('resumed'),
   wentBack() {},
   damaged() {},
+  pagesUnchecked() {},
 };
 const insert = (name: string) => (tx: Writer) =>
   tx.run('INSERT INTO things (name) VALUES (?)', name);

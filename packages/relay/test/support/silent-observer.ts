@@ -9,6 +9,7 @@ export const silentObserver = {
   resumed() {},
   wentBack() {},
   damaged() {},
+  pagesUnchecked() {},
   checkpointsStopped() {},
   unflushed(error: unknown) {
     throw error;

@@ -19,31 +19,50 @@ const program = `
   process.stdout.write(database.prepare('${checkSql}').get().quick_check);
 `;
 
+export interface PageCheck {
+  readonly path: string;
+  readonly found: (problem: string) => void;
+  readonly unfinished: (seconds: number) => void;
+  /** Milliseconds; {@link checkTimeout} by default. */
+  readonly timeout?: number;
+}
+
 /**
  * Checks a small database now, a larger one in another process while the relay runs.
  *
  * @param found is told the first problem of a larger database
+ * @param unfinished is called with the seconds after which the check of a larger one was given up
  * @returns ends the check of a larger one
  * @throws Error with a sentence for operators, if a small database is damaged
  */
 export function checkPages(
   connection: SqliteConnection,
-  { path, found }: { readonly path: string; readonly found: (problem: string) => void },
+  { path, found, unfinished, timeout = checkTimeout }: PageCheck,
 ): Disposable {
   if (statSync(path).size <= smallDatabase) {
     const problem = problemOf(connection);
     if (problem !== undefined) throw new Error(damaged(path, problem));
     return { [Symbol.dispose]: () => {} };
   }
-  const options = { timeout: checkTimeout, killSignal: 'SIGKILL' } as const;
+  const options = { timeout, killSignal: 'SIGKILL' } as const;
+  let isEnded = false;
   const check = execFile(process.execPath, ['-e', program, path], options, (error, output) => {
-    if (check.killed) return;
+    if (isEnded) return;
+    if (check.killed) {
+      unfinished(timeout / 1_000);
+      return;
+    }
     if (error !== null && !/malformed|not a database/.test(error.message)) return;
     const problem = error === null ? output : error.message;
     if (problem !== 'ok') found(damaged(path, problem));
   });
   check.unref();
-  return { [Symbol.dispose]: () => void check.kill('SIGKILL') };
+  return {
+    [Symbol.dispose]: () => {
+      isEnded = true;
+      check.kill('SIGKILL');
+    },
+  };
 }
 
 /** Returns what operators are told about an error, if it means that the file is damaged. */

@@ -52,6 +52,8 @@ export interface SqliteObserver {
   checkpointsStopped(error: unknown): void;
   /** Pages of the database are bad. */
   damaged(problem: string): void;
+  /** The check of the database's pages was given up after so many seconds. */
+  pagesUnchecked(seconds: number): void;
 }
 
 /** Whether the database fails for a temporary reason now. */

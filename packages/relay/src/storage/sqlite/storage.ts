@@ -181,7 +181,8 @@ export class SqliteStorage implements Storage {
   #check(path: string, generationFile: string): Generation {
     try {
       const found = (problem: string) => this.#observer?.damaged(problem);
-      this.#checks.use(checkPages(this.#write, { path, found }));
+      const unfinished = (seconds: number) => this.#observer?.pagesUnchecked(seconds);
+      this.#checks.use(checkPages(this.#write, { path, found, unfinished }));
       const generation = this.#checks.use(new Generation(generationFile));
       const missing = generation.compare(this.#write);
       if (missing > 0) this.#observer?.wentBack(missing);
