@@ -50,7 +50,8 @@ const source = join(dirname(import.meta.dirname), 'packages/relay/src');
 /** Names of constants that are bounds; storage engines and flags of commands have bounds of their own. */
 const bound = /^(?:max|most)[A-Z]|(?:AtOnce|PerTurn|InARow|OfPage|OfRun|Kept)$/;
 /** Files of which each constant that is a number is a bound, whatever its name: those of the write path and of its start. */
-const whole = /^storage\/sqlite\/(?:checkpoints|damage|open-writer|readers|wal-flush|writer)\.ts$/;
+const whole =
+  /^storage\/sqlite\/(?:checkpoints|damage|open-writer|readers|storage|wal-flush|writer)\.ts$/;
 
 /** A constant with its file and value, as the page has them. */
 type Constant = readonly [name: string, value: string, file: string];

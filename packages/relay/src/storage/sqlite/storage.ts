@@ -32,11 +32,10 @@ import { SqliteTransaction } from './transaction.ts';
 import { WalFlush } from './wal-flush.ts';
 import { SqliteWriter } from './writer.ts';
 
-/**
- * Milliseconds a call waits for a lock that another process holds on the database: commands hold one
- * for moments. A command waits longer than a relay, whose callers try again themselves.
- */
-const lockTimeouts = { relay: 1_000, command: 5_000 } as const;
+/** Milliseconds a call waits for a command's lock on the database: commands hold one for moments. */
+const relayLockTimeout = 1_000;
+/** Milliseconds a command waits for a lock: longer than a relay, whose callers try again themselves. */
+const commandLockTimeout = 5_000;
 
 /**
  * Opens the database in `directory` exclusively for this process; creates it if there is none.
@@ -83,7 +82,7 @@ function openFolder(directory: string, parts: OpenParts): SqliteStorage {
   const path = databaseOf(directory);
   const generationFile = join(directory, 'generation');
   try {
-    const all = { ...parts, generationFile, lockTimeout: lockTimeouts.relay };
+    const all = { ...parts, generationFile, lockTimeout: relayLockTimeout };
     return new SqliteStorage(privateFile(path), all);
   } catch (error) {
     throw damageOf(path, error) ?? error;
@@ -98,7 +97,7 @@ function openFolder(directory: string, parts: OpenParts): SqliteStorage {
  */
 export function openSqliteAlongside(directory: string): SqliteStorage {
   requireRestored(directory);
-  return new SqliteStorage(requireDatabase(directory), { lockTimeout: lockTimeouts.command });
+  return new SqliteStorage(requireDatabase(directory), { lockTimeout: commandLockTimeout });
 }
 
 interface SqliteParts {
