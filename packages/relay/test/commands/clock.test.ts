@@ -19,7 +19,10 @@ afterEach(async () => {
 /** A running relay without the clock tolerance of development. */
 const start = () =>
   Relay.start(
-    { ...data.config, dev: true, listen: '127.0.0.1:0', limits: { clockJump: day } },
+    {
+      ...{ ...data.config, dev: true, listen: '127.0.0.1:0', limits: { clockJump: day } },
+      operations: { listen: '127.0.0.1:0' },
+    },
     { log: pino({ level: 'silent' }) },
   );
 async function clock(verb: string) {
@@ -35,11 +38,14 @@ test('a relay that was stopped for a week pauses deleting until the operator acc
   await first[Symbol.asyncDispose]();
   await using relay = await start();
   const isPaused = () => relay.context.metrics.value('deleting_paused') === 1;
+  const health = async () => await (await fetch(`${relay.operations}/health`)).json();
   expect(isPaused()).toBe(true);
+  expect(await health()).toMatchObject({ status: 'degraded', clock: 'ahead' });
   const shown = await clock('show');
   expect(shown).toMatchObject({ code: 0, output: expect.stringContaining('paused until') });
   expect(await clock('accept')).toMatchObject({ code: 0 });
   // Its next check, at the latest after a minute.
   relay.wakeJobs();
   await expect.poll(isPaused).toBe(false);
+  expect(await health()).toMatchObject({ status: 'ok', clock: 'ok' });
 });
