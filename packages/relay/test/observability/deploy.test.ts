@@ -1,4 +1,4 @@
-/** The alerts and the dashboard of deploy/: each metric that they name exists. */
+/** deploy/: each metric that the alerts and the dashboard name exists, and no core file is written. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,6 +24,13 @@ test.each(['alerts.yml', 'grafana.json'])('each metric that %s names exists', (f
   const named = new Set(text.match(/posthouse_[a-z_]+/g));
   expect(named.size).toBeGreaterThan(15);
   expect([...named].filter((name) => !knownNames().has(name))).toEqual([]);
+});
+
+test.each([
+  ['posthouse.service', /\n\[Service\](?:\n[^[].*|\n)*\nLimitCORE=0\n/],
+  ['compose.yml', /^services:\n {2}relay:\n(?: {4}.*\n)* {4}ulimits:\n(?: {6}.*\n)* {6}core: 0\n/m],
+])('%s forbids core files: they would have the keys in them', (file, setting) => {
+  expect(readFileSync(join(deploy, file), 'utf8')).toMatch(setting);
 });
 
 const hasPromtool = spawnSync('promtool', ['--version']).error === undefined;
