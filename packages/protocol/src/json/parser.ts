@@ -7,17 +7,9 @@ import { UnescapedText } from './unescaped-text.ts';
 const plainRun = /[^"\\\u0000-\u001f\ud800-\udfff]*/y;
 const integerRun = /-?(?:0|[1-9][0-9]*)/y;
 
-/** The unit that stands for itself after a backslash, or for another one. */
-const escapes: Readonly<Record<string, number>> = {
-  '"': 0x22,
-  '\\': 0x5c,
-  '/': 0x2f,
-  b: 0x08,
-  f: 0x0c,
-  n: 0x0a,
-  r: 0x0d,
-  t: 0x09,
-};
+/** What may follow a backslash, besides `u`, and what each of them stands for. */
+const escapes = '"\\/bfnrt';
+const escaped = '"\\/\b\f\n\r\t';
 
 /** An array or object whose end was not read yet, with what is known of it so far. */
 interface Open extends Writable<JsonFacts> {
@@ -313,7 +305,6 @@ export class Parser {
       }
       if (at >= end && at < text.length) {
         this.#at = at;
-        this.#unescaped?.pause();
         return undefined;
       }
     }
@@ -331,24 +322,21 @@ export class Parser {
   #escape(at: number, unescaped: UnescapedText): number {
     const kind = this.#text[at + 1];
     if (kind !== 'u') {
-      const unit = kind === undefined ? undefined : escapes[kind];
-      if (unit === undefined) {
+      const index = kind === undefined ? -1 : escapes.indexOf(kind);
+      if (index < 0) {
         this.#at = at;
         throw this.#fail('syntax', 'unknown escape');
       }
-      unescaped.addUnit(unit);
+      unescaped.addUnit(escaped.charCodeAt(index));
       return at + 2;
     }
     const unit = this.#hex4(at + 2);
-    if (unit < 0xd800 || unit > 0xdfff) {
-      unescaped.addUnit(unit);
-      return at + 6;
-    }
+    unescaped.addUnit(unit);
+    if (unit < 0xd800 || unit > 0xdfff) return at + 6;
     // A surrogate is only allowed as an escaped pair; a raw other half cannot be well-formed text.
     if (unit <= 0xdbff && this.#text.startsWith('\\u', at + 6)) {
       const low = this.#hex4(at + 8);
       if (low >= 0xdc00 && low <= 0xdfff) {
-        unescaped.addUnit(unit);
         unescaped.addUnit(low);
         return at + 12;
       }
