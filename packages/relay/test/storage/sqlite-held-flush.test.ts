@@ -1,18 +1,13 @@
 /** 0025: nothing that depends on a commit leaves a relay before the flush of it. */
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../support/folder.ts';
-import { ServedRelay, type ServedRelayData } from '../support/served-relay.ts';
+import { ServedRelay, sqliteIn } from '../support/served-relay.ts';
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
 test('0025: answer, hint, answer to a repeat, and login wait for the flush', async () => {
   using folder = temporaryFolder();
-  const data: ServedRelayData = {
-    path: folder.path,
-    config: { data: folder.path, storage: { engine: 'sqlite', url: '', connections: 2 } },
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
-  await using relay = await ServedRelay.start({}, data);
+  await using relay = await ServedRelay.start({}, sqliteIn(folder.path));
   const ann = await relay.register('ann');
   const ben = await relay.register('ben');
   using sender = await relay.socket();

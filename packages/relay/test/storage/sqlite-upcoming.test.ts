@@ -4,7 +4,7 @@ import { LibsodiumEngine } from '../../src/crypto/libsodium.ts';
 import { ThreadPoolEngine } from '../../src/crypto/thread-pool.ts';
 import { SignatureVerifier } from '../../src/crypto/verifier.ts';
 import { temporaryFolder } from '../support/folder.ts';
-import { ServedRelay, type ServedRelayData } from '../support/served-relay.ts';
+import { ServedRelay, sqliteIn } from '../support/served-relay.ts';
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
@@ -27,12 +27,7 @@ function holdSignature() {
 
 test('0024: a message whose signature is being verified joins the commit of eight others', async () => {
   using folder = temporaryFolder();
-  const data: ServedRelayData = {
-    path: folder.path,
-    config: { data: folder.path, storage: { engine: 'sqlite', url: '', connections: 2 } },
-    [Symbol.asyncDispose]: () => Promise.resolve(),
-  };
-  await using relay = await ServedRelay.start({}, data);
+  await using relay = await ServedRelay.start({}, sqliteIn(folder.path));
   using _spies = { [Symbol.dispose]: () => vi.restoreAllMocks() };
   const ann = await relay.register('ann');
   using socket = await relay.socket();

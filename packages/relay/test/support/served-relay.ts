@@ -40,6 +40,15 @@ const generous = {
 /** The folder and database of a relay; read at each start. */
 export type ServedRelayData = Pick<RelayData, 'path' | 'config'> & AsyncDisposable;
 
+/** A folder for a relay on SQLite, whatever engine the tests run on; it stays when the relay ends. */
+export function sqliteIn(path: string): ServedRelayData {
+  return {
+    path,
+    config: { data: path, storage: { engine: 'sqlite', url: '', connections: 2 } },
+    [Symbol.asyncDispose]: () => Promise.resolve(),
+  };
+}
+
 /** Which device of a person connects. */
 interface ByDevice {
   readonly device?: string;
