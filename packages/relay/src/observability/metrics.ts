@@ -228,7 +228,7 @@ function labelText(labels: Labels): string {
   let text = '';
   let before = '';
   for (const name in labels) {
-    if (name < before) return labelText(sorted(labels));
+    if (name < before) return sortedText(labels);
     text += text === '' ? `${name}="` : `,${name}="`;
     text += `${labels[name]}"`;
     before = name;
@@ -236,8 +236,9 @@ function labelText(labels: Labels): string {
   return text;
 }
 
-function sorted(labels: Labels): Labels {
-  return Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+function sortedText(labels: Labels): string {
+  const sorted = Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.map(([name, value]) => `${name}="${value}"`).join(',');
 }
 
 function braced(labels: string): string {
