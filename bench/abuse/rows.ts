@@ -20,6 +20,7 @@ import { largeBodies } from './large-bodies.ts';
 import { manySessions } from './many-sessions.ts';
 import { neverReading } from './never-reading.ts';
 import { newcomers } from './newcomers.ts';
+import { apiDocuments, preflights, unknownPaths } from './no-methods.ts';
 import { pings } from './pings.ts';
 import { pipelining } from './pipelining.ts';
 import { keySync, outsiderBan, refusedForRate, unknownMembers } from './prices.ts';
@@ -78,6 +79,9 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'outsider-ban': outsiderBan,
   'unknown-members': unknownMembers,
   'refused-for-rate': refusedForRate,
+  'unknown-paths': unknownPaths,
+  preflights,
+  'api-documents': apiDocuments,
   'nats-cut': natsCut,
   'move-full-disk': moveOnFullDisk,
 };

@@ -70,7 +70,6 @@ function noCompiler(): never {
  * the catalogue. Does not listen yet.
  */
 export function createHttp(parts: HttpParts): Http {
-  const { network } = parts.context;
   const waiting = new DisposableStack();
   const app = Fastify({
     serverFactory: (handler) => {
@@ -85,7 +84,8 @@ export function createHttp(parts: HttpParts): Http {
     logger: false,
     // The protocol's own decoder reads the raw query (02 §2.4).
     routerOptions: { querystringParser: () => ({}) },
-    frameworkErrors: (_error, _request, reply) => void answerError(reply, unknownMethod()),
+    frameworkErrors: (_error, request, reply) =>
+      void chargeUndispatched(parts, request).then(() => answerError(reply, unknownMethod())),
     // The server has a listener of its own.
     clientErrorHandler: () => {},
   });
@@ -97,20 +97,11 @@ export function createHttp(parts: HttpParts): Http {
   );
   app.addHook('onRequest', async (request, reply) => {
     reply.headers(commonHeaders);
-    if (request.raw.headers.host === undefined && request.raw.httpVersion === '1.1') {
-      return answerError(reply, new ProtocolError('bad_request', 'the header Host is missing'));
-    }
-    if (parts.blocked.hasClient(request.raw)) {
-      chargeRefused(parts, request);
-      const error = new ProtocolError('forbidden', 'the operator blocked this address');
-      return answerError(reply.header('connection', 'close'), error);
-    }
-    if (isPreflight(request)) return reply.headers(preflightHeaders(network)).code(204).send();
-    // For an unknown route, answer without reading the body.
-    if (request.is404) {
-      chargeRefused(parts, request);
-      return answerError(reply, unknownMethod());
-    }
+    const answer = answerOfHeaders(parts, request);
+    // The others are charged by who answers them.
+    if (answer === undefined) return;
+    await chargeUndispatched(parts, request);
+    return answer(reply);
   });
   app.addHook('onSend', async (request, reply, payload) => {
     // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
@@ -128,10 +119,8 @@ export function createHttp(parts: HttpParts): Http {
   app.addHook('preClose', async () => waiting.dispose());
   app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
   app.setErrorHandler(async (error, request, reply) => {
-    chargeRefused(parts, request);
-    const refusal = transportError(error);
-    await slowDown(parts, ownerOf(parts, request), refusal);
-    return answerError(reply, refusal);
+    await chargeUndispatched(parts, request);
+    return answerError(reply, transportError(error));
   });
   for (const base of parts.addresses.basePaths) {
     for (const definition of Object.values<MethodDefinition>(methods)) {
@@ -139,15 +128,13 @@ export function createHttp(parts: HttpParts): Http {
     }
     addBlobRoutes(app, parts, base);
   }
-  const charge = (request: FastifyRequest) => chargeRefused(parts, request);
-  if (parts.pages) addPageRoutes(app, parts.pages, charge);
-  if (parts.web) {
-    addWebRoutes(app, parts.web, (request, bytes) =>
-      parts.dispatcher.takeKnown(ownerOf(parts, request), bytes / bytesPerCharged),
-    );
-  }
+  const take = (request: FastifyRequest, bytes: number) =>
+    parts.dispatcher.takeKnown(ownerOf(parts, request), bytes / bytesPerCharged);
+  if (parts.pages) addPageRoutes(app, parts.pages, take);
+  if (parts.web) addWebRoutes(app, parts.web, take);
   if (parts.checkSecret) {
     const { clients, addresses, checkSecret: secret } = parts;
+    const charge = (request: FastifyRequest) => take(request, 0);
     const seen = { clients, secret, charge, clock: parts.context.clock };
     for (const base of addresses.basePaths) addCheckRoute(app, base, seen);
   }
@@ -181,7 +168,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
           address,
           credentials: token,
         });
-        if (!answer.ok) await slowDown(parts, owner, answer.error);
+        if (!answer.ok) await slowDown(parts, owner);
         return send(reply, answer);
       },
     });
@@ -216,18 +203,39 @@ async function identify(
   return { address, token, owner, bytes: new RequestBytes(common) };
 }
 
-/** Charges a request that is refused before dispatch. */
-function chargeRefused(parts: HttpParts, request: FastifyRequest): void {
-  parts.dispatcher.chargeRefused(ownerOf(parts, request), 0);
+/** Returns what answers a request of which only the headers are read, if it is one. */
+function answerOfHeaders(
+  { blocked, context }: HttpParts,
+  request: FastifyRequest,
+): ((reply: FastifyReply) => FastifyReply) | undefined {
+  const { raw } = request;
+  if (raw.headers.host === undefined && raw.httpVersion === '1.1') {
+    const error = new ProtocolError('bad_request', 'the header Host is missing');
+    return (reply) => answerError(reply, error);
+  }
+  if (blocked.hasClient(raw)) {
+    const error = new ProtocolError('forbidden', 'the operator blocked this address');
+    return (reply) => answerError(reply.header('connection', 'close'), error);
+  }
+  if (isPreflight(request)) {
+    return (reply) => reply.headers(preflightHeaders(context.network)).code(204).send();
+  }
+  return request.is404 ? (reply) => answerError(reply, unknownMethod()) : undefined;
 }
 
-/** Lets a caller wait that goes on although it is refused: refusals cost it nothing more. */
+/** Charges a request that is answered without dispatch. */
+async function chargeUndispatched(parts: HttpParts, request: FastifyRequest): Promise<void> {
+  const owner = ownerOf(parts, request);
+  parts.dispatcher.chargeRefused(owner, 0);
+  await slowDown(parts, owner);
+}
+
+/** Lets a caller wait that goes on although it owes all that it can owe: nothing costs it more. */
 async function slowDown(
   { bytes, context, dispatcher }: HttpParts,
   owner: ByteOwner,
-  { code }: ProtocolError,
 ): Promise<void> {
-  if (code !== 'rate_limited' || !dispatcher.isOverdrawn(owner)) return;
+  if (!dispatcher.isOverdrawn(owner)) return;
   await new Promise<void>((resolve) => context.clock.after(refusalPause, resolve));
   // Those that were refused at one moment have waited until one moment.
   await bytes.httpTurns.take(payerKey(owner));

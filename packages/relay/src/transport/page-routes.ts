@@ -11,21 +11,25 @@ const takesHtml = (accept = '') => /\btext\/html\b|\*\/\*/.test(accept);
 
 /**
  * Adds `/`, `/openrpc.json` and `/openapi.json` of the host, not of a base address. Without `Accept`
- * for HTML, `/` stays a path that no method has. `charge` counts a request for the caller's address.
+ * for HTML, `/` stays a path that no method has.
+ *
+ * @param charge subtracts what the bytes of an answer cost from the allowance of the caller's address; throws if it is
+ *   used up
  */
 export function addPageRoutes(
   app: FastifyInstance,
   pages: FrontPages,
-  charge: (request: FastifyRequest) => void,
+  charge: (request: FastifyRequest, bytes: number) => void,
 ): void {
   const route = (url: string, type: string, text: () => string) => {
     app.get(url, async (request, reply) => {
       if (url === '/' && !takesHtml(request.headers.accept)) throw unknownMethod();
-      charge(request);
+      const body = text();
+      charge(request, body.length);
       return reply
         .headers({ ...pages.headers, 'cache-control': cacheControl, vary: 'accept' })
         .type(type)
-        .send(text());
+        .send(body);
     });
   };
   route('/', 'text/html; charset=utf-8', () => pages.page());

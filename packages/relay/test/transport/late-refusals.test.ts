@@ -12,6 +12,33 @@ const relay = servedRelay({
 });
 const ann = relay.person('ann');
 
+const page = { origin: 'https://page.example', 'access-control-request-method': 'POST' };
+
+test.each([
+  ['a path that no method has', { verb: 'GET', path: '/no/method' }, 400],
+  ['a path that cannot be decoded', { verb: 'GET', path: '//%' }, 400],
+  ['what a page asks first', { verb: 'OPTIONS', path: '/relay/info', headers: page }, 204],
+  ['a page without HTML', { verb: 'GET', path: '//' }, 400],
+])('02 §18: %s is answered a second later to a caller that goes on', async (_, message, status) => {
+  relay.clock.advance(3 * burst);
+  const http = relay.http();
+  const ask = () => http.send(message).then((answer) => answer.status);
+  for (let count = 0; count < 1.9 * burst - 1; count += 1) expect(await ask()).toBe(status);
+  const after = vi.spyOn(relay.clock, 'after');
+  using _after = { [Symbol.dispose]: () => after.mockRestore() };
+  let isAnswered = false;
+  const late = ask().finally(() => {
+    isAnswered = true;
+  });
+  while (!after.mock.calls.some(([pause]) => pause === refusalPause)) {
+    expect(isAnswered).toBe(false);
+    await new Promise((go) => setImmediate(go));
+  }
+  expect(isAnswered).toBe(false);
+  relay.clock.advance(refusalPause / 1_000);
+  expect(await late).toBe(status);
+});
+
 test("0019: many late refusals of one owner do not delay another one's", async () => {
   relay.clock.advance(3 * burst);
   const { token } = await relay.logInDevice(ann);
@@ -23,6 +50,7 @@ test("0019: many late refusals of one owner do not delay another one's", async (
     for (let count = 0; count < 1.9 * burst - 1; count += 1) await call(options);
   }
   const after = vi.spyOn(relay.clock, 'after');
+  using _after = { [Symbol.dispose]: () => after.mockRestore() };
   const held = () => after.mock.calls.filter(([pause]) => pause === refusalPause).length;
   const late: ReturnType<typeof call>[] = [];
   const add = async (options = {}) => {

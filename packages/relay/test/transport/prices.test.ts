@@ -89,6 +89,18 @@ test('02 §18: what is refused before it is a call costs as much as a call', asy
   expect(left).toBe(burst - 1 - 3 - 1 - 1 - 1 - 2);
 });
 
+test('02 §18: the documents for programs cost what their bytes cost, and are refused above the rate', async () => {
+  relay.clock.advance(2 * burst);
+  const http = relay.http();
+  const ask = () => http.send({ verb: 'GET', path: '//openapi.json' });
+  const { text } = await ask();
+  const price = 1 + Math.floor(text.length / 16 / 4_096);
+  expect(price).toBeGreaterThan(1);
+  relay.clock.advance(2 * burst);
+  for (let left = burst; left >= 1; left -= price) expect((await ask()).status).toBe(200);
+  expect(codeOf(await ask())).toBe('rate_limited');
+});
+
 test('02 §18: a caller that goes on although it owes nearly a burst is not read, or answered late', async () => {
   relay.clock.advance(3 * burst);
   using socket = await relay.socket();
