@@ -15,7 +15,7 @@ import { byteRange } from './byte-range.ts';
 import { callers, ownerOf, sessionToken } from './callers.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import { expectsContinue } from './request-bytes.ts';
+import { expectsContinue, takeHead } from './request-bytes.ts';
 import { cutOff, streamBody } from './streamed-body.ts';
 import type { Transfers } from './transfers.ts';
 
@@ -105,10 +105,7 @@ class BlobRoutes {
     const length = declaredLength(request);
     blobs.checkLength(length);
     this.#take(owner, length);
-    const wait = bytes.charge(owner, 0);
-    if (wait > 0) {
-      throw new ProtocolError('rate_limited', 'too many bytes', { data: { retry_after: wait } });
-    }
+    takeHead(bytes, owner, request.raw);
     using _transfer = this.#transfers.begin(owner);
     const { name, expiresAt } = await blobs.put({
       account: session.account,
@@ -132,6 +129,7 @@ class BlobRoutes {
   async get({ request, reply }: Exchange): Promise<FastifyReply> {
     const { blobs } = this.#parts;
     const owner = ownerOf(this.#parts, request);
+    takeHead(this.#parts.bytes, owner, request.raw);
     this.#take(owner, 0);
     using ended = new DisposableStack();
     ended.use(this.#transfers.begin(owner));
@@ -168,7 +166,9 @@ class BlobRoutes {
 
   async delete({ request, reply }: Exchange): Promise<FastifyReply> {
     const { session } = await this.#requireDevice(request);
-    this.#take({ kind: 'account', id: session.account }, 0);
+    const owner = { kind: 'account', id: session.account } as const;
+    takeHead(this.#parts.bytes, owner, request.raw);
+    this.#take(owner, 0);
     const { name } = request.params as { readonly name: string };
     await this.#parts.blobs.delete(session.account, name);
     return reply.code(204).send();

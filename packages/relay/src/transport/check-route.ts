@@ -9,7 +9,6 @@ import {
   type SeenRequest,
 } from '../keys/check-proof.ts';
 import type { ClientAddresses } from './client-addresses.ts';
-import { unknownMethod } from './early-errors.ts';
 
 /** Characters of a header that are returned. */
 const most = 1_024;
@@ -30,8 +29,9 @@ export function addCheckRoute(
 ): void {
   app.get(`${base}${checkPath}`, async (request, reply) => {
     const { raw } = request;
-    // Refused ones are charged as all that are refused before dispatch.
-    if (!isCheckProof(secret, raw.headers[checkProofHeader], clock.now())) throw unknownMethod();
+    if (!isCheckProof(secret, raw.headers[checkProofHeader], clock.now())) {
+      return reply.callNotFound();
+    }
     charge(request);
     const peer = withoutMapping(raw.socket.remoteAddress ?? '');
     const header = raw.headers['x-forwarded-for'];

@@ -36,7 +36,7 @@ import { addCheckRoute } from './check-route.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { addPageRoutes } from './page-routes.ts';
-import { dropBody, holdAnswer, RequestBytes } from './request-bytes.ts';
+import { dropBody, headBytes, holdAnswer, RequestBytes, takeHead } from './request-bytes.ts';
 import { addWebRoutes } from './web-routes.ts';
 
 export interface HttpParts extends ServerParts, BlobParts {
@@ -85,7 +85,7 @@ export function createHttp(parts: HttpParts): Http {
     // The protocol's own decoder reads the raw query (02 §2.4).
     routerOptions: { querystringParser: () => ({}) },
     frameworkErrors: (_error, request, reply) =>
-      void chargeUndispatched(parts, request).then(() => answerError(reply, unknownMethod())),
+      void chargeHeadAlone(parts, request).then(() => answerError(reply, unknownMethod())),
     // The server has a listener of its own.
     clientErrorHandler: () => {},
   });
@@ -100,7 +100,7 @@ export function createHttp(parts: HttpParts): Http {
     const answer = answerOfHeaders(parts, request);
     // The others are charged by who answers them.
     if (answer === undefined) return;
-    await chargeUndispatched(parts, request);
+    await chargeHeadAlone(parts, request);
     return answer(reply);
   });
   app.addHook('onSend', async (request, reply, payload) => {
@@ -117,9 +117,14 @@ export function createHttp(parts: HttpParts): Http {
     dropBody(common);
   });
   app.addHook('preClose', async () => waiting.dispose());
-  app.setNotFoundHandler((_request, reply) => answerError(reply, unknownMethod()));
+  app.setNotFoundHandler(async (request, reply) => {
+    await chargeHeadAlone(parts, request);
+    return answerError(reply, unknownMethod());
+  });
   app.setErrorHandler(async (error, request, reply) => {
-    await chargeUndispatched(parts, request);
+    const owner = ownerOf(parts, request);
+    parts.dispatcher.chargeRefused(owner, 0);
+    await slowDown(parts, owner);
     return answerError(reply, transportError(error));
   });
   for (const base of parts.addresses.basePaths) {
@@ -128,8 +133,11 @@ export function createHttp(parts: HttpParts): Http {
     }
     addBlobRoutes(app, parts, base);
   }
-  const take = (request: FastifyRequest, bytes: number) =>
-    parts.dispatcher.takeKnown(ownerOf(parts, request), bytes / bytesPerCharged);
+  const take = (request: FastifyRequest, bytes: number) => {
+    const owner = ownerOf(parts, request);
+    takeHead(parts.bytes, owner, request.raw);
+    parts.dispatcher.takeKnown(owner, bytes / bytesPerCharged);
+  };
   if (parts.pages) addPageRoutes(app, parts.pages, take);
   if (parts.web) addWebRoutes(app, parts.web, take);
   if (parts.checkSecret) {
@@ -161,7 +169,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         const body = request.body as Buffer | undefined;
         const answer = await dispatcher.answer({
           method: definition.name,
-          bytes: body?.length ?? 0,
+          bytes: verb === 'GET' ? (request.raw.url?.length ?? 0) : (body?.length ?? 0),
           params: () => bodyParams(request, { verb, owner, bytes, reads: dispatcher.longWork }),
           ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
@@ -223,10 +231,20 @@ function answerOfHeaders(
   return request.is404 ? (reply) => answerError(reply, unknownMethod()) : undefined;
 }
 
-/** Charges a request that is answered without dispatch. */
-async function chargeUndispatched(parts: HttpParts, request: FastifyRequest): Promise<void> {
+/** Charges a request of which only the headers are read; while its owner owes bytes, it waits as a connection does. */
+async function chargeHeadAlone(parts: HttpParts, request: FastifyRequest): Promise<void> {
+  const { bytes, dispatcher } = parts;
   const owner = ownerOf(parts, request);
-  parts.dispatcher.chargeRefused(owner, 0);
+  const head = headBytes(request.raw);
+  dispatcher.chargeRefused(owner, head);
+  const wait = bytes.charge(owner, head);
+  if (wait > 0) {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    using _debt = bytes.debts.wait(owner, wait, resolve);
+    request.raw.socket.once('close', resolve);
+    await promise;
+    request.raw.socket.off('close', resolve);
+  }
   await slowDown(parts, owner);
 }
 

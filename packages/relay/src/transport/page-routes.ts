@@ -1,7 +1,6 @@
 /** What a relay serves besides methods: a page for people, and its methods for programs. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FrontPages } from '../about/index.ts';
-import { unknownMethod } from './early-errors.ts';
 
 /** For how long a browser or proxy may keep them. */
 const cacheControl = 'max-age=300';
@@ -23,7 +22,7 @@ export function addPageRoutes(
 ): void {
   const route = (url: string, type: string, text: () => string) => {
     app.get(url, async (request, reply) => {
-      if (url === '/' && !takesHtml(request.headers.accept)) throw unknownMethod();
+      if (url === '/' && !takesHtml(request.headers.accept)) return reply.callNotFound();
       const body = text();
       charge(request, body.length);
       return reply

@@ -31,11 +31,7 @@ export class RequestBytes {
     this.#parts = parts;
     this.#hold = bytes.received.open(owner, () => this.#fail?.(tooManyBytes(context)));
     response.once('close', () => this.#hold[Symbol.dispose]());
-    const wait = bytes.charge(owner, headBytes(request));
-    if (wait > 0) {
-      const data = { retry_after: wait };
-      throw new ProtocolError('rate_limited', 'too many bytes', { data });
-    }
+    takeHead(bytes, owner, request);
     const declared = Number(request.headers['content-length'] ?? 0);
     checkBodyLength(declared, context);
     if (!bytes.received.hasRoom(owner, declared)) throw tooManyBytes(context);
@@ -188,6 +184,22 @@ function checkBodyLength(length: number, { limits }: Pick<RelayContext, 'limits'
   throw new ProtocolError('request_too_large', 'the body exceeds the limit of this relay');
 }
 
-function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
+/**
+ * Charges the address and headers of a request to its owner.
+ *
+ * @throws ProtocolError `rate_limited` if the owner is in debt
+ */
+export function takeHead(
+  bytes: Pick<ByteAccounts, 'charge'>,
+  owner: ByteOwner,
+  request: IncomingMessage,
+): void {
+  const wait = bytes.charge(owner, headBytes(request));
+  if (wait === 0) return;
+  throw new ProtocolError('rate_limited', 'too many bytes', { data: { retry_after: wait } });
+}
+
+/** Returns the bytes of a request's address and headers, about. */
+export function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((sum, text) => sum + text.length, url.length);
 }

@@ -8,7 +8,6 @@ import {
   type ServedFile,
   type WebApp,
 } from '../web/index.ts';
-import { unknownMethod } from './early-errors.ts';
 
 /** Where the messenger is, on the host and not after a base address: the service worker's scope. */
 const appPath = '/app/';
@@ -50,7 +49,7 @@ export function addWebRoutes(
     return reply.header('cache-control', 'no-cache').type('application/json').send(config);
   });
   const send = (request: FastifyRequest, reply: FastifyReply, file: ServedFile | undefined) => {
-    if (file === undefined) throw unknownMethod();
+    if (file === undefined) return reply.callNotFound();
     const encoding = pickEncoding(file, request.headers['accept-encoding']);
     const body = file.bodies.get(encoding) as Buffer;
     const own = fileHeaders(file, encoding);

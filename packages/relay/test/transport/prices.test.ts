@@ -89,6 +89,14 @@ test('02 §18: what is refused before it is a call costs as much as a call', asy
   expect(left).toBe(burst - 1 - 3 - 1 - 1 - 1 - 2);
 });
 
+test('02 §18: the parameters of a GET cost a unit for each 4 KiB, as those of a body do', async () => {
+  const http = relay.http();
+  const info = (length: number) =>
+    http.send({ verb: 'GET', path: `/relay/info?${'x'.repeat(length)}` });
+  expect(await leftAfter(() => info(4_000))).toBe(burst - 1);
+  expect(await leftAfter(() => info(8_200))).toBe(burst - 3);
+});
+
 test('02 §18: the documents for programs cost what their bytes cost, and are refused above the rate', async () => {
   relay.clock.advance(2 * burst);
   const http = relay.http();
