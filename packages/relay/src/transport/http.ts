@@ -123,7 +123,7 @@ export function createHttp(parts: HttpParts): Http {
   });
   app.setErrorHandler(async (error, request, reply) => {
     const owner = ownerOf(parts, request);
-    parts.dispatcher.chargeRefused(owner, 0);
+    parts.dispatcher.chargeRefused(owner, headBytes(request.raw));
     await slowDown(parts, owner);
     return answerError(reply, transportError(error));
   });

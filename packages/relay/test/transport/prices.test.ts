@@ -10,6 +10,9 @@ const relay = servedRelay({
 });
 const ann = relay.person('ann');
 
+/** A length of a body that is above the limit. */
+const tooLong = { 'content-type': 'application/json', 'content-length': '10000000' };
+
 /** Makes calls until one is refused; returns how many were answered. */
 async function untilRefused(call: () => Promise<string>): Promise<number> {
   for (let answered = 0; ; answered += 1) {
@@ -95,6 +98,11 @@ test('02 §18: the parameters of a GET cost a unit for each 4 KiB, as those of a
     http.send({ verb: 'GET', path: `/relay/info?${'x'.repeat(length)}` });
   expect(await leftAfter(() => info(4_000))).toBe(burst - 1);
   expect(await leftAfter(() => info(8_200))).toBe(burst - 3);
+  // Refused before its parameters are read.
+  const body = 'x'.repeat(10);
+  const path = `/auth/challenge?${'x'.repeat(8_200)}`;
+  const refused = () => http.send({ verb: 'POST', path, headers: tooLong, body });
+  expect(await leftAfter(refused)).toBe(burst - 3);
 });
 
 test('02 §18: the documents for programs cost what their bytes cost, and are refused above the rate', async () => {
