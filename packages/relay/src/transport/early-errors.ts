@@ -49,14 +49,17 @@ export function refuse(socket: Duplex, error: ProtocolError, headers: object = {
   );
 }
 
+/** Returns the error of a request whose headers do not arrive in time. */
+export function lateRequest(): ProtocolError {
+  return new ProtocolError('temporarily_unavailable', 'the request did not arrive in time');
+}
+
 /** Maps an error of Node's HTTP parser. */
 export function parserError(error: Error): ProtocolError {
+  if (error instanceof ProtocolError) return error;
   const { code } = error as { readonly code?: unknown };
   if (code === 'HPE_HEADER_OVERFLOW') {
     return new ProtocolError('request_too_large', 'the address and headers are too long');
-  }
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new ProtocolError('temporarily_unavailable', 'the request did not arrive in time');
   }
   return new ProtocolError('bad_request', 'not one HTTP request');
 }

@@ -14,7 +14,7 @@ import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold } from './byte-ledger.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 import type { ConnectionTable } from './connection-table.ts';
-import { parserError, refuse, unknownMethod, writeError } from './early-errors.ts';
+import { lateRequest, parserError, refuse, unknownMethod, writeError } from './early-errors.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
 import { Handshakes } from './handshakes.ts';
 import { ParsedPieces } from './parsed-pieces.ts';
@@ -36,12 +36,11 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 /** Creates a server with every timeout and limit set, so that slow or idle peers cost little. */
 export function createServer(parts: ServerParts, handle: Handle): Server {
   const { context, tls } = parts;
-  const { requestTimeout, slowMessageTimeout } = context.limits;
+  const { requestTimeout } = context.limits;
   const options = {
-    headersTimeout: requestTimeout,
-    // The whole request; a body that is read has a deadline of its own.
-    requestTimeout: Math.max(requestTimeout, slowMessageTimeout),
-    connectionsCheckingInterval: Math.ceil(requestTimeout / 4),
+    // `HeaderDeadline` and `ArrivalDeadline` instead: Node would end all that is late in one turn.
+    headersTimeout: 0,
+    requestTimeout: 0,
     keepAliveTimeout: requestTimeout,
     // Answered as an error of the protocol.
     requireHostHeader: false,
@@ -133,7 +132,8 @@ export function acceptConnections(
     const isProxy = clients.isProxy(remoteAddress);
     // All clients of a proxy together would have the limits of one address.
     const id = isProxy ? `proxy ${remoteAddress} ${remotePort}` : addressKey(remoteAddress);
-    new ParsedPieces({ context, bytes, owner: { kind: 'address', id }, isProxy, socket });
+    const late = () => void server.emit('clientError', lateRequest(), socket);
+    new ParsedPieces({ context, bytes, owner: { kind: 'address', id }, isProxy, socket, late });
   };
   const handshakes = new Handshakes({ context, clients, begin });
   const admit = tls === undefined ? begin : (socket: Socket) => handshakes.add(socket);

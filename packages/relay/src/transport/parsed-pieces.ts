@@ -6,18 +6,21 @@ import { Queue } from '../queue.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
+import { UnfinishedHeaders } from './unfinished-headers.ts';
 
 /** Bytes that Node's parser gets at once: some 290 of the smallest requests, or 1,300 chunks of one byte. */
 const bytesOfPiece = 8_192;
 
 export interface ParsedPiecesParts {
-  readonly context: Pick<RelayContext, 'limits'>;
+  readonly context: Pick<RelayContext, 'clock' | 'limits'>;
   readonly bytes: ByteAccounts;
   /** Whose turns are taken until the headers of a request name another: the connection's address. */
   readonly owner: ByteOwner;
   /** Whether the connection is a proxy's, which pays for no records: it has those of its clients. */
   readonly isProxy: boolean;
   readonly socket: Duplex;
+  /** Called if the headers of a request do not arrive in time. */
+  readonly late: () => void;
 }
 
 /** Bytes around a chunk that its price pays for; of more, so many count as one chunk. */
@@ -65,12 +68,16 @@ export class ParsedPieces {
   #debt: Disposable | undefined;
   /** The request whose headers came last. */
   #request: IncomingMessage | undefined;
+  readonly #headers: UnfinishedHeaders;
+  /** When what arrives is dropped no longer; monotonic milliseconds. */
+  #dropsUntil = 0;
 
   /** Divides what Node's server reads from now on; it must listen already. */
   constructor(parts: ParsedPiecesParts) {
     this.#parts = parts;
-    const { bytes, owner, socket } = parts;
+    const { context, bytes, owner, socket, late: expired } = parts;
     this.#owner = owner;
+    this.#headers = new UnfinishedHeaders({ context, bytes, owner, expired });
     ofSocket.set(socket, this);
     this.#hold = bytes.received.openYielding(owner, () => void socket.destroy());
     this.#push = socket.push.bind(socket);
@@ -81,7 +88,14 @@ export class ParsedPieces {
       else this.#isAsked = true;
     };
     // Node's own listener does this, which is gone with its reading of the system.
-    socket.on('resume', () => (this.#isHeldBack ? socket.pause() : this.#goOn()));
+    socket.on('resume', () => {
+      if (this.#isHeldBack) {
+        socket.pause();
+        return;
+      }
+      this.#headers.goOn();
+      this.#goOn();
+    });
     socket.once('close', () => this.#clear());
     this.#records = new GatheredChunks(socket);
     this.#records.readBy({ waiting: () => {}, many: () => this.#payRecords() });
@@ -103,6 +117,7 @@ export class ParsedPieces {
    */
   begin(request: IncomingMessage, owner: ByteOwner): void {
     this.#request = request;
+    this.#headers.end(request);
     this.#owner = owner;
     this.moveTo(owner);
     this.#records.takeCount();
@@ -122,8 +137,10 @@ export class ParsedPieces {
     if (this.#isStopped || this.#parts.socket.destroyed) throw parsingEnded;
   }
 
-  /** Parses nothing more. What arrives is dropped and charged; it is not received once its owner owes. */
+  /** Parses nothing more. For a while, what arrives is dropped and charged; it is not received once its owner owes. */
   stop(): void {
+    const { clock, limits } = this.#parts.context;
+    if (!this.#isStopped) this.#dropsUntil = clock.monotonic() + limits.requestTimeout;
     this.#isStopped = true;
     this.#clear();
   }
@@ -154,6 +171,11 @@ export class ParsedPieces {
     return (this.#parts.socket as { readonly _paused?: boolean })._paused === true;
   }
 
+  get #mayDrop(): boolean {
+    const now = this.#parts.context.clock.monotonic();
+    return this.#dropped <= mostDropped && now < this.#dropsUntil;
+  }
+
   #add(chunk: Buffer | null): boolean {
     if (this.#isReleased) return this.#push(chunk);
     if (chunk === null) {
@@ -162,7 +184,7 @@ export class ParsedPieces {
     }
     if (this.#isStopped) {
       this.#dropped += chunk.length;
-      return this.#charge(chunk.length) === 0 && this.#dropped <= mostDropped;
+      return this.#charge(chunk.length) === 0 && this.#mayDrop;
     }
     this.#rest.push(chunk);
     this.#goOn();
@@ -218,11 +240,14 @@ export class ParsedPieces {
 
   readonly #execute = (piece: Buffer): void => {
     this.#records.take(piece.length);
-    try {
-      for (const parse of this.#parser) parse.call(this.#parts.socket, piece);
-    } catch (error) {
-      if (error !== parsingEnded) throw error;
-    }
+    this.#headers.watch(piece, () => {
+      try {
+        for (const parse of this.#parser) parse.call(this.#parts.socket, piece);
+      } catch (error) {
+        if (error !== parsingEnded) throw error;
+      }
+      return !this.#isHeldBack;
+    });
   };
 
   #readMore(): void {
@@ -256,5 +281,6 @@ export class ParsedPieces {
     this.#debt = undefined;
     while (this.#rest.shift() !== undefined);
     this.#hold[Symbol.dispose]();
+    this.#headers[Symbol.dispose]();
   }
 }

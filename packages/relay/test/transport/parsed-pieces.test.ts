@@ -1,7 +1,7 @@
 /** 02 §18: what arrives on an HTTP connection is parsed in pieces, and only while the connection is read. */
 import type { IncomingMessage } from 'node:http';
 import { Duplex } from 'node:stream';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { ByteAccounts } from '../../src/transport/byte-accounts.ts';
 import type { ByteOwner } from '../../src/transport/byte-ledger.ts';
@@ -17,13 +17,17 @@ const limits = {
 };
 const turn = () => new Promise<void>((go) => setImmediate(go));
 
+const clock = new ManualClock();
+const context = { clock, limits };
+const late = vi.fn();
+
 let bytes: ByteAccounts;
 let socket: Duplex;
 let pieces: ParsedPieces;
 let parsed: Buffer[];
 let parse: (piece: Buffer) => void;
 beforeEach(async () => {
-  bytes = new ByteAccounts({ clock: new ManualClock(), limits });
+  bytes = new ByteAccounts(context);
   parsed = [];
   parse = () => {};
   socket = new Duplex({ read: () => {}, write: () => {} });
@@ -32,7 +36,7 @@ beforeEach(async () => {
     parsed.push(piece);
     parse(piece);
   });
-  pieces = new ParsedPieces({ context: { limits }, bytes, owner, isProxy: false, socket });
+  pieces = new ParsedPieces({ context, bytes, owner, isProxy: false, socket, late });
   await turn();
 });
 
@@ -178,9 +182,40 @@ test.each([
   expect(socket.destroyed).toBe(true);
 });
 
+test('once it is stopped nothing is received any more after 30 s', () => {
+  pieces.stop();
+  clock.advance(29);
+  expect(socket.push(Buffer.from('x'))).toBe(true);
+  pieces.stop();
+  clock.advance(1);
+  expect(socket.push(Buffer.from('x'))).toBe(false);
+});
+
+test('02 §18: the time of headers begins when the peer has taken the answer that Node waits for', async () => {
+  late.mockClear();
+  const held = socket as Duplex & { _paused?: boolean };
+  parse = () => {
+    // Half of the next one follows.
+    pieces.begin({ complete: true, headers: {} } as IncomingMessage, client);
+    held._paused = true;
+    socket.pause();
+  };
+  socket.push(Buffer.from('GET / HTTP/1.1\r\n\r\nGET'));
+  await settle();
+  clock.advance(100);
+  parse = () => {};
+  held._paused = false;
+  socket.resume();
+  await settle();
+  clock.advance(29);
+  expect(late).not.toHaveBeenCalled();
+  clock.advance(1);
+  expect(late).toHaveBeenCalledOnce();
+});
+
 test('a proxy pays for nothing that is dropped, and has a megabyte of it at most', async () => {
   socket = new Duplex({ read: () => {}, write: () => {} });
-  pieces = new ParsedPieces({ context: { limits }, bytes, owner, isProxy: true, socket });
+  pieces = new ParsedPieces({ context, bytes, owner, isProxy: true, socket, late });
   pieces.stop();
   const megabyte = Buffer.alloc(1_048_576);
   expect(socket.push(megabyte)).toBe(true);
@@ -190,7 +225,7 @@ test('a proxy pays for nothing that is dropped, and has a megabyte of it at most
 
 test('after a request that is whole, what waits is held for the connection again', async () => {
   parse = () => {
-    pieces.begin({ complete: true } as IncomingMessage, client);
+    pieces.begin({ complete: true, headers: {} } as IncomingMessage, client);
     socket.pause();
   };
   socket.push(text);
