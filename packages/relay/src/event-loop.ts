@@ -24,3 +24,12 @@ export class TurnTime {
     this.#began = performance.now();
   }
 }
+
+/** Does work that is due at one moment for many, in slices of the event loop. */
+export async function inTurns<T>(items: Iterable<T>, work: (item: T) => void): Promise<void> {
+  const turn = new TurnTime();
+  for (const item of items) {
+    if (turn.isOver) await turn.next();
+    work(item);
+  }
+}

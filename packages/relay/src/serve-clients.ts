@@ -136,6 +136,6 @@ async function stopServing(
   sockets: WebSocketTransport,
   { clock, limits }: RelayContext,
 ): Promise<void> {
-  using _grace = clock.after(limits.stopGrace, terminate);
+  using _grace = clock.after(limits.stopGrace, () => void terminate());
   await Promise.all([app.close(), sockets[Symbol.asyncDispose]()]);
 }

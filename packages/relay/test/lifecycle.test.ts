@@ -318,6 +318,22 @@ describe('stopping', () => {
     await expect(socket.answer('late')).rejects.toThrow('the connection is closed');
   });
 
+  test('a WebSocket with a request under way after the grace ends because the relay stops', async () => {
+    const socket = await relay.socket();
+    const { metrics } = relay.server.context;
+    const ended = (reason: string) => metrics.value('connections_ended', { reason });
+    const { waiting, release } = hold(1);
+    socket.call('auth.challenge', { account }).catch(() => {});
+    await waiting;
+    const stopped = relay.server[Symbol.asyncDispose]();
+    await new Promise((resolve) => setImmediate(resolve));
+    relay.clock.advance(5);
+    expect(await socket.closed).toBe(1006);
+    release();
+    await stopped;
+    expect([ended('relay stops'), ended('too many connections')]).toEqual([1, 0]);
+  });
+
   test('does not wait for ever for a peer that does not say goodbye', async () => {
     const socket = await relay.socket();
     socket.socket.pause();

@@ -144,6 +144,7 @@ export type EndReason =
   | 'message unfinished'
   | 'no session'
   | 'too many connections'
+  | 'the address is blocked'
   | 'storage out of reach'
   | 'connection error';
 

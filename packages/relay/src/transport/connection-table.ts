@@ -2,8 +2,8 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { addressKey } from '@posthouse/peer';
 import type { RelayContext } from '../context.ts';
-import { TurnTime } from '../event-loop.ts';
-import { connectionRefused } from '../observability/events.ts';
+import { inTurns } from '../event-loop.ts';
+import { connectionRefused, type EndReason } from '../observability/events.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ClientAddresses } from './client-addresses.ts';
 
@@ -21,7 +21,7 @@ interface Entry {
   readonly client: string;
   readonly hasSession: boolean;
   /** Ends the connection at once. */
-  readonly end: () => void;
+  readonly end: (reason: EndReason) => void;
 }
 
 interface OfAddress {
@@ -79,7 +79,7 @@ export class ConnectionTable {
    * @param to.client the client's address, not as limits count it
    * @returns whether there is room for the client
    */
-  assign(socket: Duplex, { client, end }: { client: string; end: () => void }): boolean {
+  assign(socket: Duplex, { client, end }: Pick<Entry, 'client' | 'end'>): boolean {
     const key = connectionKey(socket as Socket);
     const entry = this.#entries.get(key);
     if (entry === undefined) return false;
@@ -99,21 +99,17 @@ export class ConnectionTable {
 
   /** Ends the connections of addresses that are blocked now, in slices of the event loop. */
   async endBlocked(): Promise<void> {
-    const turn = new TurnTime();
-    for (const address of [...this.#byAddress.keys()]) {
-      if (turn.isOver) await turn.next();
-      const of = this.#byAddress.get(address);
-      if (of === undefined) continue;
-      for (const key of [...of.strangers, ...of.withSession]) {
-        const entry = this.#entries.get(key);
-        if (entry !== undefined && this.#parts.blocked.has(entry.client)) entry.end();
-      }
-    }
+    await inTurns([...this.#entries.keys()], (key) => {
+      // Another client may be named since.
+      const entry = this.#entries.get(key);
+      if (entry?.address === undefined) return;
+      if (this.#parts.blocked.has(entry.client)) entry.end('the address is blocked');
+    });
   }
 
-  /** Ends all connections at once. */
-  terminate(): void {
-    for (const { end } of [...this.#entries.values()]) end();
+  /** Ends all connections, in slices of the event loop: the relay stops. */
+  async terminate(): Promise<void> {
+    await inTurns([...this.#entries.values()], ({ end }) => end('relay stops'));
   }
 
   /** Ends connections until one more fits; returns whether it does. */
@@ -142,7 +138,7 @@ export class ConnectionTable {
     if (key === undefined || entry === undefined) return false;
     connectionRefused(this.#parts.context, 'replaced by a newer connection');
     this.#remove(key);
-    entry.end();
+    entry.end('too many connections');
     return true;
   }
 

@@ -54,8 +54,8 @@ export interface HttpParts extends ServerParts, BlobParts {
 
 export interface Http {
   readonly app: FastifyInstance;
-  /** Ends every connection at once, including upgraded ones and those in their handshake. */
-  terminate(): void;
+  /** Ends every connection, including upgraded ones and those in their handshake. */
+  terminate(): Promise<void>;
 }
 
 /** Routes have no schemas, dispatch checks all: Fastify loads the compilers that nothing replaces. */

@@ -6,6 +6,7 @@ import { WebSocketServer } from 'ws';
 import type { PublicAddresses } from '../config/public-addresses.ts';
 import type { RelayContext } from '../context.ts';
 import type { Dispatcher } from '../dispatch/dispatcher.ts';
+import { inTurns } from '../event-loop.ts';
 import type { Hub } from '../notifications/hub.ts';
 import { connectionRefused } from '../observability/events.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
@@ -55,7 +56,7 @@ export class WebSocketTransport implements AsyncDisposable {
       refuse(socket, new ProtocolError('bad_request', message), { 'sec-websocket-version': '13' }),
     );
     this.#cutOffs = parts.context.availability.onCutOff(() => {
-      for (const connection of this.#connections) connection.leave();
+      void inTurns([...this.#connections], (connection) => connection.leave());
     });
   }
 
@@ -83,11 +84,14 @@ export class WebSocketTransport implements AsyncDisposable {
         ended: () => this.#ended(connection),
       });
       this.#connections.add(connection);
-      open.assign(socket, { client, end: () => connection.terminate('too many connections') });
+      open.assign(socket, { client, end: (reason) => connection.terminate(reason) });
     });
   }
 
-  /** Lets requests in progress finish, closes with 1001, and terminates the rest after the grace period. */
+  /**
+   * Lets requests in progress finish, closes with 1001, and terminates the rest after the grace period: each in slices
+   * of the event loop, so that calls under way are answered meanwhile.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isStopping) return;
     this.#isStopping = true;
@@ -98,9 +102,9 @@ export class WebSocketTransport implements AsyncDisposable {
       this.#empty = resolve;
     });
     using _grace = context.clock.after(context.limits.stopGrace, () => {
-      for (const connection of this.#connections) connection.terminate('relay stops');
+      void inTurns(this.#connections, (connection) => connection.terminate('relay stops'));
     });
-    for (const connection of this.#connections) connection.stop();
+    await inTurns(this.#connections, (connection) => connection.stop());
     await empty;
   }
 

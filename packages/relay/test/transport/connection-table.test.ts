@@ -1,12 +1,13 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { pino } from 'pino';
-import { beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { BlockedAddresses } from '../../src/transport/blocked-addresses.ts';
 import { ClientAddresses } from '../../src/transport/client-addresses.ts';
 import { ConnectionTable } from '../../src/transport/connection-table.ts';
+import { fullTurns, turn } from '../support/full-turns.ts';
 
 /** 02 §18: which connection makes room for a new one. */
 
@@ -142,4 +143,41 @@ test('nor is a trusted proxy with an IPv6 address, in a network that is blocked;
       headers: from === '' ? {} : { 'x-forwarded-for': from },
     });
   expect(['', '2001:db8:0:1::7', '2001:db8:0:2::7'].map(isBlocked)).toEqual([false, true, false]);
+});
+
+test.each([
+  ['the relay stops', () => table.terminate()],
+  [
+    'their addresses are blocked',
+    () => {
+      blocked = ['192.0.2.1', '192.0.2.2'];
+      return table.endBlocked();
+    },
+  ],
+])('0019: of three connections one ends in each turn when %s', async (_, end) => {
+  const sockets = ['192.0.2.1', '192.0.2.1', '192.0.2.2'].map((address) => connect(address));
+  using _full = fullTurns();
+  const ended = end();
+  for (const count of [0, 1, 2, 3]) {
+    expect(destroyed(sockets).filter(Boolean)).toHaveLength(count);
+    await turn();
+  }
+  await ended;
+});
+
+test('02 §18: a connection learns why it ends', async () => {
+  const named = (client: string) => {
+    const socket = connect(client);
+    const end = vi.fn(() => socket.destroy());
+    table.assign(socket as unknown as Socket, { client, end });
+    return end;
+  };
+  const [first, second, third] = ['192.0.2.1', '192.0.2.1', '192.0.2.2'].map(named);
+  for (let count = 0; count < 2; count += 1) connect('192.0.2.1');
+  expect(first).toHaveBeenCalledExactlyOnceWith('too many connections');
+  blocked = ['192.0.2.1'];
+  await table.endBlocked();
+  expect(second).toHaveBeenCalledExactlyOnceWith('the address is blocked');
+  await table.terminate();
+  expect(third).toHaveBeenCalledExactlyOnceWith('relay stops');
 });

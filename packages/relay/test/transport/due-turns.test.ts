@@ -3,6 +3,7 @@ import { OutgoingMessage } from 'node:http';
 import { connect } from 'node:tls';
 import { expect, test, vi } from 'vitest';
 import { WebSocket } from 'ws';
+import type { StorageReach } from '../../src/notifications/storage-reach.ts';
 import { ArrivalDeadline } from '../../src/transport/arrival-deadline.ts';
 import { fullTurns, holdSteps, turn } from '../support/full-turns.ts';
 import { ServedRelay, servedRelay } from '../support/served-relay.ts';
@@ -146,4 +147,44 @@ test('02 §18: a WebSocket that gets a session, or makes an accepted call, while
   short.clock.advance(60);
   expect(await calls.closed).toBe(1008);
   expect(await bound.call('relay.info')).toHaveProperty('result');
+});
+
+/** Notes how many WebSockets a reason was told to, until disposed. */
+function toldOf(reason: string) {
+  const close = vi.spyOn(WebSocket.prototype, 'close');
+  return {
+    count: () => close.mock.calls.filter(([, told]) => told === reason).length,
+    [Symbol.dispose]: () => close.mockRestore(),
+  };
+}
+
+/** Lets turns pass until all three are told; expects one more of them in a turn, at most. */
+async function expectOneInEachTurn(count: () => number): Promise<void> {
+  for (let before = 0; before < 3; before = count()) {
+    await turn();
+    expect(count() - before).toBeLessThanOrEqual(1);
+  }
+}
+
+test('0019: a relay that stops tells one of three WebSockets in each turn', async () => {
+  const clients = [await relay.socket(), await relay.socket(), await relay.socket()];
+  using told = toldOf('relay stops');
+  const full = fullTurns();
+  const stopped = relay.server[Symbol.asyncDispose]();
+  await expectOneInEachTurn(told.count);
+  full[Symbol.dispose]();
+  for (const client of clients) expect(await client.closed).toBe(1001);
+  await stopped;
+});
+
+test('0019: a relay whose storage is out of reach sends one of three WebSockets away in each turn', async () => {
+  const clients = [await relay.socket(), await relay.socket(), await relay.socket()];
+  using told = toldOf('storage out of reach');
+  const { availability, bus } = relay.server.context;
+  // As one of several processes that reaches neither storage nor the bus.
+  Object.assign(bus, { isShared: true, isConnected: false });
+  using _full = fullTurns();
+  (availability as StorageReach).update(false);
+  await expectOneInEachTurn(told.count);
+  for (const client of clients) expect(await client.closed).toBe(1013);
 });
