@@ -10,6 +10,7 @@ import {
 } from './at-once.ts';
 import type { Attack } from './attack.ts';
 import { churn } from './churn.ts';
+import { foreignLock } from './foreign-lock.ts';
 import { forgedProxy } from './forged-proxy.ts';
 import { moveOnFullDisk } from './full-disk.ts';
 import { halfOpen } from './half-open.ts';
@@ -82,6 +83,7 @@ export const attacks: Readonly<Record<string, Attack>> = {
   'unknown-paths': unknownPaths,
   preflights,
   'api-documents': apiDocuments,
+  'foreign-lock': foreignLock,
   'nats-cut': natsCut,
   'move-full-disk': moveOnFullDisk,
 };
