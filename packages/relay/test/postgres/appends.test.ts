@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, askUntil, impatient, open, Told } from '../support/postgres-engine.ts';
+import { ask, askUntil, open, Told } from '../support/postgres-engine.ts';
 import { batches, makeThings, type Thing, things, writeThings } from './things.ts';
 
 let server: TestPostgres;
@@ -317,7 +317,8 @@ describe('0027: failures', () => {
 
   test('an unknown outcome is temporarily_unavailable, and reported once it is found', async () => {
     await using proxy = await CuttingProxy.start(url);
-    await using through = await open(proxy.url, { observer: told, timeouts: impatient });
+    const timeouts = { outcome: 300, outcomeRetry: 20 };
+    await using through = await open(proxy.url, { observer: told, timeouts });
     await add('zero', 'a', through);
     const struck = proxy.cut(/^COMMIT$/, {
       when: 'after',

@@ -3,7 +3,7 @@ import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import { UnknownCommits } from '../../src/storage/postgres/unknown-commits.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+import { ask, counters, open, Told } from '../support/postgres-engine.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -94,7 +94,8 @@ describe('a COMMIT whose answer does not come', () => {
     '$when it was executed, and the outcome is unknown: temporarily_unavailable',
     async (cut) => {
       await using proxy = await CuttingProxy.start(url);
-      await using storage = await open(proxy.url, { observer: told, timeouts: impatient });
+      const timeouts = { outcome: 300, outcomeRetry: 20 };
+      await using storage = await open(proxy.url, { observer: told, timeouts });
       const struck = proxy.cut(/^COMMIT$/, {
         when: cut.when,
         also() {

@@ -4,13 +4,14 @@ import { inspect } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/clock.ts';
 import { migrate } from '../../src/storage/migrations.ts';
+import { defaultTimeouts } from '../../src/storage/postgres/timeouts.ts';
 import type { Migration } from '../../src/storage/types.ts';
 import { devCertificate } from '../../src/tls/dev-ca.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { freePort } from '../support/ports.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+import { again, ask, counters, impatient, open, Told } from '../support/postgres-engine.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -31,8 +32,13 @@ function changed(change: (url: URL) => void): string {
 }
 
 /** What the start fails with; no word of it or its causes is the password. */
-async function refusal(to: string, password = 'posthouse-secret'): Promise<string> {
-  const error = await open(to, { timeouts: impatient }).then(
+async function refusal(
+  to: string,
+  { connect } = { connect: defaultTimeouts.connect },
+): Promise<string> {
+  const password = 'posthouse-secret';
+  // Only for a server that is not there, it does not wait long.
+  const error = await open(to, { timeouts: { start: 200, lockRetry: 20, connect } }).then(
     () => undefined,
     (thrown: unknown) => thrown,
   );
@@ -88,7 +94,7 @@ describe('a server that is not there', () => {
     proxy.fallSilent();
     const to = new URL(proxy.url);
     to.password = 'posthouse-secret';
-    expect(await refusal(to.href)).toMatch(
+    expect(await refusal(to.href, { connect: 250 })).toMatch(
       /: no answer in time; start the server, or correct host and port in `storage\.url`$/,
     );
   });
@@ -202,7 +208,7 @@ describe('the settings of a connection', () => {
   });
 
   test('end a statement that takes too long, and the call with it', async () => {
-    await using storage = await open(url, { timeouts: { ...impatient, statement: 50 } });
+    await using storage = await again(() => open(url, { timeouts: { statement: 50, call: 300 } }));
     await expect(storage.read((tx) => tx.get('SELECT pg_sleep(3600)'))).rejects.toMatchObject({
       code: 'temporarily_unavailable',
       message: 'storage is too busy',
@@ -211,10 +217,11 @@ describe('the settings of a connection', () => {
 
   test('a server that never answers ends the call', async () => {
     await using proxy = await CuttingProxy.start(url);
-    const told = new Told();
-    await using storage = await open(proxy.url, {
-      timeouts: { ...impatient, answer: 100 },
-      observer: told,
+    const timeouts = { ...impatient, answer: 100 };
+    let told = new Told();
+    await using storage = await again(() => {
+      told = new Told();
+      return open(proxy.url, { timeouts, observer: told });
     });
     proxy.fallSilent();
     await expect(storage.read((tx) => tx.get('SELECT 1 AS one'))).rejects.toMatchObject({
@@ -226,7 +233,8 @@ describe('the settings of a connection', () => {
     });
     expect(told.events).toEqual(['lost']);
     proxy.speak();
-    expect(await storage.read((tx) => tx.get('SELECT 1 AS one'))).toEqual({ one: 1 });
+    const one = await again(() => storage.read((tx) => tx.get('SELECT 1 AS one')));
+    expect(one).toEqual({ one: 1 });
     expect(told.events).toEqual(['lost', 'restored']);
   });
 });
@@ -302,13 +310,13 @@ describe('TLS', () => {
 
 test('a password that is changed later: what is told contains neither', async () => {
   const told = new Told();
-  await using storage = await open(url, { observer: told, timeouts: impatient });
+  await using storage = await open(url, { observer: told });
   await ask(url, `CREATE ROLE operator SUPERUSER LOGIN PASSWORD 'before'`);
   const to = changed((other) => {
     other.username = 'operator';
     other.password = 'before';
   });
-  await using other = await open(to, { observer: told, timeouts: impatient });
+  await using other = await open(to, { observer: told, timeouts: { call: 300 } });
   await ask(url, `ALTER ROLE operator PASSWORD 'after'`);
   await ask(
     url,
@@ -337,10 +345,11 @@ test('a relay waits for a server that starts at the same time', async () => {
 
 describe('migrations that take longer than any other statement', () => {
   const slow: Migration = { id: 1, name: 'slow', statements: ['SELECT pg_sleep(1)'] };
-  const waits = { ...impatient, statement: 300, answer: 350, definition: 20_000 };
+  const waits = { call: 1_000, statement: 700, answer: 900, definition: 20_000 };
 
   test('are awaited by the process that runs them and by those that start meanwhile', async () => {
-    const two = [await open(url, { timeouts: waits }), await open(url, { timeouts: waits })];
+    const start = () => again(() => open(url, { timeouts: waits }));
+    const two = [await start(), await start()];
     const applied = await Promise.all(two.map((storage) => migrate(storage, [slow], 1)));
     expect(applied.sort()).toEqual([[], [1]]);
     // Nothing else gets their time.
@@ -352,7 +361,8 @@ describe('migrations that take longer than any other statement', () => {
   });
 
   test('end some time, too', async () => {
-    await using storage = await open(url, { timeouts: { ...waits, definition: 200 } });
+    const timeouts = { ...waits, definition: 200 };
+    await using storage = await again(() => open(url, { timeouts }));
     await expect(migrate(storage, [slow], 1)).rejects.toMatchObject({
       code: 'temporarily_unavailable',
     });

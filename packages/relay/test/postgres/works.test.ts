@@ -4,7 +4,7 @@ import type { PostgresStorage } from '../../src/storage/postgres/storage.ts';
 import type { Writer } from '../../src/storage/types.ts';
 import { CuttingProxy } from '../support/cutting-proxy.ts';
 import { TestPostgres } from '../support/postgres.ts';
-import { ask, askUntil, counters, impatient, open, Told } from '../support/postgres-engine.ts';
+import { ask, askUntil, counters, open, Told } from '../support/postgres-engine.ts';
 
 let server: TestPostgres;
 let url: string;
@@ -134,7 +134,7 @@ describe('transactions that conflict', () => {
     `DO $$ BEGIN RAISE EXCEPTION 'made up' USING ERRCODE = '${code}'; END $$`;
 
   /** Long enough for a slow machine to connect, and to work. */
-  const waits = { ...impatient, call: 1_000, connect: 5_000, lock: 5_000 };
+  const waits = { call: 1_000, lock: 5_000 };
 
   test.each(['40001', '40P01'])('a lasting %s: temporarily_unavailable', async (code) => {
     await using patient = await open(url, { observer: told, timeouts: waits });
@@ -235,7 +235,7 @@ describe('a statement that fails', () => {
 
   test('in a transaction that cannot begin: statements sent after BEGIN have no effect', async () => {
     // A work's first statement leaves before the answer to BEGIN. Here BEGIN runs into a lock.
-    await using patient = await open(url, { timeouts: impatient });
+    await using patient = await open(url, { timeouts: { call: 300, lock: 250 } });
     const held = Promise.withResolvers<void>();
     const holding = storage.write('account:a', async (tx) => {
       await tx.get('SELECT 1 AS one');
