@@ -11,8 +11,9 @@ const emptyLine = Buffer.from('\r\n\r\n');
  */
 export class UnfinishedHeaders implements Disposable {
   readonly #deadline: HeaderDeadline;
-  /** The request whose headers came last. */
+  /** The request whose headers came last, and the bytes of its body that were parsed. */
   #request: IncomingMessage | undefined;
+  #bodyBytes = 0;
   #isUnfinished = false;
 
   constructor(parts: HeaderDeadlineParts) {
@@ -36,16 +37,19 @@ export class UnfinishedHeaders implements Disposable {
   watch(piece: Uint8Array, parse: () => boolean): void {
     const last = this.#request;
     const wasComplete = last?.complete === true;
-    const bytes = bytesOf(last);
     const goesOn = parse();
     const request = this.#request;
     if (request === undefined) {
       if (!this.#isUnfinished) this.#deadline.stop();
       this.#isUnfinished = true;
-    } else if (request.complete) {
-      const isSame = request === last;
-      const isAfter = isSame && wasComplete;
-      this.#isUnfinished = isAfter || !isEnd(piece, request, isSame ? bytes : 0);
+    } else {
+      const before = request === last ? this.#bodyBytes : 0;
+      if (request.complete) {
+        const isAfter = request === last && wasComplete;
+        this.#isUnfinished = isAfter || !isEnd(piece, bodyLength(request) - before);
+      }
+      // Node counts none of a body that it drops after the answer: all of a later piece belongs to it.
+      this.#bodyBytes = request === last ? before + piece.length : bytesOf(request);
     }
     if (goesOn) this.goOn();
   }
@@ -64,15 +68,19 @@ export class UnfinishedHeaders implements Disposable {
  * Whether a request that ended in a piece ends with it, as far as is seen: an empty line comes before a body, or after
  * one that has chunks.
  *
- * @param bytes of its body before the piece
+ * @param body bytes at the end of the piece that are its body, if it says how long that is
  */
-function isEnd(piece: Uint8Array, request: IncomingMessage, bytes: number): boolean {
-  const hasLength = request.headers['content-length'] !== undefined;
-  const end = piece.length - (hasLength ? bytesOf(request) - bytes : 0);
-  const before = piece.subarray(Math.max(0, end - emptyLine.length), Math.max(0, end));
+function isEnd(piece: Uint8Array, body: number): boolean {
+  const end = Math.max(0, piece.length - body);
+  const before = piece.subarray(Math.max(0, end - emptyLine.length), end);
   return emptyLine.subarray(emptyLine.length - before.length).equals(before);
 }
 
-function bytesOf(request: IncomingMessage | undefined): number {
-  return (request && GatheredChunks.of(request)?.bytes) ?? 0;
+/** Returns the length of a body that says how long it is. */
+function bodyLength({ headers }: IncomingMessage): number {
+  return Number(headers['content-length'] ?? 0);
+}
+
+function bytesOf(request: IncomingMessage): number {
+  return GatheredChunks.of(request)?.bytes ?? 0;
 }
