@@ -135,7 +135,7 @@ export function pickEncoding({ bodies }: ServedFile, accepted = ''): Encoding {
   const taken = new Set(
     accepted
       .split(',')
-      .map((part) => part.trim().split(/\s*;\s*/))
+      .map((part) => part.split(';', 2).map((text) => text.trim()))
       .filter(([, weight = '']) => !/^q=0(?:\.0*)?$/.test(weight))
       .map(([name]) => name),
   );
