@@ -1,8 +1,10 @@
-import type { Bus } from '../context.ts';
+import type { RelayContext } from '../context.ts';
 import type { Notice } from '../dispatch/notice.ts';
+import { Queue } from '../queue.ts';
+import { AccountListeners } from './account-listeners.ts';
 import type { ChannelListeners } from './channel-listeners.ts';
+import { FairScheduler } from './fair-scheduler.ts';
 import type { GroupListeners } from './group-listeners.ts';
-import { deviceStateHint, type Hint, timelineHint } from './hint.ts';
 import type { Listener } from './listener.ts';
 
 /** The listeners of topics that need a subscription. */
@@ -14,19 +16,32 @@ export interface ListenersByKind {
 /** The connections of this process that are bound to a session; passes notices of the bus on to them. */
 export class Hub implements Disposable {
   readonly listeners: ListenersByKind;
-  readonly #byAccount = new Map<string, Set<Listener>>();
+  readonly #context: Pick<RelayContext, 'bus' | 'clock'>;
+  readonly #scheduler: FairScheduler;
+  readonly #byAccount = new Map<string, AccountListeners>();
+  /** What ends the subscriptions of connections that are gone. */
+  readonly #ends = new Queue<() => void>();
+  #isEnding = false;
   readonly #subscription: Disposable;
 
-  constructor(bus: Bus, subscribed: ListenersByKind) {
+  constructor(
+    context: Pick<RelayContext, 'bus' | 'clock'>,
+    subscribed: ListenersByKind,
+    scheduler = new FairScheduler(context.clock),
+  ) {
     this.listeners = subscribed;
-    this.#subscription = bus.subscribe((notice) => this.notify(notice));
+    this.#context = context;
+    this.#scheduler = scheduler;
+    this.#subscription = context.bus.subscribe((notice) => this.notify(notice));
   }
 
   /** Adds a connection. */
   add(listener: Listener): void {
-    const listeners = this.#byAccount.get(listener.account) ?? new Set();
+    const { account } = listener;
+    const listeners =
+      this.#byAccount.get(account) ?? new AccountListeners(this.#context.clock, this.#scheduler);
     listeners.add(listener);
-    this.#byAccount.set(listener.account, listeners);
+    this.#byAccount.set(account, listeners);
   }
 
   /** Removes a connection. */
@@ -36,6 +51,12 @@ export class Hub implements Disposable {
     if (listeners?.size === 0) this.#byAccount.delete(listener.account);
   }
 
+  /** Calls what ends the subscriptions of a connection that is gone; of many, in turns of the event loop. */
+  endSoon(end: () => void): void {
+    this.#ends.push(end);
+    if (!this.#isEnding) void this.#endAll();
+  }
+
   /** Returns the accounts with connections to this process. */
   accounts(): string[] {
     return [...this.#byAccount.keys()];
@@ -43,12 +64,12 @@ export class Hub implements Disposable {
 
   /** Returns a copy of an account's connections: a revoked one is removed during iteration. */
   listenersOf(account: string): Listener[] {
-    return [...(this.#byAccount.get(account) ?? [])];
+    return this.#byAccount.get(account)?.all() ?? [];
   }
 
   /** Passes a notice on to the connections it concerns; called for every notice of the bus. */
   notify(notice: Notice): void {
-    if ('account' in notice) this.#notifyAccount(notice);
+    if ('account' in notice) this.#byAccount.get(notice.account)?.notify(notice);
     else if ('group' in notice) this.listeners.group.notify(notice);
     else if ('channel' in notice) this.listeners.channel.notify(notice);
   }
@@ -57,31 +78,14 @@ export class Hub implements Disposable {
     this.#subscription[Symbol.dispose]();
   }
 
-  #notifyAccount(notice: Extract<Notice, { account: string }>): void {
-    const listeners = this.listenersOf(notice.account);
-    if (listeners.length === 0) return;
-    if (notice.kind === 'capped') {
-      for (const listener of listeners) {
-        if (notice.deviceId === listener.deviceId) listener.cap(notice.expiresAt);
-      }
-      return;
-    }
-    if (notice.kind === 'ended') {
-      const ended = new Set(notice.sessionIds);
-      for (const listener of listeners) {
-        if (ended.has(listener.session.id)) listener.revoke();
-      }
-      return;
-    }
-    const hint = notice.kind === 'revoked' ? undefined : hintOf(notice);
-    for (const listener of listeners) {
-      if (!notice.deviceIds.includes(listener.deviceId)) continue;
-      if (hint === undefined) listener.revoke();
-      else listener.hint(hint);
-    }
+  async #endAll(): Promise<void> {
+    this.#isEnding = true;
+    while (this.#ends.size > 0) await this.#scheduler.each(taken(this.#ends), (end) => end());
+    this.#isEnding = false;
   }
 }
 
-function hintOf(notice: Extract<Notice, { kind: 'timeline' | 'device-state' }>): Hint {
-  return notice.kind === 'timeline' ? timelineHint(notice.head) : deviceStateHint(notice.revision);
+/** Takes items, also those that are added meanwhile, until there are none. */
+function* taken<T>(queue: Queue<T>): Generator<T> {
+  for (let item = queue.shift(); item !== undefined; item = queue.shift()) yield item;
 }

@@ -43,10 +43,15 @@ export class Subscriptions {
     this.#parts.hints.forget(id);
   }
 
-  /** Ends all subscriptions, also those being added. */
-  end(): void {
+  /** Adds no subscription any more, also none that is being added. */
+  stop(): void {
     this.#isOver = true;
-    for (const id of [...this.#ids]) this.leave(id);
+  }
+
+  /** Ends all subscriptions of a connection whose hints are of no use any more. */
+  end(): void {
+    for (const id of this.#ids) this.#parts.listeners.leave(this.#parts.listener, id);
+    this.#ids.clear();
   }
 
   async #replace(request: SubscriptionRequest, confirm: Confirm): Promise<void> {

@@ -25,12 +25,13 @@ export class BoundSession implements Listener {
   #session: Session;
   #isRevoked = false;
   #isEnabled = false;
+  #isReleased = false;
 
   constructor(session: Session, parts: BoundSessionParts) {
     this.#session = session;
     this.#parts = parts;
     const { hub, send, beforeWrite } = parts;
-    const mayPush = () => this.#isEnabled && !this.dead;
+    const mayPush = () => this.#isEnabled && !this.#isReleased && !this.dead;
     this.#hints = new HintQueue({ send, beforeWrite, mayPush });
     const subscriptions = (kind: SubscriptionKind) =>
       new Subscriptions({
@@ -103,10 +104,16 @@ export class BoundSession implements Listener {
     if (expiresAt < this.#session.expiresAt) this.#session = { ...this.#session, expiresAt };
   }
 
-  /** Ends its subscriptions and removes it from the hub; the connection or the session ended. */
+  /** Removes it from the hub, and ends its subscriptions soon; the connection or the session ended. */
   release(): void {
-    for (const subscriptions of Object.values(this.#subscriptions)) subscriptions.end();
+    if (this.#isReleased) return;
+    this.#isReleased = true;
+    const all = Object.values(this.#subscriptions);
+    for (const subscriptions of all) subscriptions.stop();
     this.#hints.clear();
     this.#parts.hub.remove(this);
+    this.#parts.hub.endSoon(() => {
+      for (const subscriptions of all) subscriptions.end();
+    });
   }
 }

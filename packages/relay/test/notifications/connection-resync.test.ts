@@ -44,7 +44,7 @@ beforeEach(async () => {
   bus = new SharedBus((error) => {
     throw error;
   });
-  hub = parts.use(new Hub(bus, {} as ListenersByKind));
+  hub = parts.use(new Hub({ bus, clock }, {} as ListenersByKind));
   metrics = new Metrics();
   meanwhile = undefined;
   asked = [];

@@ -1,6 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { nextTurn } from '../../src/event-loop.ts';
 import { Hub, type ListenersByKind } from '../../src/notifications/hub.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
+import type { TopicListeners } from '../../src/notifications/subscribers.ts';
 import type { DeviceSession } from '../../src/sessions/session.ts';
 import { BoundSession } from '../../src/transport/bound-session.ts';
 import { ManualClock } from '../support/clock.ts';
@@ -14,7 +16,7 @@ beforeEach(() => {
   clock = new ManualClock();
   failures = [];
   bus = new MemoryBus((error) => failures.push(error));
-  hub = new Hub(bus, noListeners);
+  hub = new Hub({ bus, clock }, noListeners);
 });
 
 /** Groups and channels are tested by themselves. */
@@ -283,6 +285,63 @@ describe('who hears what', () => {
     expect(peer.texts).toEqual([]);
   });
 });
+
+describe('an account with many connections', () => {
+  const crowd = () => Array.from({ length: 20 }, () => new Peer());
+  const sent = (peers: readonly Peer[]) => peers.filter(({ heads }) => heads.length > 0).length;
+
+  test('02 §12.3: they are notified in turns of the event loop, each once', async () => {
+    const peers = crowd();
+    timeline(1);
+    for (let most = 4; most <= 20; most += 4) {
+      expect(sent(peers)).toBe(most);
+      await nextTurn();
+    }
+    expect(peers.every(({ heads }) => heads.join() === '1')).toBe(true);
+  });
+
+  test('02 §12.3: changes that come meanwhile are merged, and the last reaches all', async () => {
+    const peers = crowd();
+    for (const head of [1, 5, 3]) timeline(head);
+    state(2);
+    await turns(20);
+    for (const peer of peers) peer.drain();
+    for (const peer of peers) expect(peer.heads.filter((head) => head !== 1)).toEqual([5, 2]);
+  });
+
+  test('02 §10.3: of those that wait, a revoked device gets no hint', async () => {
+    const peers = [...crowd(), new Peer({ deviceId: 'laptop' })];
+    timeline(1);
+    revoke('phone');
+    await turns(20);
+    expect(sent(peers)).toBe(4 + 1);
+  });
+
+  test('02 §10.3: all are revoked at once, and their subscriptions end in turns', async () => {
+    const left: string[] = [];
+    const group = {
+      ...{ count: 0, countOf: () => 0, ids: () => [], join: () => {} },
+      expect: () => ({ [Symbol.dispose]: () => {} }),
+      leave: (_listener, id) => void left.push(id),
+    } satisfies TopicListeners as TopicListeners;
+    hub = new Hub({ bus, clock }, { group, channel: group } as object as ListenersByKind);
+    const peers = crowd();
+    const request = { kind: 'group', ids: ['one'], limit: 1, perAccount: 99, total: 99 } as const;
+    for (const { bound } of peers) {
+      await bound.setSubscriptions(request, async () => new Map([['one', 1]]));
+    }
+    revoke('phone');
+    expect(peers.every(({ bound }) => bound.dead)).toBe(true);
+    await Promise.resolve();
+    expect(left.length).toBeLessThanOrEqual(4);
+    await turns(20);
+    expect(left).toHaveLength(20);
+  });
+});
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await nextTurn();
+}
 
 test('a bus listener that throws is reported and does not affect the others', () => {
   const heard: string[] = [];

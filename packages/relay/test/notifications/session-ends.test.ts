@@ -46,7 +46,7 @@ beforeEach(async () => {
   bus = new SharedBus((error) => {
     throw error;
   });
-  hub = parts.use(new Hub(bus, {} as ListenersByKind));
+  hub = parts.use(new Hub({ bus, clock }, {} as ListenersByKind));
   sessions = parts.use(
     new SessionCache({ storage, clock, bus, limits, blocks: { hasAccount: () => false } }),
   );

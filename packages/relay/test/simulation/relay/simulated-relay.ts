@@ -215,7 +215,8 @@ export class SimulatedRelay implements PeerNode {
     const { context } = parts;
     const turns = new FairScheduler(clock);
     const group = new GroupListeners(context, turns);
-    const hub = new Hub(bus, { group, channel: new ChannelListeners(context, turns) });
+    const channel = new ChannelListeners(context, turns);
+    const hub = new Hub(context, { group, channel }, turns);
     const all = combineModules(modules);
     new ConnectionResync(context, { hub, ...all });
     await releaseDeliveries(context);
