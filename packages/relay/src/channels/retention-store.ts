@@ -1,6 +1,6 @@
 /** All SQL that removes expired rows of channels (06 §7.5). The caller bounds the batches. */
-import { chunks, forEach, placeholders } from '../storage/in-lists.ts';
-import type { Reader, Row, Writer } from '../storage/types.ts';
+import { chunks, forEach, largeRows, placeholders } from '../storage/in-lists.ts';
+import type { Reader, Row, SqlValue, Writer } from '../storage/types.ts';
 import { freeBytes } from './channel-store.ts';
 import type { StoredPost } from './post-store.ts';
 
@@ -81,16 +81,15 @@ export async function deletePosts(
   { sequences, now }: { readonly sequences: readonly number[]; readonly now: number },
 ): Promise<number> {
   let count = 0;
-  for (const chunk of chunks(sequences)) {
+  for (const chunk of chunks(sequences, largeRows)) {
     // A deletion that was accepted meanwhile may have moved the deadline.
+    const due = `channel_id = ? AND sequence IN (${placeholders(chunk)}) AND clear_after <= ?`;
+    const values = [channelId, ...chunk, now];
     const rows = await tx.all<RemovedPost>(
-      `DELETE FROM channel_posts
-        WHERE channel_id = ? AND sequence IN (${placeholders(chunk)}) AND clear_after <= ?
-        RETURNING sequence, withheld_at`,
-      channelId,
-      ...chunk,
-      now,
+      `SELECT sequence, withheld_at FROM channel_posts WHERE ${due}`,
+      ...values,
     );
+    await tx.run(`DELETE FROM channel_posts WHERE ${due}`, ...values);
     count += rows.length;
     await afterRemoval(tx, channelId, await deletePostEvents(tx, channelId, rows));
   }
@@ -118,18 +117,29 @@ export async function deletePostEvents(
   for (const table of eventTables) {
     const present = table === 'channel_events' ? posts : posts.filter((post) => post.withheld_at);
     await forEach(present, ({ sequence }) => tx.run(hideEditedSql(table), channelId, sequence));
-    for (const chunk of chunks(present.map(({ sequence }) => sequence))) {
-      const rows = await tx.all<RemovedEvent>(
-        `DELETE FROM ${table}
-          WHERE channel_id = ? AND sequence IN (${placeholders(chunk)}) AND kind = 'post'
-          RETURNING signer_device_id, bytes`,
-        channelId,
-        ...chunk,
-      );
-      events.push(...rows);
+    for (const chunk of chunks(
+      present.map(({ sequence }) => sequence),
+      largeRows,
+    )) {
+      const those = `channel_id = ? AND sequence IN (${placeholders(chunk)}) AND kind = 'post'`;
+      events.push(...(await removeEvents(tx, { table, those }, [channelId, ...chunk])));
     }
   }
   return events;
+}
+
+/** Removes the events that a condition names; returns what is counted of them. */
+async function removeEvents(
+  tx: Writer,
+  { table, those }: { readonly table: EventTable; readonly those: string },
+  values: readonly SqlValue[],
+): Promise<RemovedEvent[]> {
+  const rows = await tx.all<RemovedEvent>(
+    `SELECT signer_device_id, bytes FROM ${table} WHERE ${those}`,
+    ...values,
+  );
+  if (rows.length > 0) await tx.run(`DELETE FROM ${table} WHERE ${those}`, ...values);
+  return rows;
 }
 
 const hideEditedSql = (
@@ -179,16 +189,21 @@ async function deleteEdits(
     readonly left: number;
   },
 ): Promise<number> {
-  const events = await tx.all<RemovedEvent>(
-    `DELETE FROM ${table} WHERE channel_id = ? AND sequence IN
-      (SELECT sequence FROM ${table}
-        WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?)
-      RETURNING signer_device_id, bytes`,
-    channelId,
+  const edits = await tx.all<{ sequence: number }>(
+    `SELECT sequence FROM ${table}
+      WHERE channel_id = ? AND kind = 'edit' AND target = ? ORDER BY sequence LIMIT ?`,
     channelId,
     target,
     left,
   );
+  const events: RemovedEvent[] = [];
+  for (const chunk of chunks(
+    edits.map(({ sequence }) => sequence),
+    largeRows,
+  )) {
+    const those = `channel_id = ? AND sequence IN (${placeholders(chunk)})`;
+    events.push(...(await removeEvents(tx, { table, those }, [channelId, ...chunk])));
+  }
   await afterRemoval(tx, channelId, events);
   return events.length;
 }

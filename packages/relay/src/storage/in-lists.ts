@@ -2,17 +2,25 @@
 const maxLength = 512;
 
 /**
+ * Limit of rows with a text of up to 1 MiB that one statement deletes: SQLite frees the pages of a text
+ * one by one, and a statement is not divided over turns of the event loop. With `RETURNING` it reads all
+ * of each row, so what is needed of the rows is selected before.
+ */
+export const largeRows = 16;
+
+/**
  * Splits values into chunks for `IN (...)`. Each chunk is padded to a power of two by repeating its
  * last value, so that the engines prepare ten statements instead of five hundred.
  *
+ * @param limit values of a chunk at the most
  * @example
  * for (const batch of chunks(accounts)) {
  *   await tx.all(`SELECT role FROM group_members WHERE account IN (${placeholders(batch)})`, ...batch);
  * }
  */
-export function* chunks<T>(values: readonly T[]): Generator<readonly T[]> {
-  for (let start = 0; start < values.length; start += maxLength) {
-    const chunk = values.slice(start, start + maxLength);
+export function* chunks<T>(values: readonly T[], limit = maxLength): Generator<readonly T[]> {
+  for (let start = 0; start < values.length; start += limit) {
+    const chunk = values.slice(start, start + limit);
     const size = 2 ** Math.ceil(Math.log2(chunk.length));
     const last = chunk.at(-1) as T;
     yield [...chunk, ...Array.from({ length: size - chunk.length }, () => last)];

@@ -3,7 +3,7 @@
  * a new member key. An account has one pending request of each kind in a group.
  */
 import { digest } from '../../digest.ts';
-import { chunks, placeholders } from '../../storage/in-lists.ts';
+import { chunks, largeRows, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, SqlValue, Writer } from '../../storage/types.ts';
 
 /** How the kinds of request are stored. */
@@ -173,12 +173,20 @@ export async function deleteRequests<K extends RequestKind>(
   const deleted: DeletedRequest<K>[] = [];
   for (const batch of chunks(accounts)) {
     const rows = await tx.all<DeletedRequest<K> & Row>(
-      `DELETE FROM ${table} WHERE group_id = ? AND account IN (${placeholders(batch)})
-        RETURNING account, ${own} AS "${ownName}"`,
+      `SELECT account, ${own} AS "${ownName}" FROM ${table}
+        WHERE group_id = ? AND account IN (${placeholders(batch)})`,
       groupId,
       ...batch,
     );
     deleted.push(...rows);
+  }
+  const found = deleted.map(({ account }) => account);
+  for (const some of chunks(found, largeRows)) {
+    await tx.run(
+      `DELETE FROM ${table} WHERE group_id = ? AND account IN (${placeholders(some)})`,
+      groupId,
+      ...some,
+    );
   }
   return deleted;
 }

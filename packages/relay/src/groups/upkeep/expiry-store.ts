@@ -1,8 +1,9 @@
 /** All SQL of invitations, recovery requests and staged rotations that have expired. */
-import { chunks, placeholders } from '../../storage/in-lists.ts';
+import { chunks, largeRows, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { dropSet } from '../chain/key-store.ts';
 import { endOfInvite } from '../requests/invite-store.ts';
+import { deleteRequests } from '../requests/request-store.ts';
 
 /** The key of an invitation or a request. */
 export interface Expired {
@@ -47,16 +48,15 @@ export async function endInvites(
   { inviteIds, now }: { readonly inviteIds: readonly string[]; readonly now: number },
 ): Promise<boolean> {
   let pending = 0;
-  for (const some of chunks(inviteIds)) {
-    const rows = await tx.all<{ pending: number }>(
-      `UPDATE group_invites SET ${endOfInvite}
-        WHERE group_id = ? AND invite_id IN (${placeholders(some)}) AND live = 1 AND expires_at <= ?
-        RETURNING pending`,
-      groupId,
-      ...some,
-      now,
+  for (const some of chunks(inviteIds, largeRows)) {
+    const due = `group_id = ? AND invite_id IN (${placeholders(some)})
+      AND live = 1 AND expires_at <= ?`;
+    const row = await tx.get<{ pending: number | null }>(
+      `SELECT CAST(SUM(pending) AS BIGINT) AS pending FROM group_invites WHERE ${due}`,
+      ...[groupId, ...some, now],
     );
-    for (const row of rows) pending += row.pending;
+    await tx.run(`UPDATE group_invites SET ${endOfInvite} WHERE ${due}`, groupId, ...some, now);
+    pending += row?.pending ?? 0;
   }
   return pending > 0;
 }
@@ -82,15 +82,16 @@ export async function deleteApplicationsOf(
   { groupId, id }: Expired,
   batchSize: number,
 ): Promise<number> {
-  const count = await tx.run(
-    `DELETE FROM group_applications WHERE group_id = ? AND account IN
-      (SELECT account FROM group_applications WHERE group_id = ? AND invite_id = ?
-        ORDER BY account LIMIT ?)`,
-    groupId,
+  const rows = await tx.all<{ account: string }>(
+    `SELECT account FROM group_applications WHERE group_id = ? AND invite_id = ?
+      ORDER BY account LIMIT ?`,
     groupId,
     id,
     batchSize,
   );
+  const accounts = rows.map(({ account }) => account);
+  await deleteRequests(tx, { kind: 'application', groupId, accounts });
+  const count = accounts.length;
   await tx.run(
     `UPDATE group_invites SET pending = CASE WHEN ? < ? THEN 0 ELSE pending - ? END
       WHERE group_id = ? AND invite_id = ?`,
@@ -137,15 +138,15 @@ export async function deleteExpiredRecoveries(
   const gone: string[] = [];
   for (const some of chunks(accounts)) {
     const rows = await tx.all<{ account: string }>(
-      `DELETE FROM group_recoveries
-        WHERE group_id = ? AND account IN (${placeholders(some)}) AND expires_at <= ?
-        RETURNING account`,
+      `SELECT account FROM group_recoveries
+        WHERE group_id = ? AND account IN (${placeholders(some)}) AND expires_at <= ?`,
       groupId,
       ...some,
       now,
     );
     gone.push(...rows.map(({ account }) => account));
   }
+  await deleteRequests(tx, { kind: 'recovery', groupId, accounts: gone });
   return gone;
 }
 

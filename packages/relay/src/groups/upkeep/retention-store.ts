@@ -1,14 +1,12 @@
 /** All SQL that deletes what was retained long enough, in batches of the caller's size. */
-import { chunks, forEach, placeholders } from '../../storage/in-lists.ts';
+import { chunks, forEach, largeRows, placeholders } from '../../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../../storage/types.ts';
 import { dropSet } from '../chain/key-store.ts';
 
-// Deadlines are checked outside the inner queries too: the rows may have changed by then.
-const expiredMessagesSql = `DELETE FROM group_messages
-  WHERE keep_until <= ? AND (group_id, sequence) IN
-    (SELECT group_id, sequence FROM group_messages WHERE keep_until <= ? LIMIT ?)
-  RETURNING group_id, bytes`;
+const expiredMessagesSql = `SELECT group_id AS "groupId", sequence, bytes FROM group_messages
+  WHERE keep_until <= ? LIMIT ?`;
 
+// The deadline is checked outside the inner query too: the rows may have changed by then.
 const expiredSentSql = `DELETE FROM group_sent
   WHERE keep_until <= ? AND (account, message_id) IN
     (SELECT account, message_id FROM group_sent WHERE keep_until <= ? LIMIT ?)`;
@@ -22,19 +20,33 @@ export async function deleteExpiredMessages(
   now: number,
   batchSize: number,
 ): Promise<number> {
-  const rows = await tx.all<{ group_id: string; bytes: number }>(
+  const rows = await tx.all<{ groupId: string; sequence: number; bytes: number }>(
     expiredMessagesSql,
-    ...[now, now, batchSize],
+    ...[now, batchSize],
   );
-  const freed = new Map<string, number>();
-  for (const { group_id: id, bytes } of rows) freed.set(id, (freed.get(id) ?? 0) + bytes);
-  await forEach([...freed].sort(byId), ([groupId, bytes]) =>
-    tx.run('UPDATE groups SET stored_bytes = stored_bytes - ? WHERE group_id = ?', bytes, groupId),
+  const byGroup = [...Map.groupBy(rows, ({ groupId }) => groupId)].sort(byId);
+  const parts = byGroup.flatMap(([groupId, messages]) => {
+    const sequences = messages.map(({ sequence }) => sequence);
+    return [...chunks(sequences, largeRows)].map((some) => ({ groupId, some }));
+  });
+  await forEach(parts, ({ groupId, some }) =>
+    tx.run(
+      `DELETE FROM group_messages WHERE group_id = ? AND sequence IN (${placeholders(some)})`,
+      groupId,
+      ...some,
+    ),
+  );
+  await forEach(byGroup, ([groupId, messages]) =>
+    tx.run(
+      'UPDATE groups SET stored_bytes = stored_bytes - ? WHERE group_id = ?',
+      messages.reduce((sum, { bytes }) => sum + bytes, 0),
+      groupId,
+    ),
   );
   return rows.length;
 }
 
-function byId([a]: readonly [string, number], [b]: readonly [string, number]): number {
+function byId([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
 }
 
