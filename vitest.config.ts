@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Tests of relay and kit that store nothing, or are about one engine and bring it themselves. */
 const relayOnce = [
-  'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,tls}/**',
+  'packages/relay/test/{config,crypto,jobs,keys,notifications,observability,sessions,tls}/**',
   'packages/relay/test/{backup,cluster,move,postgres,simulation}/**',
   'packages/relay/test/federation/{address-filter,descriptor-fetch,dht-candidates,dht-lookup,dht-routes,dht-table,kept-registry,registry,request-slots}.test.ts',
   'packages/relay/test/federation/dht-simulation/**',

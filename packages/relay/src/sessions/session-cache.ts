@@ -24,6 +24,8 @@ export class SessionCache implements Sessions, Disposable {
   readonly #blocks: Pick<Blocks, 'hasAccount'>;
   readonly #trust: number;
   readonly #cache: BoundedMap<string, Cached>;
+  /** Hashes of the tokens in the cache, by account: what ended of one is forgotten without a search. */
+  readonly #ofAccount = new Map<string, Set<string>>();
   readonly #subscription: Disposable;
   #changes = 0;
   #asOf = Number.NEGATIVE_INFINITY;
@@ -36,7 +38,9 @@ export class SessionCache implements Sessions, Disposable {
     readonly blocks: Pick<Blocks, 'hasAccount'>;
   }) {
     this.#storage = parts.storage;
-    this.#cache = new BoundedMap(parts.limits.cachedSessions);
+    this.#cache = new BoundedMap(parts.limits.cachedSessions, {
+      evicted: ({ session }) => this.#unlist(session),
+    });
     this.#blocks = parts.blocks;
     this.#trust = parts.limits.sessionTrust;
     this.#clock = parts.clock;
@@ -113,36 +117,58 @@ export class SessionCache implements Sessions, Disposable {
     const changes = this.#changes;
     const readAt = this.#clock.monotonic();
     const stored = await this.#storage.read((tx) => readSession(tx, hash));
-    if (stored === undefined) this.#cache.delete(hash);
+    if (stored === undefined) this.#delete(hash);
     // A change announced meanwhile may be newer than the snapshot that was read.
     if (stored !== undefined && changes === this.#changes) {
-      this.#cache.set(hash, { ...stored, readAt });
+      this.#set(hash, { ...stored, readAt });
     }
     return stored;
   }
 
+  #set(hash: string, cached: Cached): void {
+    const { account } = cached.session;
+    const hashes = this.#ofAccount.get(account) ?? new Set();
+    hashes.add(hash);
+    this.#ofAccount.set(account, hashes);
+    this.#cache.set(hash, cached);
+  }
+
+  #delete(hash: string): void {
+    const cached = this.#cache.peek(hash);
+    if (cached === undefined) return;
+    this.#cache.delete(hash);
+    this.#unlist(cached.session);
+  }
+
+  #unlist({ id, account }: Session): void {
+    const hashes = this.#ofAccount.get(account);
+    hashes?.delete(id);
+    if (hashes?.size === 0) this.#ofAccount.delete(account);
+  }
+
   #forget(account: string, deviceIds: ReadonlySet<string>): void {
     this.#changes += 1;
-    for (const [hash, { session }] of this.#cache.entries()) {
-      if (session.mode !== 'device' || session.account !== account) continue;
-      if (deviceIds.has(session.deviceId)) this.#cache.delete(hash);
+    for (const hash of [...(this.#ofAccount.get(account) ?? [])]) {
+      const session = this.#cache.peek(hash)?.session;
+      if (session?.mode === 'device' && deviceIds.has(session.deviceId)) this.#delete(hash);
     }
   }
 
   #forgetSessions(ids: readonly string[]): void {
     this.#changes += 1;
-    for (const id of ids) this.#cache.delete(id);
+    for (const id of ids) this.#delete(id);
   }
 
   #forgetAccounts(accounts: ReadonlySet<string>): void {
     this.#changes += 1;
-    for (const [hash, { session }] of this.#cache.entries()) {
-      if (accounts.has(session.account)) this.#cache.delete(hash);
+    for (const account of accounts) {
+      for (const hash of [...(this.#ofAccount.get(account) ?? [])]) this.#delete(hash);
     }
   }
 
   #forgetAll(): void {
     this.#changes += 1;
     this.#cache.clear();
+    this.#ofAccount.clear();
   }
 }
