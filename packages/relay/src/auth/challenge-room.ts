@@ -3,6 +3,9 @@ import { ProtocolError } from '@posthouse/protocol';
 import { customerNetwork } from '../config/ip-address.ts';
 import type { ChallengeRoom, IssuedChallenge, RelayContext } from '../context.ts';
 
+/** Expired challenges that are forgotten for a new one. */
+const forgottenAtOnce = 16;
+
 /** A challenge that waits, with what it counts for. */
 interface Waiting extends IssuedChallenge {
   readonly network: string;
@@ -89,11 +92,14 @@ export class WaitingChallenges implements ChallengeRoom {
     this.#move(network, size, size + 1);
   }
 
+  /** One new challenge takes the place of one: after several, those that expired at one moment are gone. */
   #forgetExpired(): void {
     const now = this.#context.clock.now();
+    let left = forgottenAtOnce;
     for (const { hash, expiresAt } of this.#all.values()) {
-      if (expiresAt > now) return;
+      if (expiresAt > now || left === 0) return;
       this.forget(hash);
+      left -= 1;
     }
   }
 
