@@ -22,6 +22,7 @@ const floors: readonly (readonly string[])[] = [
     'known-accounts.ts',
     'memory-limits.ts',
     'peer-limits.ts',
+    'step-turns.ts',
   ],
   ['context.ts', 'limits.ts'],
   ['limit-rules.ts'],

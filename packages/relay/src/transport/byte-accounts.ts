@@ -1,11 +1,11 @@
 import { ProtocolError } from '@posthouse/protocol';
 import type { RelayContext } from '../context.ts';
 import { RateLimiter, ratesOf } from '../dispatch/rate-limiter.ts';
+import { StepTurns } from '../step-turns.ts';
 import { ByteLedger, type ByteOwner } from './byte-ledger.ts';
 import { Debts } from './debts.ts';
 import { ReadTurns } from './read-turns.ts';
 import { Receivers } from './receivers.ts';
-import { StepTurns } from './step-turns.ts';
 
 /**
  * The one place that counts the bytes of clients (02 §18): how many are read in a second, how many of

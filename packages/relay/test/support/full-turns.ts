@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { StepTurns } from '../../src/transport/step-turns.ts';
+import { StepTurns } from '../../src/step-turns.ts';
 
 /** Makes each step of divided work take all the time of its turn of the event loop, until disposed. */
 export function fullTurns(): Disposable {

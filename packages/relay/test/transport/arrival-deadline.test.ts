@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
+import { StepTurns } from '../../src/step-turns.ts';
 import { ArrivalDeadline } from '../../src/transport/arrival-deadline.ts';
-import { StepTurns } from '../../src/transport/step-turns.ts';
 import { ManualClock } from '../support/clock.ts';
 import { turn } from '../support/full-turns.ts';
 

@@ -1,7 +1,7 @@
 /** 02 §18: how long a WebSocket may be open without a session and without accepted calls. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { defaultLimits } from '../../src/limits.ts';
-import { StepTurns } from '../../src/transport/step-turns.ts';
+import { StepTurns } from '../../src/step-turns.ts';
 import { UnboundDeadline } from '../../src/transport/unbound-deadline.ts';
 import { ManualClock } from '../support/clock.ts';
 import { turn } from '../support/full-turns.ts';

@@ -1,6 +1,6 @@
 /** 0019: work for connections is divided over turns of the event loop. */
 import { expect, test } from 'vitest';
-import { StepTurns } from '../../src/transport/step-turns.ts';
+import { StepTurns } from '../src/step-turns.ts';
 
 const turn = () => new Promise<void>((go) => setImmediate(go));
 

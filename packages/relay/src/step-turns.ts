@@ -1,5 +1,5 @@
-import { TurnTime } from '../event-loop.ts';
-import { Rotation } from '../rotation.ts';
+import { TurnTime } from './event-loop.ts';
+import { Rotation } from './rotation.ts';
 
 /** Steps in one turn, at most: what follows a step is done after all of them, and is not in their time. */
 const stepsOfTurn = 8;
