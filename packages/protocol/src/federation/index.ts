@@ -19,6 +19,7 @@ export {
   checkKadReply,
   checkKadRequest,
   decodeKadMessage,
+  decodeKadMessageInSteps,
   encodeFindNode,
   encodeKadMessage,
   type KadBounds,

@@ -118,6 +118,27 @@ export function encodeFindNode(raw: Uint8Array): Uint8Array {
  * checkKadRequest(message);
  */
 export function decodeKadMessage(bytes: Uint8Array, bounds: KadBounds): KadMessage {
+  const steps = decodeKadMessageInSteps(bytes, bounds);
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/**
+ * Decodes as {@link decodeKadMessage} does, in steps: a message of a megabyte may have half a million fields.
+ *
+ * @example
+ * const steps = decodeKadMessageInSteps(bytes, { peers: 40, addresses: 8 });
+ * let step = steps.next();
+ * while (step.done !== true) step = steps.next();
+ * const message = step.value;
+ */
+export function* decodeKadMessageInSteps(
+  bytes: Uint8Array,
+  bounds: KadBounds,
+): Generator<undefined, KadMessage, undefined> {
+  const pace = new Pace();
   let type: number | undefined;
   let key: Uint8Array | undefined;
   let record: KadRecord | undefined;
@@ -125,8 +146,12 @@ export function decodeKadMessage(bytes: Uint8Array, bounds: KadBounds): KadMessa
   for (const [number, value] of readProtobuf(bytes, 'message')) {
     if (number === field.type) type = varintField(value, 'message.type');
     else if (number === field.key) key = bytesField(value, 'message.key');
-    else if (number === field.record) record = { ...record, ...decodeRecord(value) };
-    else if (number === field.closerPeers) addPeer(closerPeers, value, bounds);
+    else if (number === field.record) {
+      record = { ...record, ...(yield* decodeRecord(value, pace)) };
+    } else if (number === field.closerPeers) {
+      yield* addPeer(closerPeers, value, { pace, bounds });
+    }
+    if (pace.isOver()) yield;
   }
   // 07 §D2 leaves open what a message without `type` means: it is refused.
   if (type === undefined) throw badRequest('message.type', 'missing');
@@ -138,7 +163,21 @@ export function decodeKadMessage(bytes: Uint8Array, bounds: KadBounds): KadMessa
   };
 }
 
-function decodeRecord(field: ProtobufValue): KadRecord {
+/** Fields that are read in one step, some hundred microseconds. */
+const fieldsOfStep = 1_000;
+
+/** Counts the fields of a message, with those of its record and peers. */
+class Pace {
+  #count = 0;
+
+  /** Counts one field; whether it is the last one of a step. */
+  isOver(): boolean {
+    this.#count += 1;
+    return this.#count % fieldsOfStep === 0;
+  }
+}
+
+function* decodeRecord(field: ProtobufValue, pace: Pace): Generator<undefined, KadRecord> {
   const bytes = bytesField(field, 'message.record');
   let record: KadRecord = {};
   for (const [number, value] of readProtobuf(bytes, 'message.record')) {
@@ -147,12 +186,17 @@ function decodeRecord(field: ProtobufValue): KadRecord {
     } else if (number === recordField.value) {
       record = { ...record, value: bytesField(value, 'message.record.value') };
     }
+    if (pace.isOver()) yield;
   }
   return record;
 }
 
 /** Adds a peer of an answer, if there is room and the peer has an ID. */
-function addPeer(peers: KadPeer[], field: ProtobufValue, bounds: KadBounds): void {
+function* addPeer(
+  peers: KadPeer[],
+  field: ProtobufValue,
+  { pace, bounds }: { readonly pace: Pace; readonly bounds: KadBounds },
+): Generator<undefined, void> {
   const bytes = bytesField(field, 'message.closerPeers');
   if (peers.length >= bounds.peers) return;
   let id: Uint8Array | undefined;
@@ -163,6 +207,7 @@ function addPeer(peers: KadPeer[], field: ProtobufValue, bounds: KadBounds): voi
       const address = bytesField(value, 'message.closerPeers.addrs');
       if (addrs.length < bounds.addresses) addrs.push(address);
     }
+    if (pace.isOver()) yield;
   }
   if (id !== undefined) peers.push({ id, addrs });
 }

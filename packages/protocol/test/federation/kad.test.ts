@@ -6,6 +6,7 @@ import {
   checkKadReply,
   checkKadRequest,
   decodeKadMessage,
+  decodeKadMessageInSteps,
   encodeFindNode,
   encodeFrame,
   encodeKadMessage,
@@ -159,6 +160,34 @@ describe('07 §B6: messages of the DHT', () => {
     for (let at = 0; at < bytes.length; at += 2) bytes.set([0x42, 0], at);
     bytes.set([8, 4]);
     expect(decode(bytes)).toEqual({ type: findNode, closerPeers: [] });
+  });
+
+  test.each([
+    ['unknown fields', [0x7a, 0x00]],
+    ['empty peers', [0x42, 0x00]],
+    ['empty records', [0x1a, 0x00]],
+  ])(
+    'of 20,000 %s a thousand are read in a step, and all of them are the same message',
+    (_, pair) => {
+      const many = new Uint8Array(40_000).map((_, at) => pair[at % 2] ?? 0);
+      const bytes = concatBytes(many, encodeKadMessage({ type: findNode, key }));
+      const steps = decodeKadMessageInSteps(bytes, bounds);
+      let count = 1;
+      let step = steps.next();
+      for (; step.done !== true; step = steps.next()) count += 1;
+      expect(count).toBe(21);
+      expect(step.value).toEqual(decode(bytes));
+    },
+  );
+
+  test('a record and a peer of many fields are read in steps, too', () => {
+    const pairs = (first: number) => new Uint8Array(40_000).map((_, at) => [first, 0][at % 2] ?? 0);
+    for (const inner of [encodeBytesField(3, pairs(0x12)), encodeBytesField(8, pairs(0x12))]) {
+      const steps = decodeKadMessageInSteps(concatBytes(inner, fromHex('0804')), bounds);
+      let count = 0;
+      while (steps.next().done !== true) count += 1;
+      expect(count).toBe(20);
+    }
   });
 
   test('random bytes decode or are refused', () => {
