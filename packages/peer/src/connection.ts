@@ -50,6 +50,8 @@ export interface ConnectionOptions<P> {
 
 /** Streams of our own at once, of a protocol that this side does not serve. */
 const defaultStreams = 16;
+/** Frames that are handled in one step: a few hundred microseconds, whatever the frames are. */
+const framesOfStep = 64;
 
 /** An admitted connection with a peer. */
 export class PeerConnection<P> {
@@ -328,12 +330,13 @@ export class PeerConnection<P> {
     };
   }
 
-  #receive(bytes: Buffer): void {
+  #receive(bytes: Buffer): number {
     try {
-      this.#session.receive(bytes);
+      return this.#session.receive(bytes, framesOfStep);
     } catch (error) {
       if (!(error instanceof PeerError)) throw error;
       this.#end(error, goAwayCode.protocolError);
+      return bytes.length;
     }
   }
 

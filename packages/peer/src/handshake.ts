@@ -6,6 +6,7 @@ import {
   type HandshakePayload,
   handshakeSigningInput,
 } from '@posthouse/protocol/federation';
+import { addressKey } from './address-key.ts';
 import { PeerError } from './errors.ts';
 import { type PeerIdentity, peerIdOf, verifyPeerSignature } from './identity.ts';
 import type { PeerLimits } from './limits.ts';
@@ -14,6 +15,7 @@ import { maxNoiseMessage } from './noise/cipher.ts';
 import { NoiseHandshake, type NoiseKeys } from './noise/handshake.ts';
 import type { NoiseKeyPair } from './noise/keys.ts';
 import { SocketReader } from './socket-reader.ts';
+import { inTurn, type WorkTurns } from './turns.ts';
 
 const noiseProtocol = '/noise';
 const noPayload = new Uint8Array(0);
@@ -31,6 +33,8 @@ export interface OwnSide {
   /** Decodes the other side's payload; throws for one without a descriptor (07 §B3). */
   readonly decodePayload: (payload: Uint8Array) => HandshakePayload;
   readonly limits: PeerLimits;
+  /** Divides the cryptography over turns of the event loop. */
+  readonly turns: WorkTurns;
 }
 
 /** What a finished handshake proved. */
@@ -90,10 +94,19 @@ export async function secureInbound(socket: Socket, own: OwnSide): Promise<Secur
     break;
   }
   const noise = new NoiseHandshake({ role: 'responder', staticKeys: own.staticKeys });
+  const owner = addressKey(socket.remoteAddress ?? '');
   try {
-    noise.read(await readMessage(reader));
-    writeMessage(socket, noise.write(await payloadOf(own)));
-    const remote = identify(own, noise.read(await readMessage(reader)), noise.remoteStatic);
+    const first = await readMessage(reader);
+    const payload = await payloadOf(own);
+    const answer = await inTurn(own.turns, owner, () => {
+      noise.read(first);
+      return noise.write(payload);
+    });
+    writeMessage(socket, answer);
+    const last = await readMessage(reader);
+    const remote = await inTurn(own.turns, owner, () =>
+      identify(own, noise.read(last), noise.remoteStatic),
+    );
     if (isEqual(remote.peerId, own.identity.peerId)) {
       throw new PeerError('own_peer', 'this relay dialled itself');
     }

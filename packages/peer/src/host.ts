@@ -20,6 +20,7 @@ import type { NoiseKeys } from './noise/handshake.ts';
 import { generateNoiseKeys } from './noise/keys.ts';
 import { checkHeldBytes, makePeerPools, type PeerPools } from './peer-pools.ts';
 import { withStandardProtocols } from './standard-protocols.ts';
+import { undivided, type WorkTurns } from './turns.ts';
 
 /** What happens at a host, for the log and metrics; calls must not throw. */
 export interface PeerObserver<P> {
@@ -45,6 +46,8 @@ export interface PeerHostOptions<P> {
   readonly limits: PeerLimits;
   /** Counts the bytes held for all peers; by default one of `heldBytesOfAll` for this host alone. */
   readonly held?: ByteTotal;
+  /** Divides handshakes, and what arrives later, over turns of the event loop; by default nothing is divided. */
+  readonly turns?: WorkTurns;
   /** Name and version of the software, for identify. */
   readonly agent: string;
   /** Whether connections of an IP address are accepted; all are by default. */
@@ -103,11 +106,11 @@ export class PeerHost<P> implements AsyncDisposable {
   constructor(options: PeerHostOptions<P>) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const { identity, descriptor, limits } = options;
+    const { identity, descriptor, limits, turns = undivided } = options;
     const staticKeys = generateNoiseKeys();
     const signature = identity.sign(handshakeSigningInput(staticKeys.publicKey));
     const decodePayload = decodeHandshakePayload;
-    this.#own = { identity, staticKeys, signature, descriptor, decodePayload, limits };
+    this.#own = { identity, staticKeys, signature, descriptor, decodePayload, limits, turns };
     const { protocols, agent } = options;
     const standard = { identity, agent, limits, clock: this.#clock };
     this.#protocols = withStandardProtocols(protocols, standard);
@@ -237,8 +240,11 @@ export class PeerHost<P> implements AsyncDisposable {
       if (socket.destroyed) throw new PeerError('closed', 'the connection was lost');
       // The other side admits this one before it agrees.
       const time = isDialer ? admissionTime + negotiationTime : negotiationTime;
+      const owner = hexOf(peerId);
+      const runSteps = (step: () => boolean) => this.#own.turns.run(owner, step);
+      const options = { keys: noiseKeys, isDialer, limits, runSteps };
       return await this.#within(time, 'no agreement on Yamux', signal, () =>
-        agreeOnYamux(socket, { keys: noiseKeys, isDialer, limits }, (channel, rest) => {
+        agreeOnYamux(socket, options, (channel, rest) => {
           this.#checkRoom(peerId);
           const connection = this.#enter(remote, (pools) => {
             const options = { ...this.#connectionOptions, remote, peer, pools };

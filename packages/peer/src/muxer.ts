@@ -4,7 +4,7 @@ import { PeerError } from './errors.ts';
 import type { PeerLimits } from './limits.ts';
 import { Proposal, Selection } from './multistream.ts';
 import type { NoiseKeys } from './noise/handshake.ts';
-import { SecureChannel } from './secure-channel.ts';
+import { type RunSteps, SecureChannel } from './secure-channel.ts';
 
 const yamuxProtocol = '/yamux/1.0.0';
 
@@ -16,10 +16,10 @@ const yamuxProtocol = '/yamux/1.0.0';
  */
 export function agreeOnYamux<T>(
   socket: Socket,
-  options: { keys: NoiseKeys; isDialer: boolean; limits: PeerLimits },
+  options: { keys: NoiseKeys; isDialer: boolean; limits: PeerLimits; runSteps?: RunSteps },
   open: (channel: SecureChannel, rest: Uint8Array) => T,
 ): Promise<T> {
-  const { keys, isDialer, limits } = options;
+  const { keys, isDialer, limits, runSteps } = options;
   return new Promise((resolve, reject) => {
     const proposal = isDialer ? new Proposal(yamuxProtocol, limits) : undefined;
     const selection = new Selection((protocol) => protocol === yamuxProtocol, limits);
@@ -29,8 +29,8 @@ export function agreeOnYamux<T>(
       if (reply.length > 0) channel.write(reply);
       return agreed?.rest;
     };
-    const channel = new SecureChannel(socket, keys, {
-      data(bytes) {
+    const events = {
+      data(bytes: Buffer) {
         try {
           const rest = receive(bytes);
           if (rest !== undefined) resolve(open(channel, rest));
@@ -40,10 +40,12 @@ export function agreeOnYamux<T>(
             error instanceof PeerError ? error : new PeerError('closed', 'no agreement on Yamux'),
           );
         }
+        return bytes.length;
       },
       drain() {},
       closed: reject,
-    });
+    };
+    const channel = new SecureChannel(socket, keys, events, runSteps);
     if (proposal !== undefined) channel.write(proposal.request);
   });
 }

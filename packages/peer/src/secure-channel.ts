@@ -2,6 +2,7 @@ import type { Socket } from 'node:net';
 import { PeerError } from './errors.ts';
 import { tagBytes } from './noise/cipher.ts';
 import type { NoiseKeys } from './noise/handshake.ts';
+import { undivided } from './turns.ts';
 
 /** Bytes before each message that say its length. */
 const prefixBytes = 2;
@@ -10,13 +11,21 @@ const copiedBytes = 4_096;
 
 /** What the owner of a channel is told. */
 export interface ChannelEvents {
-  /** Decrypted bytes, never empty. */
-  data(bytes: Buffer): void;
+  /** Decrypted bytes, never empty. Returns how many it took; the others come again in a later step. */
+  data(bytes: Buffer): number;
   /** The socket takes writes again. */
   drain(): void;
   /** The connection is gone; called once. */
   closed(reason: PeerError): void;
 }
+
+/** Takes steps until one returns `false`, at once or in later turns of the event loop. */
+export type RunSteps = (step: () => boolean) => void;
+
+const runAtOnce: RunSteps = (step) => undivided.run('', step);
+const noBytes = Buffer.alloc(0);
+/** Bytes of messages that are decrypted in one step, about: of the smallest ones, some fifty. */
+const bytesOfStep = 1_024;
 
 /** A TCP connection after the Noise handshake: each write is one encrypted message. */
 export class SecureChannel {
@@ -28,11 +37,20 @@ export class SecureChannel {
   #partialBytes = 0;
   #reason: PeerError | undefined;
   #corked = false;
+  readonly #runSteps: RunSteps;
+  /** What was received and not decrypted, and what was decrypted and not taken. */
+  #arrived: Buffer = noBytes;
+  #opened: Buffer = noBytes;
+  /** Whether steps are under way or wait for their turn. */
+  #isStepping = false;
+  #isPaused = false;
 
-  constructor(socket: Socket, keys: NoiseKeys, events: ChannelEvents) {
+  /** @param runSteps takes the steps in which all that arrives is handled; by default at once */
+  constructor(socket: Socket, keys: NoiseKeys, events: ChannelEvents, runSteps = runAtOnce) {
     this.#socket = socket;
     this.#keys = keys;
     this.#events = events;
+    this.#runSteps = runSteps;
     socket.on('data', (bytes) => this.#receive(bytes as Buffer));
     socket.on('drain', () => this.#events.drain());
     socket.on('error', (cause) => this.destroy(new PeerError('closed', cause.message, { cause })));
@@ -43,7 +61,9 @@ export class SecureChannel {
   /** Replaces the receiver of all that comes after; it gets `rest` first. */
   handOver(events: ChannelEvents, rest?: Uint8Array): void {
     this.#events = events;
-    if (rest !== undefined && rest.length > 0) events.data(Buffer.from(rest));
+    if (rest === undefined || rest.length === 0) return;
+    this.#opened = Buffer.from(rest);
+    this.#handle();
   }
 
   /** Whether more writes should wait for `drain`. */
@@ -89,11 +109,13 @@ export class SecureChannel {
 
   /** Stops reading until {@link resume}; the peer then meets TCP's own window. */
   pause(): void {
+    this.#isPaused = true;
     this.#socket.pause();
   }
 
   resume(): void {
-    this.#socket.resume();
+    this.#isPaused = false;
+    if (!this.#isStepping) this.#socket.resume();
   }
 
   /** Sends what was written, then closes. */
@@ -115,6 +137,8 @@ export class SecureChannel {
     this.#keys.sending.destroy();
     this.#keys.receiving.destroy();
     this.#partial = undefined;
+    this.#arrived = noBytes;
+    this.#opened = noBytes;
     this.#events.closed(reason);
   }
 
@@ -130,53 +154,92 @@ export class SecureChannel {
 
   #receive(bytes: Buffer): void {
     if (this.#reason !== undefined) return;
+    this.#arrived = this.#arrived.length === 0 ? bytes : Buffer.concat([this.#arrived, bytes]);
+    this.#handle();
+  }
+
+  /** Handles what has arrived; nothing more is received before it is done. */
+  #handle(): void {
+    if (this.#isStepping) return;
+    this.#isStepping = true;
+    this.#runSteps(() => this.#step());
+    if (this.#isStepping) this.#socket.pause();
+  }
+
+  /** Handles a small part of what has arrived; returns whether there is more. */
+  #step(): boolean {
+    if (this.#reason === undefined && this.#tryPart()) return true;
+    this.#isStepping = false;
+    if (!this.#isPaused && this.#socket.isPaused()) this.#socket.resume();
+    return false;
+  }
+
+  #tryPart(): boolean {
     try {
-      this.#split(bytes);
+      return this.#handlePart();
     } catch (error) {
       this.destroy(
         error instanceof PeerError ? error : new PeerError('closed', 'fault', { cause: error }),
       );
+      return false;
     }
   }
 
-  /** Decrypts all messages that are complete; keeps the beginning of the last one. */
-  #split(bytes: Buffer): void {
-    let rest = bytes;
-    while (rest.length > 0 && this.#reason === undefined) {
-      if (this.#partial !== undefined) {
-        rest = this.#fill(rest);
-        continue;
+  /** Decrypts messages, a few if they are small, and passes them on. */
+  #handlePart(): boolean {
+    for (let bytes = 0; bytes < bytesOfStep && this.#reason === undefined; ) {
+      if (this.#opened.length === 0) {
+        const message = this.#nextMessage();
+        if (message === undefined) return false;
+        bytes += prefixBytes + message.length;
+        this.#opened = this.#keys.receiving.decrypt(message);
       }
-      const end = rest.length < prefixBytes ? undefined : prefixBytes + rest.readUInt16BE(0);
-      if (end !== undefined && rest.length >= end) {
-        this.#open(rest.subarray(prefixBytes, end));
-        rest = rest.subarray(end);
-      } else {
-        this.#partial = Buffer.allocUnsafe(end ?? prefixBytes);
-        this.#partialBytes = 0;
-      }
+      if (this.#opened.length > 0) this.#pass();
+      if (this.#opened.length > 0) return true;
     }
+    return true;
   }
 
-  /** Adds to the partial message; returns what comes after it. */
-  #fill(bytes: Buffer): Buffer {
-    let partial = this.#partial as Buffer;
-    const used = bytes.copy(partial, this.#partialBytes);
+  /** Passes on what was decrypted, as much as is taken. */
+  #pass(): void {
+    const bytes = this.#opened;
+    // Who takes it may hand over, with bytes of its own.
+    this.#opened = noBytes;
+    const taken = this.#events.data(bytes);
+    if (taken < bytes.length) this.#opened = bytes.subarray(taken);
+  }
+
+  /** Takes the next message that is complete; keeps the beginning of one that is not. */
+  #nextMessage(): Buffer | undefined {
+    while (this.#arrived.length > 0) {
+      const message = this.#partial === undefined ? this.#wholeMessage() : this.#fill();
+      if (message !== undefined) return message;
+    }
+    return undefined;
+  }
+
+  /** Takes a message of which all has arrived, or makes room for all of it. */
+  #wholeMessage(): Buffer | undefined {
+    const bytes = this.#arrived;
+    const end = bytes.length < prefixBytes ? undefined : prefixBytes + bytes.readUInt16BE(0);
+    if (end !== undefined && bytes.length >= end) {
+      this.#arrived = bytes.subarray(end);
+      return bytes.subarray(prefixBytes, end);
+    }
+    this.#partial = Buffer.allocUnsafe(end ?? prefixBytes);
+    this.#partialBytes = 0;
+    return undefined;
+  }
+
+  /** Adds to the partial message; returns it when it is complete. */
+  #fill(): Buffer | undefined {
+    const partial = this.#partial as Buffer;
+    const used = this.#arrived.copy(partial, this.#partialBytes);
     this.#partialBytes += used;
-    if (this.#partialBytes < partial.length) return bytes.subarray(used);
-    this.#partial = undefined;
+    this.#arrived = this.#arrived.subarray(used);
+    if (this.#partialBytes < partial.length) return undefined;
     const whole = prefixBytes + partial.readUInt16BE(0);
-    if (partial.length === whole) {
-      this.#open(partial.subarray(prefixBytes));
-    } else {
-      partial = Buffer.concat([partial], whole);
-      this.#partial = partial;
-    }
-    return bytes.subarray(used);
-  }
-
-  #open(message: Buffer): void {
-    const plaintext = this.#keys.receiving.decrypt(message);
-    if (plaintext.length > 0) this.#events.data(plaintext);
+    this.#partial = partial.length === whole ? undefined : Buffer.concat([partial], whole);
+    return partial.length === whole ? partial.subarray(prefixBytes) : undefined;
   }
 }

@@ -152,6 +152,7 @@ async function admission(
     data(bytes) {
       received = Buffer.concat([received, bytes]);
       if (received.includes('"jsonrpc"')) resolve(true);
+      return bytes.length;
     },
     drain() {},
     closed: () => resolve(received.includes('"jsonrpc"')),

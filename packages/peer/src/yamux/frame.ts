@@ -49,10 +49,15 @@ export class FrameParser {
     this.#sink = sink;
   }
 
-  /** @throws PeerError `protocol` for another version or an unknown type */
-  receive(bytes: Buffer): void {
+  /**
+   * @param most headers that are read
+   * @returns how many bytes were read; fewer than all only before a header
+   * @throws PeerError `protocol` for another version or an unknown type
+   */
+  receive(bytes: Buffer, most = Number.POSITIVE_INFINITY): number {
     let offset = 0;
-    while (offset < bytes.length) {
+    let headers = 0;
+    while (offset < bytes.length && (this.#payloadLeft > 0 || headers < most)) {
       if (this.#payloadLeft > 0) {
         const end = Math.min(bytes.length, offset + this.#payloadLeft);
         this.#payloadLeft -= end - offset;
@@ -61,15 +66,18 @@ export class FrameParser {
       } else if (this.#partialBytes === 0 && bytes.length - offset >= headerBytes) {
         this.#readHeader(bytes, offset);
         offset += headerBytes;
+        headers += 1;
       } else {
         const end = Math.min(bytes.length, offset + headerBytes - this.#partialBytes);
         this.#partialBytes += bytes.copy(this.#partial, this.#partialBytes, offset, end);
         offset = end;
-        if (this.#partialBytes < headerBytes) return;
+        if (this.#partialBytes < headerBytes) break;
         this.#partialBytes = 0;
         this.#readHeader(this.#partial, 0);
+        headers += 1;
       }
     }
+    return offset;
   }
 
   #readHeader(bytes: Buffer, offset: number): void {

@@ -113,10 +113,12 @@ export class YamuxSession implements FrameSink, StreamOutput {
   /**
    * Reads decrypted bytes.
    *
+   * @param most frames that are read
+   * @returns how many bytes were read
    * @throws PeerError `protocol` if the peer broke a rule; the owner then closes the connection
    */
-  receive(bytes: Buffer): void {
-    if (!this.#closed) this.#parser.receive(bytes);
+  receive(bytes: Buffer, most?: number): number {
+    return this.#closed ? bytes.length : this.#parser.receive(bytes, most);
   }
 
   /** Sends a ping. Returns `false` if the one before it was not answered. */

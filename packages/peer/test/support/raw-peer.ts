@@ -13,6 +13,7 @@ import { NoiseHandshake } from '../../src/noise/handshake.ts';
 import { generateNoiseKeys } from '../../src/noise/keys.ts';
 import { SecureChannel } from '../../src/secure-channel.ts';
 import { SocketReader } from '../../src/socket-reader.ts';
+import { undivided } from '../../src/turns.ts';
 import { encodeHeader, frameFlag, frameType } from '../../src/yamux/frame.ts';
 import { identityOf, testLimits } from './hosts.ts';
 
@@ -24,7 +25,7 @@ export async function openSocket(port: number, localAddress = '127.0.0.1'): Prom
   return socket;
 }
 
-const ignoring = { data() {}, drain() {}, closed() {} };
+const ignoring = { data: (bytes: Buffer) => bytes.length, drain() {}, closed() {} };
 
 /** An admitted peer that sends any bytes as Yamux, and does only what a test says. */
 export class RawPeer implements Disposable {
@@ -39,6 +40,7 @@ export class RawPeer implements Disposable {
     const events = {
       data: (bytes: Buffer) => {
         this.received = Buffer.concat([this.received, bytes]);
+        return bytes.length;
       },
       drain() {},
       closed: resolve,
@@ -67,6 +69,7 @@ export class RawPeer implements Disposable {
       descriptor: () => '{"relay":"raw"}',
       decodePayload: decodeHandshakePayload,
       limits: testLimits,
+      turns: undivided,
     };
     const { keys } = await secureOutbound(socket, own, target);
     if (early !== undefined) {

@@ -14,6 +14,7 @@ import { secureInbound } from '../../src/handshake.ts';
 import { agreeOnYamux } from '../../src/muxer.ts';
 import { generateNoiseKeys } from '../../src/noise/keys.ts';
 import { makePeerPools } from '../../src/peer-pools.ts';
+import { undivided } from '../../src/turns.ts';
 import { chainSpec } from './chain-spec.ts';
 import { descriptorExtension } from './descriptor-extension.ts';
 import { anyPort, identityOf, testLimits, turns } from './hosts.ts';
@@ -101,6 +102,7 @@ async function accept(
     decodePayload: (payload) =>
       decodeHandshakePayload(Buffer.concat([payload, descriptorExtension('{}')])),
     limits: testLimits,
+    turns: undivided,
   });
   const pools = makePeerPools(testLimits, {
     clock: systemClock,
