@@ -1,6 +1,7 @@
 import { ProtocolError } from '@posthouse/protocol';
 import { decodeUtf8 } from '@posthouse/protocol/json';
 import type { RelayLimits } from '../limits.ts';
+import type { CallTurns } from './call-turns.ts';
 import type { LongWork } from './long-work.ts';
 import { parsedBytes } from './parsed-bytes.ts';
 import { largeText, type Steps } from './slices.ts';
@@ -12,6 +13,8 @@ const shareOfHeld = 1 / 4;
 export interface RelayTextsParts {
   readonly limits: Pick<RelayLimits, 'peerBytes' | 'relayTextBytes'>;
   readonly longWork: LongWork;
+  /** Reads small texts at once, in turns of the relays. */
+  readonly turns: Pick<CallTurns, 'take'>;
   /** Counts what is held for all other relays. */
   readonly held?: { used: number };
 }
@@ -26,10 +29,12 @@ export interface TextReading<T> {
 /** Reads the texts that other relays send: requests, or answers. */
 export class RelayTexts {
   readonly #longWork: LongWork;
+  readonly #turns: Pick<CallTurns, 'take'>;
   readonly #room: TextRoom;
 
-  constructor({ limits, longWork, held }: RelayTextsParts) {
+  constructor({ limits, longWork, turns, held }: RelayTextsParts) {
     this.#longWork = longWork;
+    this.#turns = turns;
     this.#room = new TextRoom({
       ofEach: limits.relayTextBytes,
       total: Math.floor(limits.peerBytes * shareOfHeld),
@@ -53,7 +58,7 @@ export class RelayTexts {
   }
 
   /**
-   * Reads a text: a large one in steps, when it is the relay's turn.
+   * Reads a text when it is the relay's turn: a large one in steps.
    *
    * @throws JsonError if the bytes are no UTF-8; what `reading` throws; the signal's reason
    */
@@ -62,7 +67,11 @@ export class RelayTexts {
     bytes: Uint8Array,
     { atOnce, inSteps, signal }: TextReading<T> & { readonly signal?: AbortSignal },
   ): Promise<T> {
-    if (bytes.length < largeText) return atOnce(decodeUtf8(bytes));
+    if (bytes.length < largeText) {
+      await this.#turns.take(`relay ${relayId}`);
+      signal?.throwIfAborted();
+      return atOnce(decodeUtf8(bytes));
+    }
     return await this.#longWork.read(`relay ${relayId}`, () => {
       signal?.throwIfAborted();
       return inSteps(decodeUtf8(bytes));

@@ -7,6 +7,7 @@ import {
   PeerHost,
   type PeerIdentity,
   type PeerLimits,
+  type PeerObserver,
   type PeerProtocol,
 } from '@posthouse/peer';
 import { hex } from '@posthouse/protocol';
@@ -15,6 +16,7 @@ import { listenAddress } from '../config/addresses.ts';
 import type { RelayConfig } from '../config/index.ts';
 import { withName } from '../config/with-name.ts';
 import type { Job, RelayClient, RelayContext, RouteDirectory } from '../context.ts';
+import { CallTurns } from '../dispatch/call-turns.ts';
 import type { LongWork } from '../dispatch/long-work.ts';
 import { RelayDispatcher } from '../dispatch/relay-dispatcher.ts';
 import type { RelayHandlers } from '../dispatch/relay-handler.ts';
@@ -25,10 +27,12 @@ import {
   peerServingFailed,
   relayHealthNotStored,
 } from '../observability/peer-events.ts';
+import { StepTurns } from '../step-turns.ts';
 import { openAdmission } from './admission.ts';
 import { deleteConnections, hasConnections } from './connection-store.ts';
 import { PeerConnections } from './connections.ts';
 import { connectionsJob } from './connections-job.ts';
+import { KadDecoder } from './dht/decoder.ts';
 import { routeKeysJob } from './dht/route-keys.ts';
 import { DhtRoutes } from './dht/routes.ts';
 import { DhtServer } from './dht/serve.ts';
@@ -131,14 +135,22 @@ export class Federation implements AsyncDisposable {
     this.#parts.use(shareDrops(context, eligibility));
     this.#parts.use(endBlocked(context, connections));
     const held = new ByteTotal(limits.peerBytes);
-    const reading = { limits, longWork, held };
+    const turns = new CallTurns(clock);
+    const reading = { limits, longWork, turns, held };
+    const decoder = new KadDecoder({ turns, longWork });
     const dispatcher = new RelayDispatcher(context, handlers, new RelayTexts(reading));
     const rpc = new RpcServer(context, { dispatcher, faults });
     const relays = () => eligibility.candidates();
-    const dhtParts = { ...shared, connections, relays, isRegistryRead: () => registry.isRead };
+    const dhtParts = {
+      ...shared,
+      connections,
+      relays,
+      decoder,
+      isRegistryRead: () => registry.isRead,
+    };
     const routes = this.#parts.use(new DhtRoutes(context, dhtParts));
     const { table } = routes;
-    const dht = new DhtServer(context, { eligibility, faults, table });
+    const dht = new DhtServer(context, { eligibility, faults, table, decoder });
     const reachability = { ...shared, host: () => host, candidates: relays, table };
     const dialBack = new DialBackServer(context, reachability);
     const host: PeerHost<EligiblePeer> = this.#parts.use(
@@ -152,25 +164,15 @@ export class Federation implements AsyncDisposable {
         protocols: protocolsOf(context, { rpc, dht, dialBack }),
         limits: peerLimits(limits),
         held,
+        turns: new StepTurns(),
         agent: 'posthouse',
         mayAccept: (address) => !context.blocks.hasAddress(addressKey(address)),
         mayDial: (address) => filter.isAllowed(address),
         clock,
-        observer: {
-          admitted: (connection) => {
-            connections.opened(connection);
-            routes.resume(connection.peer.relayId);
-          },
-          refused: (address, error) => {
-            const reason = error instanceof PeerError ? error.code : 'check';
-            peerConnectionRefused(context, { address, reason, error });
-          },
-          failed: (protocol, error) => {
-            // The peer or its connection ended the stream.
-            if (error instanceof PeerError) return;
-            peerServingFailed(context, { protocol, error });
-          },
-        },
+        observer: observerOf(context, (connection) => {
+          connections.opened(connection);
+          routes.resume(connection.peer.relayId);
+        }),
       }),
     );
     connections.use(host);
@@ -213,6 +215,25 @@ function protocolsOf(
     [dhtProtocol(network), { streams: limits.dhtStreams, serve: dht.serve.bind(dht) }],
     [doctorProtocol(network), { streams: 1, serve: dialBack.serve.bind(dialBack) }],
   ]);
+}
+
+/** Logs what fails at the host. */
+function observerOf(
+  context: RelayContext,
+  admitted: NonNullable<PeerObserver<EligiblePeer>['admitted']>,
+): PeerObserver<EligiblePeer> {
+  return {
+    admitted,
+    refused: (address, error) => {
+      const reason = error instanceof PeerError ? error.code : 'check';
+      peerConnectionRefused(context, { address, reason, error });
+    },
+    failed: (protocol, error) => {
+      // The peer or its connection ended the stream.
+      if (error instanceof PeerError) return;
+      peerServingFailed(context, { protocol, error });
+    },
+  };
 }
 
 function peerLimits(limits: RelayContext['limits']): PeerLimits {

@@ -3,6 +3,7 @@ import { readRelayResponse } from '@posthouse/protocol/federation';
 import { type JsonObject, parseJson } from '@posthouse/protocol/json';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { RelayContext, Verifier } from '../../src/context.ts';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import type { HandlerResult } from '../../src/dispatch/handler.ts';
 import { LongWork } from '../../src/dispatch/long-work.ts';
 import { RelayDispatcher } from '../../src/dispatch/relay-dispatcher.ts';
@@ -43,7 +44,8 @@ function open(limits: Partial<typeof relay.context.limits> = {}): void {
   };
   const context = { ...relay.context, verifier, limits: { ...relay.context.limits, ...limits } };
   const handlers = { 'device.status': handle, 'device.status.changed': handle };
-  const texts = new RelayTexts({ limits: context.limits, longWork: new LongWork() });
+  const turns = new CallTurns(context.clock);
+  const texts = new RelayTexts({ limits: context.limits, turns, longWork: new LongWork() });
   dispatcher = new RelayDispatcher(context, handlers, texts);
 }
 

@@ -1,6 +1,7 @@
 import { PeerError } from '@posthouse/peer';
 import { utf8 } from '@posthouse/protocol';
 import { expect, test, vi } from 'vitest';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { LongWork } from '../../src/dispatch/long-work.ts';
 import { RelayTexts } from '../../src/dispatch/relay-texts.ts';
 import { Slices, type Steps } from '../../src/dispatch/slices.ts';
@@ -127,7 +128,11 @@ test('07 §C2: a large answer is read in steps; one with too many values is not 
       health: { pausedUntil: () => undefined, succeeded: () => {} },
       faults: { add: (_: string, fault: string) => faults.push(fault) },
       stopping: new AbortController().signal,
-      texts: new RelayTexts({ limits, longWork: new LongWork(slices) }),
+      texts: new RelayTexts({
+        limits,
+        turns: new CallTurns(new ManualClock()),
+        longWork: new LongWork(slices),
+      }),
     } as never,
   );
   expect(await client.call(relayId, 'profile.resolve', {})).toMatchObject({ kind: 'result' });

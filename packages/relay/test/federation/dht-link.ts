@@ -11,6 +11,7 @@ import {
   kadTypes,
 } from '@posthouse/protocol/federation';
 import { canonicalJson, type JsonObject } from '@posthouse/protocol/json';
+import type { KadDecoder } from '../../src/federation/dht/decoder.ts';
 import { readRouteRecord, verifyRouteRecord } from '../../src/federation/dht/route-record.ts';
 import { DhtServer } from '../../src/federation/dht/serve.ts';
 import { PeerRefusal } from '../../src/federation/peer-refusal.ts';
@@ -19,6 +20,10 @@ import { type InProcessRelay, network } from '../support/in-process-relay.ts';
 
 /** Public keys of the relays that the registry lists as active, by relay ID. */
 export type ActiveRelays = ReadonlyMap<string, string>;
+
+const decoder: Pick<KadDecoder, 'decode'> = {
+  decode: async (_, frame, bounds) => decodeKadMessage(frame, bounds),
+};
 
 /** The stream was reset, or storage failed: there is no answer. */
 export class NoReply extends Error {}
@@ -83,6 +88,7 @@ export class DhtLink {
       eligibility: eligibilityOf(this.#active),
       faults: this.#faults,
       table: { closest: () => [] },
+      decoder,
     } as never);
     const requests = [encodeKadMessage(request)];
     let answer: Uint8Array | undefined;

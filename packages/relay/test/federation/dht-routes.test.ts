@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
+import { LongWork } from '../../src/dispatch/long-work.ts';
+import { KadDecoder } from '../../src/federation/dht/decoder.ts';
 import { DhtRoutes } from '../../src/federation/dht/routes.ts';
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -54,6 +57,7 @@ function routesOver(
         succeeded: () => {},
       },
       faults: { add: () => {} },
+      decoder: new KadDecoder({ turns: new CallTurns(clock), longWork: new LongWork() }),
       eligibility: { all: () => [], find: () => undefined, onEnter: nothing, onDrop: nothing },
       stopping: new AbortController().signal,
     } as never,

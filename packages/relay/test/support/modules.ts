@@ -10,6 +10,7 @@ import { channels } from '../../src/channels/index.ts';
 import type { RelayContext } from '../../src/context.ts';
 import { WorkerKeySealer } from '../../src/crypto/key-sealer.ts';
 import { SignatureVerifier } from '../../src/crypto/verifier.ts';
+import { CallTurns } from '../../src/dispatch/call-turns.ts';
 import { Dispatcher } from '../../src/dispatch/dispatcher.ts';
 import { LongWork } from '../../src/dispatch/long-work.ts';
 import { combineModules } from '../../src/dispatch/module-set.ts';
@@ -139,7 +140,11 @@ export function openModules(
     relayDispatcher: new RelayDispatcher(
       context,
       relayHandlers,
-      new RelayTexts({ limits: parts.limits, longWork: new LongWork() }),
+      new RelayTexts({
+        limits: parts.limits,
+        turns: new CallTurns(clock),
+        longWork: new LongWork(),
+      }),
     ),
   };
 }

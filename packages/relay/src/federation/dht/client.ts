@@ -1,7 +1,6 @@
 import type { PeerStream } from '@posthouse/peer';
 import {
   checkKadReply,
-  decodeKadMessage,
   encodeKadMessage,
   type KadMessage,
   type KadRequest,
@@ -15,6 +14,7 @@ import { finishStream } from '../finish-stream.ts';
 import type { PeerFaults } from '../peer-faults.ts';
 import { dhtProtocol } from '../protocol-ids.ts';
 import type { RelayHealth } from '../relay-health.ts';
+import type { KadDecoder } from './decoder.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { RequestPace } from './request-pace.ts';
 
@@ -22,6 +22,7 @@ export interface DhtClientParts {
   readonly connections: PeerConnections;
   readonly health: RelayHealth;
   readonly faults: PeerFaults;
+  readonly decoder: Pick<KadDecoder, 'decode'>;
   /** Called after each valid answer and each failure to a lookup's request. */
   readonly onOutcome: (relayId: string, isAnswered: boolean) => void;
 }
@@ -98,7 +99,7 @@ export class DhtClient {
     let opened = await connections.openStream(relayId, protocol, signal);
     for (;;) {
       try {
-        return await this.#exchangeOn(opened.stream, request);
+        return await this.#exchangeOn(opened.stream, { relayId, request });
       } catch (error) {
         opened.stream.reset();
         // Every request may be repeated, so the end of one process of that relay delays no lookup.
@@ -109,13 +110,16 @@ export class DhtClient {
     }
   }
 
-  async #exchangeOn(stream: PeerStream, request: KadRequest): Promise<KadMessage> {
+  async #exchangeOn(
+    stream: PeerStream,
+    { relayId, request }: { readonly relayId: string; readonly request: KadRequest },
+  ): Promise<KadMessage> {
     const { clock, limits } = this.#context;
     await stream.writeFrame(encodeKadMessage(request));
     const frame = await stream.readFrame();
     if (frame === undefined) throw new Error('the stream ended without an answer');
     const bounds = { peers: mostNamed, addresses: limits.peerAddresses };
-    const reply = decodeKadMessage(frame, bounds);
+    const reply = await this.#parts.decoder.decode(relayId, frame, bounds);
     checkKadReply(request, reply);
     void finishStream(stream, clock, limits.peerLinger);
     return reply;

@@ -24,6 +24,7 @@ import { timeLimit } from '../time-limit.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
 import { DhtCandidates } from './candidates.ts';
 import { DhtClient } from './client.ts';
+import type { KadDecoder } from './decoder.ts';
 import { IterativeLookups, type LookupResult } from './iterative-lookup.ts';
 import { dhtFaultOf } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
@@ -37,6 +38,7 @@ export interface DhtRoutesParts {
   readonly connections: PeerConnections;
   readonly health: RelayHealth;
   readonly faults: PeerFaults;
+  readonly decoder: Pick<KadDecoder, 'decode'>;
   /** Returns the relays that the registry lists as active, without this one. */
   readonly relays: () => readonly string[];
   /** Tells whether the registry was read since the start: before, `relays` lacks most of them. */

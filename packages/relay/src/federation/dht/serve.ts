@@ -4,7 +4,6 @@ import type { PeerConnection, PeerStream } from '@posthouse/peer';
 import { type FinalRoute, ProtocolError } from '@posthouse/protocol';
 import {
   checkKadRequest,
-  decodeKadMessage,
   encodeKadMessage,
   type KadMessage,
   type KadRequest,
@@ -19,6 +18,7 @@ import type { PeerFaults } from '../peer-faults.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
 import type { EligiblePeer } from '../verify-descriptor.ts';
 import { closerPeers } from './closer-peers.ts';
+import type { KadDecoder } from './decoder.ts';
 import { dhtFaultOf, dhtTypeName } from './messages.ts';
 import { NewAccounts } from './new-accounts.ts';
 import { readKeyAccount, storeKeys } from './route-keys.ts';
@@ -32,6 +32,7 @@ export interface DhtServerParts {
   readonly eligibility: Eligibility;
   readonly faults: PeerFaults;
   readonly table: DhtTable;
+  readonly decoder: Pick<KadDecoder, 'decode'>;
 }
 
 type PutRequest = Extract<KadRequest, { type: 0 }>;
@@ -42,13 +43,15 @@ export class DhtServer {
   readonly #eligibility: Eligibility;
   readonly #faults: PeerFaults;
   readonly #table: DhtTable;
+  readonly #decoder: Pick<KadDecoder, 'decode'>;
   readonly #requests: RateLimiter;
   readonly #bytes: RateLimiter;
   readonly #puts: RateLimiter;
   readonly #newAccounts: NewAccounts;
 
-  constructor(context: RelayContext, { eligibility, faults, table }: DhtServerParts) {
+  constructor(context: RelayContext, { eligibility, faults, table, decoder }: DhtServerParts) {
     this.#context = context;
+    this.#decoder = decoder;
     this.#table = table;
     this.#eligibility = eligibility;
     this.#faults = faults;
@@ -89,7 +92,7 @@ export class DhtServer {
 
   async #answer(frame: Uint8Array, peer: EligiblePeer): Promise<KadMessage> {
     // A request names no peers.
-    const message = decodeKadMessage(frame, { peers: 0, addresses: 0 });
+    const message = await this.#decoder.decode(peer.relayId, frame, { peers: 0, addresses: 0 });
     checkKadRequest(message);
     const type = dhtTypeName(message.type);
     try {

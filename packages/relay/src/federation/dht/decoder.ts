@@ -1,0 +1,33 @@
+import {
+  decodeKadMessage,
+  decodeKadMessageInSteps,
+  type KadBounds,
+  type KadMessage,
+} from '@posthouse/protocol/federation';
+import type { CallTurns } from '../../dispatch/call-turns.ts';
+import type { LongWork } from '../../dispatch/long-work.ts';
+import { largeText } from '../../dispatch/slices.ts';
+
+/** Decodes messages of the DHT in turns of the relays that send them, large ones in steps. */
+export class KadDecoder {
+  readonly #turns: Pick<CallTurns, 'take'>;
+  readonly #longWork: Pick<LongWork, 'run'>;
+
+  constructor(parts: {
+    readonly turns: Pick<CallTurns, 'take'>;
+    readonly longWork: Pick<LongWork, 'run'>;
+  }) {
+    this.#turns = parts.turns;
+    this.#longWork = parts.longWork;
+  }
+
+  /** @throws ProtocolError as `decodeKadMessage` */
+  async decode(relayId: string, frame: Uint8Array, bounds: KadBounds): Promise<KadMessage> {
+    const owner = `relay ${relayId}`;
+    if (frame.length >= largeText) {
+      return await this.#longWork.run(owner, decodeKadMessageInSteps(frame, bounds));
+    }
+    await this.#turns.take(owner);
+    return decodeKadMessage(frame, bounds);
+  }
+}
