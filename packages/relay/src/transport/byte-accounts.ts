@@ -20,7 +20,7 @@ export class ByteAccounts {
   readonly turns = new ReadTurns();
   /** Turns in which HTTP is parsed, requests that waited begin, and late refusals are answered. */
   readonly httpTurns = new StepTurns();
-  /** Turns in which what did not come in time is ended: what began at one moment is due at one. */
+  /** Turns in which what did not come in time ends, and connections that their peers end: many may at one moment. */
   readonly dueTurns = new StepTurns();
   /** WebSockets and bodies that receive: those of an owner pause together. */
   readonly receivers = new Receivers();

@@ -5,6 +5,7 @@ import { payerKey } from '../dispatch/allowances.ts';
 import { Queue } from '../queue.ts';
 import type { ByteAccounts } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { divideEnds } from './divided-ends.ts';
 import { GatheredChunks } from './gathered-chunks.ts';
 import { UnfinishedHeaders } from './unfinished-headers.ts';
 
@@ -80,6 +81,7 @@ export class ParsedPieces {
     this.#headers = new UnfinishedHeaders({ context, bytes, owner, expired });
     ofSocket.set(socket, this);
     this.#hold = bytes.received.openYielding(owner, () => void socket.destroy());
+    divideEnds({ socket, turns: bytes.dueTurns, owner: payerKey(owner) });
     this.#push = socket.push.bind(socket);
     this.#read = socket._read.bind(socket);
     socket.push = (chunk: Buffer | null) => this.#add(chunk);
