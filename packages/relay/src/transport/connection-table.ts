@@ -6,6 +6,7 @@ import { inTurns } from '../event-loop.ts';
 import { connectionRefused, type EndReason } from '../observability/events.ts';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import type { ClientAddresses } from './client-addresses.ts';
+import { Counts } from './counts.ts';
 
 export interface ConnectionTableParts {
   readonly context: Pick<RelayContext, 'limits' | 'log' | 'metrics'>;
@@ -41,6 +42,9 @@ export class ConnectionTable {
   readonly #entries = new Map<string, Entry>();
   readonly #byAddress = new Map<string, OfAddress>();
   #strangers = 0;
+  /** Of each address: connections without a session, and all. */
+  readonly #strangersOf = new Counts();
+  readonly #allOf = new Counts();
 
   constructor(parts: ConnectionTableParts) {
     this.#parts = parts;
@@ -142,20 +146,17 @@ export class ConnectionTable {
     return true;
   }
 
+  /** Returns the oldest connection without a session, of the address that has most of them. */
   #oldestStranger(): string | undefined {
-    let most: OfAddress | undefined;
-    for (const one of this.#byAddress.values()) {
-      if (one.strangers.size > (most?.strangers.size ?? 0)) most = one;
-    }
+    const most = this.#byAddress.get(this.#strangersOf.most() ?? '');
     return most && first(most.strangers);
   }
 
   /** Returns the oldest connection of the address with most, if that has more than the newcomer's. */
   #oldestOfMost(own: number): string | undefined {
-    let most: OfAddress | undefined;
-    for (const one of this.#byAddress.values()) {
-      if (sizeOf(one) > (most === undefined ? own + 1 : sizeOf(most))) most = one;
-    }
+    const address = this.#allOf.most() ?? '';
+    if (this.#allOf.get(address) <= own + 1) return undefined;
+    const most = this.#byAddress.get(address);
     return most && first(most.withSession);
   }
 
@@ -167,17 +168,25 @@ export class ConnectionTable {
     const of = this.#byAddress.get(address) ?? { strangers: new Set(), withSession: new Set() };
     this.#byAddress.set(address, of);
     (hasSession ? of.withSession : of.strangers).add(key);
-    if (!hasSession) this.#strangers += 1;
+    if (!hasSession) this.#countStranger(address, 1);
+    this.#allOf.add(address, 1);
   }
 
   #remove(key: string): void {
     const entry = this.#entries.get(key);
     this.#entries.delete(key);
     if (entry?.address === undefined) return;
-    const of = this.#byAddress.get(entry.address);
-    if (of?.strangers.delete(key)) this.#strangers -= 1;
+    const { address } = entry;
+    const of = this.#byAddress.get(address);
+    if (of?.strangers.delete(key)) this.#countStranger(address, -1);
     of?.withSession.delete(key);
-    if (of !== undefined && sizeOf(of) === 0) this.#byAddress.delete(entry.address);
+    if (of !== undefined && sizeOf(of) === 0) this.#byAddress.delete(address);
+    this.#allOf.add(address, -1);
+  }
+
+  #countStranger(address: string, change: 1 | -1): void {
+    this.#strangers += change;
+    this.#strangersOf.add(address, change);
   }
 }
 
