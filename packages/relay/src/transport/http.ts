@@ -84,8 +84,13 @@ export function createHttp(parts: HttpParts): Http {
     logger: false,
     // The protocol's own decoder reads the raw query (02 §2.4).
     routerOptions: { querystringParser: () => ({}) },
+    // A path that cannot be decoded: Fastify runs no hooks.
     frameworkErrors: (_error, request, reply) =>
-      void chargeHeadAlone(parts, request).then(() => answerError(reply, unknownMethod())),
+      void chargeHeadAlone(parts, request).then(() => {
+        const error = unknownMethod();
+        beforeAnswer(parts, request, { reply, payload: encodeRelayError(error) });
+        return answerError(reply, error);
+      }),
     // The server has a listener of its own.
     clientErrorHandler: () => {},
   });
@@ -103,19 +108,9 @@ export function createHttp(parts: HttpParts): Http {
     await chargeHeadAlone(parts, request);
     return answer(reply);
   });
-  app.addHook('onSend', async (request, reply, payload) => {
-    // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
-    // And a client of a process that is cut off must reach another one.
-    const isLeaving = !app.server.listening || parts.context.availability.isCutOff;
-    if (isLeaving) reply.header('connection', 'close');
-    const owner = ownerOf(parts, request);
-    const common = { ...parts, owner, request: request.raw, response: reply.raw };
-    // Of a file, no more than one piece is in memory.
-    const inMemory = typeof payload === 'string' || Buffer.isBuffer(payload);
-    const length = inMemory ? payload.length : 0;
-    holdAnswer(common, length || Number(reply.getHeader('content-length') ?? 0), length);
-    dropBody(common);
-  });
+  app.addHook('onSend', async (request, reply, payload) =>
+    beforeAnswer(parts, request, { reply, payload }),
+  );
   app.addHook('preClose', async () => waiting.dispose());
   app.setNotFoundHandler(async (request, reply) => {
     await chargeHeadAlone(parts, request);
@@ -147,6 +142,25 @@ export function createHttp(parts: HttpParts): Http {
     for (const base of addresses.basePaths) addCheckRoute(app, base, seen);
   }
   return { app, terminate: () => parts.open.terminate() };
+}
+
+/** Bounds how long the peer takes to read an answer, and what is left of the request's body. */
+function beforeAnswer(
+  parts: HttpParts,
+  request: FastifyRequest,
+  { reply, payload }: { readonly reply: FastifyReply; readonly payload: unknown },
+): void {
+  // Otherwise a connection that was busy when the relay began to stop would idle to its timeout.
+  // And a client of a process that is cut off must reach another one.
+  const isLeaving = !reply.server.server.listening || parts.context.availability.isCutOff;
+  if (isLeaving) reply.header('connection', 'close');
+  const owner = ownerOf(parts, request);
+  const common = { ...parts, owner, request: request.raw, response: reply.raw };
+  // Of a file, no more than one piece is in memory.
+  const inMemory = typeof payload === 'string' || Buffer.isBuffer(payload);
+  const length = inMemory ? payload.length : 0;
+  holdAnswer(common, length || Number(reply.getHeader('content-length') ?? 0), length);
+  dropBody(common);
 }
 
 interface Route {

@@ -482,6 +482,24 @@ describe('slow and half-open peers', () => {
     expect(answer).toContain('"code":"temporarily_unavailable"');
   });
 
+  test.each([
+    ['that no method has', '/no/method'],
+    ['that cannot be decoded', '/%'],
+  ])(
+    '02 §18: the body of a request for a path %s ends its connection if it is not whole in time',
+    async (_, path) => {
+      // Long enough for Node's own timeouts to end nothing before.
+      const limits = { requestTimeout: 300_000 };
+      await using patient = await ServedRelay.start({ limits });
+      const { socket, text } = await raw(patient);
+      const answered = once(socket, 'data');
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{`);
+      await answered;
+      patient.clock.advance(300);
+      expect(await text).toMatch(/^HTTP\/1.1 400 (?![\s\S]*HTTP)/);
+    },
+  );
+
   test('a TLS handshake that never ends is ended', async () => {
     const { createConnection } = await import('node:net');
     const { hostname, port } = new URL(relay.server.https[0] as string);
