@@ -36,7 +36,14 @@ import { addCheckRoute } from './check-route.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
 import { addPageRoutes } from './page-routes.ts';
-import { dropBody, headBytes, holdAnswer, RequestBytes, takeHead } from './request-bytes.ts';
+import {
+  chargeHead,
+  dropBody,
+  headBytes,
+  holdAnswer,
+  RequestBytes,
+  takeHead,
+} from './request-bytes.ts';
 import { addWebRoutes } from './web-routes.ts';
 
 export interface HttpParts extends ServerParts, BlobParts {
@@ -119,6 +126,8 @@ export function createHttp(parts: HttpParts): Http {
   app.setErrorHandler(async (error, request, reply) => {
     const owner = ownerOf(parts, request);
     parts.dispatcher.chargeRefused(owner, headBytes(request.raw));
+    // It may be refused before it is known whose its bytes are.
+    chargeHead(parts.bytes, owner, request.raw);
     await slowDown(parts, owner);
     return answerError(reply, transportError(error));
   });
@@ -249,9 +258,8 @@ function answerOfHeaders(
 async function chargeHeadAlone(parts: HttpParts, request: FastifyRequest): Promise<void> {
   const { bytes, dispatcher } = parts;
   const owner = ownerOf(parts, request);
-  const head = headBytes(request.raw);
-  dispatcher.chargeRefused(owner, head);
-  const wait = bytes.charge(owner, head);
+  dispatcher.chargeRefused(owner, headBytes(request.raw));
+  const wait = chargeHead(bytes, owner, request.raw);
   if (wait > 0) {
     const { promise, resolve } = Promise.withResolvers<void>();
     using _debt = bytes.debts.wait(owner, wait, resolve);

@@ -19,6 +19,9 @@ export interface RequestBytesParts {
   readonly response: ServerResponse;
 }
 
+/** Requests whose address and headers are charged. */
+const charged = new WeakSet<IncomingMessage>();
+
 /** Accounts for the bytes of one HTTP request, from its headers until it is answered (02 §18). */
 export class RequestBytes {
   readonly #parts: RequestBytesParts;
@@ -194,9 +197,24 @@ export function takeHead(
   owner: ByteOwner,
   request: IncomingMessage,
 ): void {
-  const wait = bytes.charge(owner, headBytes(request));
+  const wait = chargeHead(bytes, owner, request);
   if (wait === 0) return;
   throw new ProtocolError('rate_limited', 'too many bytes', { data: { retry_after: wait } });
+}
+
+/**
+ * Charges the address and headers of a request, once.
+ *
+ * @returns 0, or the whole seconds until the owner may send again
+ */
+export function chargeHead(
+  bytes: Pick<ByteAccounts, 'charge'>,
+  owner: ByteOwner,
+  request: IncomingMessage,
+): number {
+  if (charged.has(request)) return 0;
+  charged.add(request);
+  return bytes.charge(owner, headBytes(request));
 }
 
 /** Returns the bytes of a request's address and headers, about. */

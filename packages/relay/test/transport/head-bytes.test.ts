@@ -62,3 +62,17 @@ test.each([
   await ask(message);
   expect(codeOf(await ask(message))).toBe('rate_limited');
 });
+
+test.each([
+  ['an upload', { verb: 'PUT', path: '/blobs' }],
+  ['a deletion', { verb: 'DELETE', path: `/blobs/${'a'.repeat(43)}` }],
+])(
+  '02 §18: %s that is refused without a session costs its address bytes, once',
+  async (_, message) => {
+    const call = () => ask({ verb: 'GET', path: '/relay/info' }, 1).then(codeOf);
+    expect(codeOf(await ask(message))).toBe('unauthorized');
+    expect(await call()).toBe('ok');
+    expect(codeOf(await ask(message))).toBe('unauthorized');
+    expect(await call()).toBe('rate_limited');
+  },
+);
