@@ -64,6 +64,11 @@ export class ChannelListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  uncount(listener: Listener, subscriptions: number): void {
+    this.#channels.uncount(listener, subscriptions);
+  }
+
+  /** @see TopicListeners */
   leave(listener: Listener, id: string): void {
     this.#channels.leave(listener, id);
   }

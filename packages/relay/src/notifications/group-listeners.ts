@@ -86,6 +86,11 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
   }
 
   /** @see TopicListeners */
+  uncount(listener: Listener, subscriptions: number): void {
+    this.#groups.uncount(listener, subscriptions);
+  }
+
+  /** @see TopicListeners */
   leave(listener: Listener, id: string): void {
     this.#groups.leave(listener, id);
   }

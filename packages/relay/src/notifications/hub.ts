@@ -19,8 +19,9 @@ export class Hub implements Disposable {
   readonly #context: Pick<RelayContext, 'bus' | 'clock'>;
   readonly #scheduler: FairScheduler;
   readonly #byAccount = new Map<string, AccountListeners>();
-  /** What ends the subscriptions of connections that are gone. */
+  /** What ends the subscriptions of connections that are gone; it waits for no hint. */
   readonly #ends = new Queue<() => void>();
+  readonly #endScheduler: FairScheduler;
   #isEnding = false;
   readonly #subscription: Disposable;
 
@@ -32,6 +33,7 @@ export class Hub implements Disposable {
     this.listeners = subscribed;
     this.#context = context;
     this.#scheduler = scheduler;
+    this.#endScheduler = new FairScheduler(context.clock);
     this.#subscription = context.bus.subscribe((notice) => this.notify(notice));
   }
 
@@ -80,7 +82,7 @@ export class Hub implements Disposable {
 
   async #endAll(): Promise<void> {
     this.#isEnding = true;
-    while (this.#ends.size > 0) await this.#scheduler.each(taken(this.#ends), (end) => end());
+    while (this.#ends.size > 0) await this.#endScheduler.each(taken(this.#ends), (end) => end());
     this.#isEnding = false;
   }
 }

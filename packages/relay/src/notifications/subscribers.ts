@@ -29,6 +29,8 @@ export interface TopicListeners {
    * @param confirmedAt sequence of the timeline at which its right to read was confirmed
    */
   join(listener: Listener, id: string, confirmedAt: number): void;
+  /** Counts the subscriptions of a listener no more: its connection is gone, and they end soon. */
+  uncount(listener: Listener, subscriptions: number): void;
   /** Removes a listener. */
   leave(listener: Listener, id: string): void;
 }
@@ -41,6 +43,7 @@ export class SubscriberMap<A extends Subscribers> {
   /** Subscriptions of each account that has some. */
   readonly #byAccount = new Map<string, number>();
   #count = 0;
+  readonly #uncounted = new WeakSet<Listener>();
 
   constructor(make: (empty: Subscribers) => A, removed: (entry: A) => void) {
     this.#make = make;
@@ -93,14 +96,21 @@ export class SubscriberMap<A extends Subscribers> {
     return before === noAccess && confirmedAt < entry.head ? entry : undefined;
   }
 
+  /** @see TopicListeners */
+  uncount(listener: Listener, subscriptions: number): void {
+    this.#uncounted.add(listener);
+    this.#add(listener.account, -subscriptions);
+  }
+
   leave(listener: Listener, id: string): void {
     const entry = this.#all.get(id);
     if (entry === undefined) return;
-    if (entry.listeners.delete(listener)) this.#add(listener.account, -1);
+    const wasThere = entry.listeners.delete(listener);
+    if (wasThere && !this.#uncounted.has(listener)) this.#add(listener.account, -1);
     this.#removeIfUnused(entry);
   }
 
-  #add(account: string, change: 1 | -1): void {
+  #add(account: string, change: number): void {
     this.#count += change;
     const ofAccount = this.countOf(account) + change;
     if (ofAccount === 0) this.#byAccount.delete(account);

@@ -43,9 +43,12 @@ export class Subscriptions {
     this.#parts.hints.forget(id);
   }
 
-  /** Adds no subscription any more, also none that is being added. */
+  /** Adds no subscription any more, also none that is being added, and counts none for a limit. */
   stop(): void {
+    if (this.#isOver) return;
     this.#isOver = true;
+    const { listener, listeners } = this.#parts;
+    if (this.#ids.size > 0) listeners.uncount(listener, this.#ids.size);
   }
 
   /** Ends all subscriptions of a connection whose hints are of no use any more. */

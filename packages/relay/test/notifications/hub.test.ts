@@ -1,5 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { RelayContext } from '../../src/context.ts';
 import { nextTurn } from '../../src/event-loop.ts';
+import { FairScheduler } from '../../src/notifications/fair-scheduler.ts';
+import { GroupListeners } from '../../src/notifications/group-listeners.ts';
 import { Hub, type ListenersByKind } from '../../src/notifications/hub.ts';
 import { MemoryBus } from '../../src/notifications/memory-bus.ts';
 import type { TopicListeners } from '../../src/notifications/subscribers.ts';
@@ -320,7 +323,7 @@ describe('an account with many connections', () => {
   test('02 §10.3: all are revoked at once, and their subscriptions end in turns', async () => {
     const left: string[] = [];
     const group = {
-      ...{ count: 0, countOf: () => 0, ids: () => [], join: () => {} },
+      ...{ count: 0, countOf: () => 0, ids: () => [], join: () => {}, uncount: () => {} },
       expect: () => ({ [Symbol.dispose]: () => {} }),
       leave: (_listener, id) => void left.push(id),
     } satisfies TopicListeners as TopicListeners;
@@ -337,7 +340,45 @@ describe('an account with many connections', () => {
     await turns(20);
     expect(left).toHaveLength(20);
   });
+
+  test('02 §13.3: subscriptions of closed connections count for no limit, however many end', async () => {
+    const { group, peers } = await subscribed({ peers: 20, groups: 10 });
+    expect([group.count, group.countOf('ann')]).toEqual([200, 200]);
+    for (const { bound } of peers) bound.release();
+    expect([group.count, group.countOf('ann')]).toEqual([0, 0]);
+    expect(group.ids()).not.toEqual([]);
+    const again = new Peer();
+    const request = { kind: 'group', ids: ['one'], limit: 1, perAccount: 1, total: 1 } as const;
+    await again.bound.setSubscriptions(request, async () => new Map([['one', 1]]));
+    await turns(20);
+    expect([group.count, group.countOf('ann'), group.ids()]).toEqual([1, 1, ['one']]);
+  });
+
+  test('02 §10.3: subscriptions end within turns of their own, however many hints wait', async () => {
+    const { group, peers } = await subscribed({ peers: 20, groups: 100 });
+    for (const id of group.ids()) {
+      bus.publish([{ kind: 'group-timeline', group: id, head: 2, accessEnded: 0 }]);
+    }
+    for (const { bound } of peers) bound.release();
+    await turns(6);
+    expect(group.ids()).toEqual([]);
+  });
 });
+
+/** Opens connections that subscribe to the same groups. */
+async function subscribed(counts: { readonly peers: number; readonly groups: number }) {
+  const scheduler = new FairScheduler(clock);
+  const sessions = { isCurrent: true };
+  const group = new GroupListeners({ clock, sessions } as object as RelayContext, scheduler);
+  hub = new Hub({ bus, clock }, { group, channel: group } as object as ListenersByKind, scheduler);
+  const peers = Array.from({ length: counts.peers }, () => new Peer());
+  const ids = Array.from({ length: counts.groups }, (_, index) => `group ${index}`);
+  const request = { kind: 'group', ids, limit: 100, perAccount: 9_999, total: 9_999 } as const;
+  for (const { bound } of peers) {
+    await bound.setSubscriptions(request, async () => new Map(ids.map((id) => [id, 1])));
+  }
+  return { group, peers };
+}
 
 async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await nextTurn();
