@@ -1,4 +1,5 @@
 /** All SQL that removes expired rows. The caller bounds the batches. */
+import { chunks, largeRows, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 interface ExpiredRow extends Row {
@@ -57,9 +58,8 @@ export const expiredReceivedSql = `DELETE FROM received_results
   WHERE keep_until <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM received_results WHERE keep_until <= ? LIMIT ?)`;
 
-export const expiredEnvelopesSql = `DELETE FROM message_envelopes
-  WHERE keep_until <= ? AND envelope_id IN
-    (SELECT envelope_id FROM message_envelopes WHERE keep_until <= ? LIMIT ?)`;
+export const expiredEnvelopesSql = `SELECT envelope_id AS id FROM message_envelopes
+  WHERE keep_until <= ? LIMIT ?`;
 
 export const expiredCertificatesSql = `DELETE FROM message_certificates
   WHERE keep_until <= ? AND certificate_id IN
@@ -85,9 +85,24 @@ export async function deleteExpiredTexts(
   now: number,
   batchSize: number,
 ): Promise<number> {
-  const envelopes = await tx.run(expiredEnvelopesSql, now, now, batchSize);
+  const envelopes = await deleteExpiredEnvelopes(tx, now, batchSize);
   const certificates = await tx.run(expiredCertificatesSql, now, now, batchSize);
   return Math.max(envelopes, certificates);
+}
+
+async function deleteExpiredEnvelopes(tx: Writer, now: number, batchSize: number): Promise<number> {
+  const rows = await tx.all<{ id: string }>(expiredEnvelopesSql, now, batchSize);
+  const ids = rows.map(({ id }) => id);
+  let count = 0;
+  for (const some of chunks(ids, largeRows)) {
+    count += await tx.run(
+      `DELETE FROM message_envelopes
+        WHERE envelope_id IN (${placeholders(some)}) AND keep_until <= ?`,
+      ...some,
+      now,
+    );
+  }
+  return count;
 }
 
 export const nextDeadlineSql = `SELECT MIN(deadline) AS deadline FROM (
