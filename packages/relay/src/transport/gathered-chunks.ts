@@ -84,7 +84,11 @@ export class GatheredChunks {
       this.#isAsked = true;
       this.#readMore();
     };
-    stream.on('resume', () => this.#readMore());
+    stream.on('resume', () => {
+      // Node takes a body of which nothing was asked for one that is not read, and counts none of it after the answer.
+      this.#passOn();
+      this.#readMore();
+    });
     // It may have been stopped before.
     this.#isAsked = true;
     this.#readMore();

@@ -500,6 +500,24 @@ describe('slow and half-open peers', () => {
     },
   );
 
+  test('02 §18: a body whose first bytes came with the headers of a refused request is dropped up to the limit', async () => {
+    await using other = await ServedRelay.start({ limits: { droppedBodyBytes: 100_000 } });
+    const { socket, text } = await raw(other);
+    const answered = once(socket, 'data');
+    socket.write('POST /no HTTP/1.1\r\nHost: x\r\nContent-Length: 20000000\r\n\r\n{');
+    await answered;
+    let sent = 0;
+    const piece = Buffer.alloc(100_000);
+    const send = () => {
+      sent += 1;
+      if (sent <= 199) socket.write(piece, (error) => error ?? send());
+    };
+    send();
+    expect(await text).toContain('method_not_found');
+    // The system takes some megabytes that no one reads.
+    expect(sent).toBeLessThan(150);
+  });
+
   test('a TLS handshake that never ends is ended', async () => {
     const { createConnection } = await import('node:net');
     const { hostname, port } = new URL(relay.server.https[0] as string);
