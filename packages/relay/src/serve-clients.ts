@@ -65,7 +65,8 @@ export async function serveClients(
     group: parts.use(new GroupListeners(context, scheduler)),
     channel: parts.use(new ChannelListeners(context, scheduler)),
   };
-  const hub = parts.use(new Hub(context, listeners, scheduler));
+  // Accounts have turns of their own: they wait for no group that many hear of.
+  const hub = parts.use(new Hub(context, listeners));
   parts.use(new ConnectionResync(context, { hub, ...modules }));
   await parts.use(new SessionEndsReader(context, { hub, sessions })).start();
   const blocked = new BlockedAddresses(context.blocks, clients);
