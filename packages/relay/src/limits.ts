@@ -323,6 +323,10 @@ export const RelayLimits = Type.Object({
     'Units of calls without a session from one address in a second, sustained.',
   ),
   addressBurst: limit(5_000, 'Units of such calls at once; the debt is never larger.'),
+  lateAnswers: limit(
+    64,
+    'Answers that one account or address gets late at once over HTTP; above that its connections end.',
+  ),
   routeResolvesPerCall: limit(
     4,
     'Calls of account.route.resolve without a session that count as one call of their address.',

@@ -35,6 +35,7 @@ import { callers, type MethodCaller, ownerOf, sessionToken } from './callers.ts'
 import { addCheckRoute } from './check-route.ts';
 import { commonHeaders, retryHeaders, unknownMethod } from './early-errors.ts';
 import { acceptConnections, createServer, type ServerParts } from './http-server.ts';
+import { LateAnswers } from './late-answers.ts';
 import { addPageRoutes } from './page-routes.ts';
 import {
   chargeHead,
@@ -59,6 +60,15 @@ export interface HttpParts extends ServerParts, BlobParts {
   readonly checkSecret?: Uint8Array;
 }
 
+interface AnsweringParts extends HttpParts {
+  readonly late: LateAnswers;
+}
+
+interface Exchange {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
 export interface Http {
   readonly app: FastifyInstance;
   /** Ends every connection, including upgraded ones and those in their handshake. */
@@ -76,8 +86,9 @@ function noCompiler(): never {
  * Creates the HTTP side of the client API (02 §2): one route per method, verb and base path, all from
  * the catalogue. Does not listen yet.
  */
-export function createHttp(parts: HttpParts): Http {
+export function createHttp(own: HttpParts): Http {
   const waiting = new DisposableStack();
+  const parts = { ...own, late: waiting.use(new LateAnswers(own.context)) };
   const app = Fastify({
     serverFactory: (handler) => {
       const server = createServer(parts, handler);
@@ -92,12 +103,7 @@ export function createHttp(parts: HttpParts): Http {
     // The protocol's own decoder reads the raw query (02 §2.4).
     routerOptions: { querystringParser: () => ({}) },
     // A path that cannot be decoded: Fastify runs no hooks.
-    frameworkErrors: (_error, request, reply) =>
-      void chargeHeadAlone(parts, request).then(() => {
-        const error = unknownMethod();
-        beforeAnswer(parts, request, { reply, payload: encodeRelayError(error) });
-        return answerError(reply, error);
-      }),
+    frameworkErrors: (_error, request, reply) => void answerBadPath(parts, { request, reply }),
     // The server has a listener of its own.
     clientErrorHandler: () => {},
   });
@@ -112,7 +118,7 @@ export function createHttp(parts: HttpParts): Http {
     const answer = answerOfHeaders(parts, request);
     // The others are charged by who answers them.
     if (answer === undefined) return;
-    await chargeHeadAlone(parts, request);
+    await chargeHeadAlone(parts, { request, reply });
     return answer(reply);
   });
   app.addHook('onSend', async (request, reply, payload) =>
@@ -120,7 +126,7 @@ export function createHttp(parts: HttpParts): Http {
   );
   app.addHook('preClose', async () => waiting.dispose());
   app.setNotFoundHandler(async (request, reply) => {
-    await chargeHeadAlone(parts, request);
+    await chargeHeadAlone(parts, { request, reply });
     return answerError(reply, unknownMethod());
   });
   app.setErrorHandler(async (error, request, reply) => {
@@ -128,7 +134,7 @@ export function createHttp(parts: HttpParts): Http {
     parts.dispatcher.chargeRefused(owner, headBytes(request.raw));
     // It may be refused before it is known whose its bytes are.
     chargeHead(parts.bytes, owner, request.raw);
-    await slowDown(parts, owner);
+    await slowDown(parts, owner, { request, reply });
     return answerError(reply, transportError(error));
   });
   for (const base of parts.addresses.basePaths) {
@@ -177,7 +183,7 @@ interface Route {
   readonly base: string;
 }
 
-function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
+function addRoutes(app: FastifyInstance, parts: AnsweringParts, route: Route): void {
   const { definition, base } = route;
   const { dispatcher, addresses } = parts;
   for (const verb of definition.http) {
@@ -192,14 +198,14 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
         const body = request.body as Buffer | undefined;
         const answer = await dispatcher.answer({
           method: definition.name,
-          bytes: verb === 'GET' ? (request.raw.url?.length ?? 0) : (body?.length ?? 0),
+          bytes: (body?.length ?? 0) + (verb === 'GET' ? (request.raw.url?.length ?? 0) : 0),
           params: () => bodyParams(request, { verb, owner, bytes, reads: dispatcher.longWork }),
           ...(verb === 'GET' && { query: () => queryParams(request, definition) }),
           origin: addresses.httpOrigin(base),
           address,
           credentials: token,
         });
-        if (!answer.ok) await slowDown(parts, owner);
+        if (!answer.ok) await slowDown(parts, owner, { request, reply });
         return send(reply, answer);
       },
     });
@@ -215,7 +221,7 @@ function addRoutes(app: FastifyInstance, parts: HttpParts, route: Route): void {
 async function identify(
   parts: HttpParts,
   { definition, base }: Route,
-  { request, reply }: { readonly request: FastifyRequest; readonly reply: FastifyReply },
+  { request, reply }: Exchange,
 ): Promise<MethodCaller> {
   const { clients, dispatcher, context, addresses, open } = parts;
   const address = clients.of(request.raw);
@@ -254,29 +260,43 @@ function answerOfHeaders(
   return request.is404 ? (reply) => answerError(reply, unknownMethod()) : undefined;
 }
 
-/** Charges a request of which only the headers are read; while its owner owes bytes, it waits as a connection does. */
-async function chargeHeadAlone(parts: HttpParts, request: FastifyRequest): Promise<void> {
-  const { bytes, dispatcher } = parts;
-  const owner = ownerOf(parts, request);
-  dispatcher.chargeRefused(owner, headBytes(request.raw));
-  const wait = chargeHead(bytes, owner, request.raw);
-  if (wait > 0) {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    using _debt = bytes.debts.wait(owner, wait, resolve);
-    request.raw.socket.once('close', resolve);
-    await promise;
-    request.raw.socket.off('close', resolve);
-  }
-  await slowDown(parts, owner);
+/** Answers a request whose path cannot be decoded. */
+async function answerBadPath(parts: AnsweringParts, exchange: Exchange): Promise<void> {
+  const { request, reply } = exchange;
+  const answer = answerOfHeaders(parts, request) ?? ((to) => answerError(to, unknownMethod()));
+  await chargeHeadAlone(parts, exchange);
+  beforeAnswer(parts, request, { reply, payload: encodeRelayError(unknownMethod()) });
+  answer(reply);
 }
 
-/** Lets a caller wait that goes on although it owes all that it can owe: nothing costs it more. */
+/** Charges a request of which only the headers are read. */
+async function chargeHeadAlone(parts: AnsweringParts, exchange: Exchange): Promise<void> {
+  const { blocked, bytes, dispatcher } = parts;
+  const { raw } = exchange.request;
+  const owner = ownerOf(parts, exchange.request);
+  dispatcher.chargeRefused(owner, headBytes(raw));
+  const seconds = chargeHead(bytes, owner, raw);
+  // The last of its connection anyway.
+  if (blocked.hasClient(raw)) return;
+  await slowDown(parts, owner, exchange, seconds);
+}
+
+/**
+ * Has a caller wait that goes on although it owes all that it can owe: nothing costs it more.
+ *
+ * @param seconds for which it owes bytes
+ */
 async function slowDown(
-  { bytes, context, dispatcher }: HttpParts,
+  { bytes, dispatcher, late }: AnsweringParts,
   owner: ByteOwner,
+  { request, reply }: Exchange,
+  seconds = 0,
 ): Promise<void> {
-  if (!dispatcher.isOverdrawn(owner)) return;
-  await new Promise<void>((resolve) => context.clock.after(refusalPause, resolve));
+  const pause = dispatcher.isOverdrawn(owner) ? refusalPause : 0;
+  const wait = Math.max(pause, seconds * 1_000);
+  if (wait === 0) return;
+  const hasRoom = await late.wait(owner, wait, request.raw.socket);
+  if (!hasRoom) reply.header('connection', 'close');
   // Those that were refused at one moment have waited until one moment.
   await bytes.httpTurns.take(payerKey(owner));
 }
