@@ -44,6 +44,8 @@ export class SecureChannel {
   /** Whether steps are under way or wait for their turn. */
   #isStepping = false;
   #isPaused = false;
+  /** Whether the peer sends no more. */
+  #hasEnded = false;
 
   /** @param runSteps takes the steps in which all that arrives is handled; by default at once */
   constructor(socket: Socket, keys: NoiseKeys, events: ChannelEvents, runSteps = runAtOnce) {
@@ -54,7 +56,9 @@ export class SecureChannel {
     socket.on('data', (bytes) => this.#receive(bytes as Buffer));
     socket.on('drain', () => this.#events.drain());
     socket.on('error', (cause) => this.destroy(new PeerError('closed', cause.message, { cause })));
-    socket.on('end', () => this.destroy(new PeerError('closed', 'the peer ended the connection')));
+    // This side ends when all that has arrived is handled.
+    socket.allowHalfOpen = true;
+    socket.on('end', () => this.#receiveEnd());
     socket.on('close', () => this.#finish());
   }
 
@@ -166,11 +170,21 @@ export class SecureChannel {
     if (this.#isStepping) this.#socket.pause();
   }
 
+  #receiveEnd(): void {
+    this.#hasEnded = true;
+    if (!this.#isStepping) this.#endedByPeer();
+  }
+
+  #endedByPeer(): void {
+    this.destroy(new PeerError('closed', 'the peer ended the connection'));
+  }
+
   /** Handles a small part of what has arrived; returns whether there is more. */
   #step(): boolean {
     if (this.#reason === undefined && this.#tryPart()) return true;
     this.#isStepping = false;
-    if (!this.#isPaused && this.#socket.isPaused()) this.#socket.resume();
+    if (this.#hasEnded) this.#endedByPeer();
+    else if (!this.#isPaused && this.#socket.isPaused()) this.#socket.resume();
     return false;
   }
 
@@ -215,6 +229,8 @@ export class SecureChannel {
       const message = this.#partial === undefined ? this.#wholeMessage() : this.#fill();
       if (message !== undefined) return message;
     }
+    // An empty view would keep the memory of what was received last.
+    this.#arrived = noBytes;
     return undefined;
   }
 

@@ -5,7 +5,7 @@ import { encodeFrame } from '@posthouse/protocol/federation';
 import { describe, expect, test } from 'vitest';
 import { defaultPeerLimits, type PeerProtocol } from '../src/index.ts';
 import { encodeLines } from '../src/multistream.ts';
-import { frameFlag, windowBytes } from '../src/yamux/frame.ts';
+import { encodeHeader, frameFlag, frameType, windowBytes } from '../src/yamux/frame.ts';
 import { ManualClock } from './support/clock.ts';
 import {
   anyPort,
@@ -18,7 +18,7 @@ import {
   until,
 } from './support/hosts.ts';
 import { HostPair, RawPair } from './support/pair.ts';
-import { dataFrame, openingFrame, openSocket } from './support/raw-peer.ts';
+import { dataFrame, openingFrame, openSocket, RawPeer } from './support/raw-peer.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage: () => void = runInNewContext('gc');
@@ -302,4 +302,16 @@ test('07 §B3: 64 KiB without an end instead of a protocol close the connection'
   socket.write(Buffer.alloc(65_536, 0x7f));
   await once(socket, 'close');
   expect(listener.connections.size).toBe(0);
+});
+
+test('07 §B2: connections on which nothing is under way keep nothing of what they received last', async () => {
+  await using listener = hostOf(1, { limits: { ...testLimits, connectionsPerPeer: 32 } });
+  const { port } = await listener.listen(anyPort);
+  const peers = await Promise.all(Array.from({ length: 32 }, () => RawPeer.connect(port, target)));
+  const before = usedMemory();
+  const ping = encodeHeader({ type: frameType.ping, flags: frameFlag.syn, streamId: 0, length: 7 });
+  for (const peer of peers) peer.send(dataFrame(99, Buffer.alloc(50_000)), ping);
+  await until(() => peers.every((peer) => peer.received.length > 0));
+  expect(usedMemory() - before).toBeLessThan(megabyte / 2);
+  for (const peer of peers) peer[Symbol.dispose]();
 });

@@ -1,11 +1,19 @@
 /** What a peer sends is divided over turns of the event loop, whatever it is. */
 import { expect, test } from 'vitest';
-import { defaultPeerLimits } from '../src/index.ts';
+import { defaultPeerLimits, PeerError, type PeerProtocol } from '../src/index.ts';
 import { encodeHeader, frameFlag, frameType } from '../src/yamux/frame.ts';
 import { HeldTurns } from './support/held-turns.ts';
-import { anyPort, forever, hostOf, identityOf, turns, until } from './support/hosts.ts';
+import {
+  anyPort,
+  echoProtocol,
+  forever,
+  hostOf,
+  identityOf,
+  turns,
+  until,
+} from './support/hosts.ts';
 import { RawPair } from './support/pair.ts';
-import { dataFrame, openSocket } from './support/raw-peer.ts';
+import { dataFrame, openingFrame, openSocket } from './support/raw-peer.ts';
 
 const peerOfTest = Buffer.from(identityOf(9).peerId).toString('hex');
 const pong = Buffer.from('000200020000000000000007', 'hex');
@@ -85,6 +93,28 @@ test('07 §B2: a peer whose steps wait may go, and nothing of it is handled then
   held.release();
   await connection.closed;
   expect(connection.streams).toBe(0);
+});
+
+test('07 §B2: what a peer sent before it ended the connection is handled, also if its steps wait', async () => {
+  const frames: string[] = [];
+  const protocol: PeerProtocol<string> = {
+    streams: 1,
+    async serve(stream) {
+      frames.push(String(Buffer.from((await stream.readFrame()) ?? [])));
+    },
+  };
+  const held = new HeldTurns();
+  const protocols = new Map([[echoProtocol, protocol]]);
+  await using pair = await RawPair.start({ turns: held, protocols });
+  const { peer, connection } = pair;
+  held.hold();
+  peer.send(openingFrame(1, echoProtocol, Buffer.from('\x04last')));
+  peer.channel.end(new PeerError('closed', 'the test says so'));
+  await until(() => held.owners.length > 0);
+  await turns(200);
+  held.release();
+  expect((await connection.closed).message).toBe('the peer ended the connection');
+  expect(frames).toEqual(['last']);
 });
 
 test('07 §B3: the cryptography of an accepted handshake waits for a turn of its address', async () => {
