@@ -22,7 +22,8 @@ const varintBytes = 10;
 const groupDepth = 16;
 
 /**
- * Reads the fields of a message in order: number and value.
+ * Reads the fields of a message in order: number and value. A field in a group has number 0: it is skipped, and a caller
+ * that counts fields counts it, too.
  *
  * @param path what errors call the message
  * @throws ProtocolError `bad_request` at the first field that is not encoded correctly
@@ -34,7 +35,7 @@ export function* readProtobuf(
   const reader = new WireReader(bytes, path);
   while (!reader.atEnd) {
     const { number, type } = reader.tag();
-    yield [number, reader.value(number, type)];
+    yield [number, type === wire.startGroup ? yield* reader.group(number) : reader.value(type)];
   }
 }
 
@@ -90,7 +91,7 @@ class WireReader {
     return { number, type: tag % 8 };
   }
 
-  value(number: number, type: number): ProtobufValue {
+  value(type: number): ProtobufValue {
     switch (type) {
       case wire.varint:
         return this.#varint();
@@ -102,16 +103,13 @@ class WireReader {
       case wire.fixed64:
         this.#take(8);
         return undefined;
-      case wire.startGroup:
-        this.#skipGroup(number);
-        return undefined;
       default:
         throw this.#error('a known wire type');
     }
   }
 
   /** Skips to the end of a group; groups inside it end before it does. */
-  #skipGroup(number: number): void {
+  *group(number: number): Generator<readonly [number, undefined], undefined> {
     const open = [number];
     while (open.length > 0) {
       const inner = this.tag();
@@ -121,8 +119,9 @@ class WireReader {
       } else if (inner.type === wire.endGroup) {
         if (open.pop() !== inner.number) throw this.#error('the end of the open group');
       } else {
-        this.value(inner.number, inner.type);
+        this.value(inner.type);
       }
+      yield [0, undefined];
     }
   }
 

@@ -180,9 +180,14 @@ describe('07 §B6: messages of the DHT', () => {
     },
   );
 
-  test('a record and a peer of many fields are read in steps, too', () => {
+  test('a record, a peer and an unknown group of many fields are read in steps, too', () => {
     const pairs = (first: number) => new Uint8Array(40_000).map((_, at) => [first, 0][at % 2] ?? 0);
-    for (const inner of [encodeBytesField(3, pairs(0x12)), encodeBytesField(8, pairs(0x12))]) {
+    const group = concatBytes(fromHex('7b'), pairs(0x12), fromHex('7c'));
+    for (const inner of [
+      encodeBytesField(3, pairs(0x12)),
+      encodeBytesField(8, pairs(0x12)),
+      group,
+    ]) {
       const steps = decodeKadMessageInSteps(concatBytes(inner, fromHex('0804')), bounds);
       let count = 0;
       while (steps.next().done !== true) count += 1;
