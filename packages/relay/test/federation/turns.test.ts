@@ -74,9 +74,9 @@ test('07 §B6: requests of the DHT are decoded in turns of the relay', async () 
   expect(await asked).toMatchObject({ type: kadTypes.findNode });
 });
 
-test('07 §B6: a large message of the DHT is decoded in steps of the relay', async () => {
+test('07 §B6: a message of the DHT with many fields is decoded in steps of the relay', async () => {
   const run = vi.spyOn(LongWork.prototype, 'run');
-  const fields = new Uint8Array(200_000).map((_, at) => [0x7a, 0x00][at % 2] ?? 0);
+  const fields = new Uint8Array(60_000).map((_, at) => [0x7a, 0x00][at % 2] ?? 0);
   const known = encodeKadMessage({ type: kadTypes.findNode, key: new Uint8Array(32) });
   expect(await foreign.askDht(Buffer.concat([known, fields]))).toMatchObject({
     type: kadTypes.findNode,

@@ -1,14 +1,12 @@
 import {
-  decodeKadMessage,
   decodeKadMessageInSteps,
   type KadBounds,
   type KadMessage,
 } from '@posthouse/protocol/federation';
 import type { CallTurns } from '../../dispatch/call-turns.ts';
 import type { LongWork } from '../../dispatch/long-work.ts';
-import { largeText } from '../../dispatch/slices.ts';
 
-/** Decodes messages of the DHT in turns of the relays that send them, large ones in steps. */
+/** Decodes messages of the DHT in turns of the relays that send them, those of many fields in steps. */
 export class KadDecoder {
   readonly #turns: Pick<CallTurns, 'take'>;
   readonly #longWork: Pick<LongWork, 'run'>;
@@ -24,10 +22,9 @@ export class KadDecoder {
   /** @throws ProtocolError as `decodeKadMessage` */
   async decode(relayId: string, frame: Uint8Array, bounds: KadBounds): Promise<KadMessage> {
     const owner = `relay ${relayId}`;
-    if (frame.length >= largeText) {
-      return await this.#longWork.run(owner, decodeKadMessageInSteps(frame, bounds));
-    }
     await this.#turns.take(owner);
-    return decodeKadMessage(frame, bounds);
+    const steps = decodeKadMessageInSteps(frame, bounds);
+    const { done, value } = steps.next();
+    return done === true ? value : await this.#longWork.run(owner, steps);
   }
 }
