@@ -95,18 +95,21 @@ export async function secureInbound(socket: Socket, own: OwnSide): Promise<Secur
   }
   const noise = new NoiseHandshake({ role: 'responder', staticKeys: own.staticKeys });
   const owner = addressKey(socket.remoteAddress ?? '');
+  const inOwnTurn = <T>(work: () => T) =>
+    inTurn(own.turns, owner, () => {
+      if (socket.destroyed) throw new PeerError('closed', 'the connection was lost');
+      return work();
+    });
   try {
     const first = await readMessage(reader);
     const payload = await payloadOf(own);
-    const answer = await inTurn(own.turns, owner, () => {
+    const answer = await inOwnTurn(() => {
       noise.read(first);
       return noise.write(payload);
     });
     writeMessage(socket, answer);
     const last = await readMessage(reader);
-    const remote = await inTurn(own.turns, owner, () =>
-      identify(own, noise.read(last), noise.remoteStatic),
-    );
+    const remote = await inOwnTurn(() => identify(own, noise.read(last), noise.remoteStatic));
     if (isEqual(remote.peerId, own.identity.peerId)) {
       throw new PeerError('own_peer', 'this relay dialled itself');
     }

@@ -46,8 +46,10 @@ export interface PeerHostOptions<P> {
   readonly limits: PeerLimits;
   /** Counts the bytes held for all peers; by default one of `heldBytesOfAll` for this host alone. */
   readonly held?: ByteTotal;
-  /** Divides handshakes, and what arrives later, over turns of the event loop; by default nothing is divided. */
+  /** Divides what peers send over turns of the event loop; by default nothing is divided. */
   readonly turns?: WorkTurns;
+  /** Divides handshakes, which strangers make: they take no turns of peers. By default nothing is divided. */
+  readonly handshakeTurns?: WorkTurns;
   /** Name and version of the software, for identify. */
   readonly agent: string;
   /** Whether connections of an IP address are accepted; all are by default. */
@@ -106,7 +108,7 @@ export class PeerHost<P> implements AsyncDisposable {
   constructor(options: PeerHostOptions<P>) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    const { identity, descriptor, limits, turns = undivided } = options;
+    const { identity, descriptor, limits, handshakeTurns: turns = undivided } = options;
     const staticKeys = generateNoiseKeys();
     const signature = identity.sign(handshakeSigningInput(staticKeys.publicKey));
     const decodePayload = decodeHandshakePayload;
@@ -241,7 +243,8 @@ export class PeerHost<P> implements AsyncDisposable {
       // The other side admits this one before it agrees.
       const time = isDialer ? admissionTime + negotiationTime : negotiationTime;
       const owner = hexOf(peerId);
-      const runSteps = (step: () => boolean) => this.#own.turns.run(owner, step);
+      const { turns = undivided } = this.#options;
+      const runSteps = (step: () => boolean) => turns.run(owner, step);
       const options = { keys: noiseKeys, isDialer, limits, runSteps };
       return await this.#within(time, 'no agreement on Yamux', signal, () =>
         agreeOnYamux(socket, options, (channel, rest) => {

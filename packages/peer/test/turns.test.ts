@@ -1,6 +1,7 @@
 /** What a peer sends is divided over turns of the event loop, whatever it is. */
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { defaultPeerLimits, PeerError, type PeerProtocol } from '../src/index.ts';
+import { NoiseHandshake } from '../src/noise/handshake.ts';
 import { encodeHeader, frameFlag, frameType } from '../src/yamux/frame.ts';
 import { HeldTurns } from './support/held-turns.ts';
 import {
@@ -119,7 +120,7 @@ test('07 §B2: what a peer sent before it ended the connection is handled, also 
 
 test('07 §B3: the cryptography of an accepted handshake waits for a turn of its address', async () => {
   const held = new HeldTurns();
-  await using listener = hostOf(1, { turns: held, limits: defaultPeerLimits });
+  await using listener = hostOf(1, { handshakeTurns: held, limits: defaultPeerLimits });
   await using dialer = hostOf(2);
   const address = await listener.listen(anyPort);
   held.hold();
@@ -137,4 +138,24 @@ test('07 §B3: the cryptography of an accepted handshake waits for a turn of its
   held.release();
   expect((await dialled).isOpen).toBe(true);
   silent.destroy();
+});
+
+test('07 §B3: a handshake whose connection is gone when its turn comes is not read', async () => {
+  const held = new HeldTurns();
+  await using listener = hostOf(1, { handshakeTurns: held, limits: defaultPeerLimits });
+  await using dialer = hostOf(2);
+  const address = await listener.listen(anyPort);
+  held.hold();
+  const gone = new AbortController();
+  const { peerId } = identityOf(1);
+  const dialled = dialer.dial({ ...address, peerId, signal: gone.signal });
+  await until(() => held.owners.length > 0);
+  gone.abort();
+  await expect(dialled).rejects.toThrow();
+  await turns(20);
+  const read = vi.spyOn(NoiseHandshake.prototype, 'read');
+  using _read = { [Symbol.dispose]: () => read.mockRestore() };
+  held.release();
+  await turns(20);
+  expect(read).not.toHaveBeenCalled();
 });

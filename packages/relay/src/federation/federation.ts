@@ -164,7 +164,7 @@ export class Federation implements AsyncDisposable {
         protocols: protocolsOf(context, { rpc, dht, dialBack }),
         limits: peerLimits(limits),
         held,
-        turns: new StepTurns(),
+        ...{ turns: new StepTurns(), handshakeTurns: new StepTurns() },
         agent: 'posthouse',
         mayAccept: (address) => !context.blocks.hasAddress(addressKey(address)),
         mayDial: (address) => filter.isAllowed(address),
