@@ -84,11 +84,7 @@ export class GatheredChunks {
       this.#isAsked = true;
       this.#readMore();
     };
-    stream.on('resume', () => {
-      // Node takes a body of which nothing was asked for one that is not read, and counts none of it after the answer.
-      this.#passOn();
-      this.#readMore();
-    });
+    stream.on('resume', () => this.#readMore());
     // It may have been stopped before.
     this.#isAsked = true;
     this.#readMore();

@@ -69,6 +69,8 @@ export class ParsedPieces {
   #debt: Disposable | undefined;
   /** The request whose headers came last. */
   #request: IncomingMessage | undefined;
+  /** Bytes of its body that may still be parsed. */
+  #bodyLeft = Number.POSITIVE_INFINITY;
   readonly #headers: UnfinishedHeaders;
   /** When what arrives is dropped no longer; monotonic milliseconds. */
   #dropsUntil = 0;
@@ -119,6 +121,7 @@ export class ParsedPieces {
    */
   begin(request: IncomingMessage, owner: ByteOwner): void {
     this.#request = request;
+    this.#bodyLeft = Number.POSITIVE_INFINITY;
     this.#headers.end(request);
     this.#owner = owner;
     this.moveTo(owner);
@@ -132,6 +135,14 @@ export class ParsedPieces {
     const { kind, id } = this.#hold.owner;
     if (kind === owner.kind && id === owner.id) return;
     if (!this.#hold.moveTo(owner)) this.#parts.socket.destroy();
+  }
+
+  /**
+   * Ends the connection if more than so many bytes follow of the body under way: the request is answered. Its stream may
+   * not show them: Node drops a body of which nothing was read before the answer.
+   */
+  boundBody(bytes: number): void {
+    this.#bodyLeft = bytes;
   }
 
   /** Ends the parsing of the piece under way if nothing of it is read any more; called in a listener of the parser. */
@@ -227,6 +238,8 @@ export class ParsedPieces {
     this.#push(piece);
     // What follows is another request, of another client if a proxy sends it.
     if (this.#request?.complete === true) this.#ownAgain();
+    else if (request === this.#request) this.#bodyLeft -= piece.length;
+    if (this.#bodyLeft < 0) this.#parts.socket.destroy();
     if (body === undefined || request !== this.#request || request?.complete === true) return;
     const around = bytesOfChunk * (body.chunks - chunks);
     this.#extra = Math.max(0, this.#extra + piece.length - (body.bytes - bytes) - around);

@@ -9,6 +9,7 @@ import { BodyBuffer } from './body-buffer.ts';
 import { BodyPace, smallBody, whenGone } from './body-pace.ts';
 import { type ByteAccounts, tooManyBytes } from './byte-accounts.ts';
 import type { ByteHold, ByteOwner } from './byte-ledger.ts';
+import { ParsedPieces } from './parsed-pieces.ts';
 import { cutOff } from './streamed-body.ts';
 
 export interface RequestBytesParts {
@@ -165,6 +166,7 @@ export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
   if (request.closed || (request.complete && !request.isPaused())) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
   const end = () => void request.socket.destroy();
+  ParsedPieces.of(request.socket)?.boundBody(droppedBodyBytes);
   const dropped = new DisposableStack();
   dropped.use(context.clock.after(requestTimeout, end));
   dropped.use(whenGone(request, () => dropped.dispose()));
