@@ -138,11 +138,12 @@ export class ParsedPieces {
   }
 
   /**
-   * Ends the connection if more than so many bytes follow of the body under way: the request is answered. Its stream may
-   * not show them: Node drops a body of which nothing was read before the answer.
+   * Ends the connection if more than so many bytes follow of a request's body: it is answered. Its stream may not show
+   * them: Node drops a body of which nothing was read before the answer.
    */
-  boundBody(bytes: number): void {
-    this.#bodyLeft = bytes;
+  boundBody(request: IncomingMessage, bytes: number): void {
+    // After a body that is whole, another request may be under way.
+    if (request === this.#request) this.#bodyLeft = bytes;
   }
 
   /** Ends the parsing of the piece under way if nothing of it is read any more; called in a listener of the parser. */

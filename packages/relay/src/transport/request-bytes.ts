@@ -166,7 +166,7 @@ export function dropBody(parts: Omit<RequestBytesParts, 'response'>): void {
   if (request.closed || (request.complete && !request.isPaused())) return;
   const { droppedBodyBytes, requestTimeout } = context.limits;
   const end = () => void request.socket.destroy();
-  ParsedPieces.of(request.socket)?.boundBody(droppedBodyBytes);
+  ParsedPieces.of(request.socket)?.boundBody(request, droppedBodyBytes);
   const dropped = new DisposableStack();
   dropped.use(context.clock.after(requestTimeout, end));
   dropped.use(whenGone(request, () => dropped.dispose()));

@@ -251,3 +251,28 @@ test('what was parsed is not held once more by a WebSocket on the same connectio
   expect(parsed.length).toBeGreaterThan(0);
   expect(waiting.reduce((sum, count) => sum + count, 0)).toBe(0);
 });
+
+test.each([
+  ['exactly as many bytes as may follow of a body that is dropped are parsed', 8_192, false],
+  ['one more ends the connection', 8_191, true],
+])('02 §18: %s', async (_, most, isEnded) => {
+  const request = { complete: false } as IncomingMessage;
+  pieces.begin(request, owner);
+  pieces.boundBody(request, most);
+  socket.push(Buffer.alloc(8_192));
+  await settle();
+  expect(socket.destroyed).toBe(isEnded);
+});
+
+test('02 §18: the bound of a body that was dropped is not that of the next one', async () => {
+  const dropped = { complete: false } as IncomingMessage;
+  pieces.begin(dropped, owner);
+  pieces.boundBody(dropped, 0);
+  pieces.begin({ complete: false } as IncomingMessage, owner);
+  // The answer to the first may be written once the second has begun.
+  pieces.boundBody(dropped, 0);
+  socket.push(text);
+  await settle();
+  expect(socket.destroyed).toBe(false);
+  expect(all()).toEqual(text);
+});
