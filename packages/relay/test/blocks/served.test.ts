@@ -8,7 +8,8 @@ import { ServedRelay, servedRelay } from '../support/served-relay.ts';
 import { WebSocketClient } from '../support/websocket.ts';
 
 // The tests come from loopback, which is a proxy here: the header names the client.
-const relay = servedRelay({ trustedProxies: ['127.0.0.1'] });
+const limits = { addressBytes: 1_000, addressBytesBurst: 100_000 };
+const relay = servedRelay({ trustedProxies: ['127.0.0.1'], limits });
 const ann = relay.person('ann');
 const ben = relay.person('ben');
 
@@ -92,6 +93,21 @@ test('a blocked address that a trusted proxy names is refused, whatever it forge
     ...{ verb: 'GET', path: '//', headers: { 'x-forwarded-for': '192.0.2.7' } },
   });
   expect(page.status).toBe(403);
+});
+
+test('02 §18: a blocked address is refused for any path, and never late, whatever it owes', async () => {
+  const http = relay.http();
+  const headers = { 'x-forwarded-for': '192.0.2.8', 'x-filler': 'x'.repeat(8_000) };
+  const ask = (path: string) => http.send({ verb: 'GET', path, headers });
+  await blockAddress('192.0.2.0/24');
+  twoSeconds();
+  await expect.poll(async () => (await ask('/relay/info')).status).toBe(403);
+  // More than its bytes allow, and the clock of the relay stands still.
+  for (let count = 0; count < 20; count += 1) await ask('/no/method');
+  for (const path of ['/no/method', '//%', '//']) {
+    const { status, headers: own } = await ask(path);
+    expect([status, own.connection]).toEqual([403, 'close']);
+  }
 });
 
 test('a connection of a blocked address is closed before its handshake; a forged header changes nothing', async () => {
