@@ -30,6 +30,16 @@ async function countSteps(held: HeldTurns, isDone: () => boolean): Promise<numbe
   return steps;
 }
 
+/** Starts a pair of which a step of the peer waits for its turn. */
+async function pairWithWaitingStep() {
+  const held = new HeldTurns();
+  const pair = await RawPair.start({ turns: held });
+  held.hold();
+  pair.peer.send(dataFrame(99, Buffer.alloc(100)));
+  await until(() => held.owners.length > 0);
+  return { held, pair };
+}
+
 const update = (streamId: number, flags = 0) =>
   encodeHeader({ type: frameType.windowUpdate, flags, streamId, length: 0 });
 
@@ -66,12 +76,9 @@ test('07 §B2: of messages of one byte, about a kilobyte is decrypted in a step 
 });
 
 test('07 §B2: while steps of a peer wait, nothing more of it is received, and then all in order', async () => {
-  const held = new HeldTurns();
-  await using pair = await RawPair.start({ turns: held });
+  const { held, pair } = await pairWithWaitingStep();
+  await using _pair = pair;
   const { peer, connection } = pair;
-  held.hold();
-  peer.send(dataFrame(99, Buffer.alloc(100)));
-  await until(() => held.owners.length > 0);
   // More than the system keeps for both ends, so that writing stops.
   for (let count = 0; count < 400; count += 1) peer.send(dataFrame(99, Buffer.alloc(60_000)));
   peer.send(ping);
@@ -84,12 +91,9 @@ test('07 §B2: while steps of a peer wait, nothing more of it is received, and t
 });
 
 test('07 §B2: a peer whose steps wait may go, and nothing of it is handled then', async () => {
-  const held = new HeldTurns();
-  await using pair = await RawPair.start({ turns: held });
-  const { peer, connection } = pair;
-  held.hold();
-  peer.send(dataFrame(99, Buffer.alloc(100)));
-  await until(() => held.owners.length > 0);
+  const { held, pair } = await pairWithWaitingStep();
+  await using _pair = pair;
+  const { connection } = pair;
   connection.close('the test says so');
   held.release();
   await connection.closed;
