@@ -1,9 +1,11 @@
 /** The files of the messenger and of the operator's page: few bytes, the same from the same sources. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { build, type Plugin } from 'esbuild';
 import { afterAll, expect, test } from 'vitest';
 import { buildAdminPage, buildMessenger } from '../build.ts';
+import { firstPart } from '../first-part.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'messenger-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -53,4 +55,33 @@ test('its scripts have no HTML strings, no evaluated text and no address of othe
     const text = readFileSync(join(built, name), 'utf8');
     expect(text, name).not.toMatch(/\beval\(|new Function\(|document\.write/);
   }
+});
+
+test('a first visit loads one file, in whichever order the modules are read', async () => {
+  const source = join(folder, 'source');
+  mkdirSync(source);
+  const files = {
+    'page.ts': "import './shared.ts'; console.log(() => import('./later.ts'));",
+    'later.ts': "import './shared.ts'; console.log('later');",
+    'shared.ts': "console.log('shared');",
+    'other.ts': "import './later.ts';",
+  };
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(source, name), text);
+  const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
+  // `page.ts`, which loads it later, is read once it has been read for `other.ts`.
+  const laterFirst: Plugin = {
+    name: 'later first',
+    setup({ onLoad }) {
+      onLoad({ filter: /page\.ts$/ }, () => isRead.then(() => undefined));
+      onLoad({ filter: /shared\.ts$/ }, () => void read());
+    },
+  };
+  const { outputFiles } = await build({
+    ...{ bundle: true, splitting: true, format: 'esm', write: false, outdir: 'dist' },
+    ...{ absWorkingDir: source, entryPoints: ['page.ts', 'other.ts'] },
+    plugins: [laterFirst, firstPart('page.ts')],
+  });
+  const [one, ...more] = outputFiles.filter(({ text }) => /'shared'|"shared"/.test(text));
+  expect(one?.text).toMatch(/import\("\.\/later-\w+\.js"\)/);
+  expect(more).toEqual([]);
 });
