@@ -54,7 +54,8 @@ export async function deleteAccount(
     blobs += ofBlobs;
     return { last: ended?.last, isAll: ended === undefined && ofBlobs === 0 };
   };
-  for (let after = -1, isAll = false; !isAll; ) {
+  let after = -1;
+  for (let isAll = false; !isAll; ) {
     signal?.throwIfAborted();
     const from = after;
     const page = await storage.write(owner, (tx) => content(tx, from), { keepsFacts: true });
@@ -64,10 +65,10 @@ export async function deleteAccount(
   }
   await storage.write([owner, registrations], async (tx) => {
     const relayId = (await readBoundRelay(tx)) ?? '';
-    // What arrived until the account was refused everywhere.
-    for (let after = -1, isAll = false; !isAll; ) {
-      const page = await content(tx, after);
-      after = page.last ?? after;
+    // What arrived until the account was refused everywhere: its sequences are higher.
+    for (let from = after, isAll = false; !isAll; ) {
+      const page = await content(tx, from);
+      from = page.last ?? from;
       ({ isAll } = page);
     }
     await endDeliveries(tx, account, now);

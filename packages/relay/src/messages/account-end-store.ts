@@ -12,17 +12,17 @@ export async function endRecords(
   page: { readonly after: number; readonly now: number; readonly limit: number },
 ): Promise<{ readonly last: number; readonly count: number } | undefined> {
   const { after, now, limit } = page;
+  // Of any deadline: those that ended before are part of a page, and not passed over by a statement.
   const rows = await tx.all<{ sequence: number }>(
-    `SELECT sequence FROM timeline_records WHERE account = ? AND sequence > ? AND keep_until > ?
+    `SELECT sequence FROM timeline_records WHERE account = ? AND sequence > ?
       ORDER BY sequence LIMIT ?`,
     account,
     after,
-    now,
     limit,
   );
   const last = rows.at(-1)?.sequence;
   if (last === undefined) return undefined;
-  await tx.run(
+  const count = await tx.run(
     `UPDATE timeline_records SET keep_until = ?
       WHERE account = ? AND sequence > ? AND sequence <= ? AND keep_until > ?`,
     now,
@@ -31,7 +31,7 @@ export async function endRecords(
     last,
     now,
   );
-  return { last, count: rows.length };
+  return { last, count };
 }
 
 /** Ends the deliveries of an account's messages: their results become `failed`. */

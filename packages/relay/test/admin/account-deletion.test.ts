@@ -7,6 +7,7 @@ import { runVerb, type Verb, type VerbTools } from '../../src/admin/verb.ts';
 import { findVerb } from '../../src/admin/verbs/index.ts';
 import { blockAccount } from '../../src/blocks/index.ts';
 import type { RelayConfig } from '../../src/config/index.ts';
+import { endRecords } from '../../src/messages/index.ts';
 import { allowAccount } from '../../src/registration/index.ts';
 import type { Storage } from '../../src/storage/types.ts';
 import type { Person } from '../fixtures/person.ts';
@@ -299,4 +300,22 @@ test('one that is not here is none to delete; a block of it stays as it was', as
   await remove();
   expect(await relay.rows('blocks')).toMatchObject([{ reason: 'spam', ends_at: null }]);
   await expect(remove()).rejects.toMatchObject({ code: 'not_found' });
+});
+
+test('02 §18: records that ended are part of a page, and are not looked at again', async () => {
+  for (let count = 0; count < 3; count += 1) await send(ben, ann);
+  const { account } = ann;
+  const now = relay.clock.now();
+  const end = (limit: number) =>
+    relay.context.storage.write('test', (tx) => endRecords(tx, account, { after: -1, now, limit }));
+  expect(await end(9)).toEqual({ last: 2, count: 3 });
+  expect(await end(2)).toEqual({ last: 1, count: 0 });
+  let pages = 0;
+  relay.faults.beforeStatement = (sql) => {
+    if (/^SELECT sequence FROM timeline_records/.test(sql)) pages += 1;
+  };
+  expect(await remove()).toEqual({ records: 0, blobs: 0 });
+  delete relay.faults.beforeStatement;
+  // All three, none after them, and none that came meanwhile.
+  expect(pages).toBe(3);
 });
