@@ -373,4 +373,12 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 413,
+    name: 'groups: intervals with authority',
+    statements: [
+      `CREATE INDEX group_intervals_in_force
+        ON group_intervals (group_id, account, device_id, message_from) WHERE authority = 1`,
+    ],
+  },
 ];

@@ -24,7 +24,10 @@ interface IntervalRow extends Row {
   delivered_epoch: number | null;
 }
 
-/** Reads all intervals of a device, in the order of their starts. */
+/**
+ * Reads the intervals of a device that have authority, in the order of their starts. Of others there may
+ * be any number: each time the account leaves and joins again leaves one.
+ */
 export async function readIntervals(
   tx: Reader,
   groupId: string,
@@ -32,7 +35,7 @@ export async function readIntervals(
 ): Promise<StoredInterval[]> {
   const rows = await tx.all<IntervalRow>(
     `SELECT message_from, message_to, key_from, key_to, authority, delivered_epoch
-      FROM group_intervals WHERE group_id = ? AND account = ? AND device_id = ?
+      FROM group_intervals WHERE group_id = ? AND account = ? AND device_id = ? AND authority = 1
       ORDER BY message_from`,
     groupId,
     account,
@@ -77,7 +80,8 @@ export async function readOpenDevices(
 export function openDevices(groupId: string, accounts: readonly string[]): Statement {
   return [
     `SELECT account, device_id AS "deviceId" FROM group_intervals
-      WHERE group_id = ? AND account IN (${placeholders(accounts)}) AND message_to IS NULL`,
+      WHERE group_id = ? AND account IN (${placeholders(accounts)})
+        AND message_to IS NULL AND authority = 1`,
     groupId,
     ...accounts,
   ];
@@ -122,7 +126,7 @@ export async function endAccess(
   await tx.run(
     `UPDATE group_intervals SET message_to = COALESCE(message_to, ?),
         key_to = COALESCE(key_to, ?), authority = 0
-      WHERE group_id = ? AND account = ?`,
+      WHERE group_id = ? AND account = ? AND authority = 1`,
     at.sequence,
     at.epoch,
     groupId,

@@ -42,10 +42,12 @@ export async function recoveriesNotice(
   requesters: readonly Requester[],
 ): Promise<Notice> {
   const managers = await readManagers(tx, groupId);
+  // Both may be thousands, so managers are compared with the roles of the requesters.
+  const roles = new Set(requesters.map(({ role }) => role));
+  const requesting = new Set(requesters.map(({ account }) => account));
   const mayView = ({ account, role }: { account: string; role: GroupRole }) =>
-    requesters.some((other) =>
-      mayViewRecovery(role, { role: other.role, isSelf: other.account === account }),
-    );
+    requesting.has(account) ||
+    [...roles].some((other) => mayViewRecovery(role, { role: other, isSelf: false }));
   const accounts = new Set([
     ...managers.filter(mayView).map(({ account }) => account),
     ...requesters.filter(({ isMember }) => isMember).map(({ account }) => account),

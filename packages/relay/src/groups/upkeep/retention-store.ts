@@ -99,6 +99,7 @@ export async function deleteExpiredEpochs(
   groupId: string,
   { now, batchSize }: { readonly now: number; readonly batchSize: number },
 ): Promise<number> {
+  const before = await readOldestSet(tx, groupId);
   const count = await tx.run(
     `DELETE FROM group_epochs WHERE group_id = ? AND epoch IN
       (SELECT epoch FROM group_epochs
@@ -108,23 +109,35 @@ export async function deleteExpiredEpochs(
     now,
     batchSize,
   );
+  const after = await readOldestSet(tx, groupId);
+  if (before !== undefined && after !== undefined) {
+    await dropSets(tx, groupId, { from: before, below: after });
+  }
+  return count;
+}
+
+/** Reads the set of boxes of the oldest epoch: with it, all sets below were dropped. */
+async function readOldestSet(tx: Reader, groupId: string): Promise<number | undefined> {
   const oldest = await tx.get<{ box_set: number }>(
     'SELECT box_set FROM group_epochs WHERE group_id = ? ORDER BY epoch LIMIT 1',
     groupId,
   );
-  if (oldest !== undefined) await dropSetsBelow(tx, groupId, oldest.box_set);
-  return count;
+  return oldest?.box_set;
 }
 
-/** Drops the sets below a number; sets are numbered in the order in which they come into force. */
-async function dropSetsBelow(tx: Writer, groupId: string, lowest: number): Promise<void> {
-  for (let last = -1; ; ) {
+/** Drops the sets of a range; sets are numbered in the order in which they come into force. */
+async function dropSets(
+  tx: Writer,
+  groupId: string,
+  { from, below }: { readonly from: number; readonly below: number },
+): Promise<void> {
+  for (let last = from - 1; ; ) {
     const next = await tx.get<{ box_set: number }>(
       `SELECT box_set FROM group_boxes WHERE group_id = ? AND box_set > ? AND box_set < ?
         ORDER BY box_set LIMIT 1`,
       groupId,
       last,
-      lowest,
+      below,
     );
     if (next === undefined) return;
     last = next.box_set;
