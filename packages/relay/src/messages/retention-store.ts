@@ -1,5 +1,5 @@
 /** All SQL that removes expired rows. The caller bounds the batches. */
-import { chunks, largeRows, placeholders } from '../storage/in-lists.ts';
+import { chunks, forEach, largeRows, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 
 interface ExpiredRow extends Row {
@@ -21,30 +21,49 @@ export async function deleteExpiredRecords(
   batchSize: number,
 ): Promise<number> {
   const expired = await tx.all<ExpiredRow>(expiredRecordsSql, now, batchSize);
-  for (const { account, sequence, visible_to } of expired) {
-    for (const deviceId of visible_to.split(' ')) {
+  // Accounts at once, and an account in few statements: PostgreSQL answers each one by itself.
+  await forEach([...Map.groupBy(expired, ({ account }) => account)], ([account, records]) =>
+    deleteRecords(tx, account, records),
+  );
+  return expired.length;
+}
+
+async function deleteRecords(
+  tx: Writer,
+  account: string,
+  records: readonly ExpiredRow[],
+): Promise<void> {
+  const visible = records.flatMap(({ sequence, visible_to }) =>
+    visible_to.split(' ').map((deviceId) => ({ deviceId, sequence })),
+  );
+  for (const [deviceId, boxes] of Map.groupBy(visible, (box) => box.deviceId)) {
+    const sequences = boxes.map(({ sequence }) => sequence);
+    await tx.run(
+      `INSERT INTO timeline_gaps (account, device_id, sequence) VALUES (?, ?, ?)
+        ON CONFLICT (account, device_id) DO UPDATE SET sequence = excluded.sequence
+          WHERE excluded.sequence > timeline_gaps.sequence`,
+      account,
+      deviceId,
+      Math.max(...sequences),
+    );
+    for (const some of chunks(sequences, largeRows)) {
       await tx.run(
-        `INSERT INTO timeline_gaps (account, device_id, sequence) VALUES (?, ?, ?)
-          ON CONFLICT (account, device_id) DO UPDATE SET sequence = excluded.sequence
-            WHERE excluded.sequence > timeline_gaps.sequence`,
+        `DELETE FROM timeline_boxes
+          WHERE account = ? AND device_id = ? AND sequence IN (${placeholders(some)})`,
         account,
         deviceId,
-        sequence,
-      );
-      await tx.run(
-        'DELETE FROM timeline_boxes WHERE account = ? AND device_id = ? AND sequence = ?',
-        account,
-        deviceId,
-        sequence,
+        ...some,
       );
     }
+  }
+  const sequences = records.map(({ sequence }) => sequence);
+  for (const some of chunks(sequences, largeRows)) {
     await tx.run(
-      'DELETE FROM timeline_records WHERE account = ? AND sequence = ?',
+      `DELETE FROM timeline_records WHERE account = ? AND sequence IN (${placeholders(some)})`,
       account,
-      sequence,
+      ...some,
     );
   }
-  return expired.length;
 }
 
 // The outer condition has the deadline too: a row whose deadline moved meanwhile must stay.

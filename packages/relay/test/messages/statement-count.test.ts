@@ -57,4 +57,16 @@ describe('statements of calls between accounts of one relay', () => {
     const large = await statementsOf(page(50));
     expect({ small, large }).toEqual({ small: ofPage, large: ofPage });
   });
+
+  test('04 §17.4: as many statements remove 16 records of an account as 2', async () => {
+    const removal = async (count: number) => {
+      for (let sent = 0; sent < count; sent += 1) await send([]);
+      relay.clock.advance(relay.context.limits.messageRetention);
+      const statements = await statementsOf(() => relay.runJob('messages.retention'));
+      expect(await relay.rows('timeline_records')).toEqual([]);
+      expect(await relay.rows('timeline_boxes')).toEqual([]);
+      return statements;
+    };
+    expect(await removal(2)).toBe(await removal(16));
+  });
 });
