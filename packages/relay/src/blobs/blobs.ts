@@ -192,7 +192,7 @@ export class Blobs {
     const aggregate = `account:${account}`;
     await storage.write(aggregate, (tx) => markEnding(tx, name, clock.now()));
     await this.folder.remove(name);
-    await storage.write(aggregate, (tx) => deleteEnded(tx, name));
+    await storage.write(aggregate, (tx) => deleteEnded(tx, account, [name]));
   }
 }
 

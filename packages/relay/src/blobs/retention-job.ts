@@ -20,9 +20,7 @@ export function blobRetentionJob(folder: BlobFolder): Job {
           markDue(tx, first.account, { now, limit: batchSize }),
         );
         for (const name of names) await folder.remove(name);
-        await storage.write(aggregate, async (tx) => {
-          for (const name of names) await deleteEnded(tx, name);
-        });
+        await storage.write(aggregate, (tx) => deleteEnded(tx, first.account, names));
       }
     },
   };

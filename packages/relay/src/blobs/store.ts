@@ -1,4 +1,5 @@
 /** SQL of blobs and of the bytes that accounts store. */
+import { chunks, placeholders } from '../storage/in-lists.ts';
 import type { Reader, Writer } from '../storage/types.ts';
 
 export interface StoredBlob {
@@ -115,26 +116,38 @@ export async function markDue(
     now,
     limit,
   );
-  for (const { name } of due) {
-    await tx.run("UPDATE blobs SET state = 'ending' WHERE name = ?", name);
+  const names = due.map(({ name }) => name);
+  for (const some of chunks(names)) {
+    await tx.run(
+      `UPDATE blobs SET state = 'ending' WHERE name IN (${placeholders(some)})`,
+      ...some,
+    );
   }
-  return due.map(({ name }) => name);
+  return names;
 }
 
-/** Deletes the row of an ending blob whose files are gone, and no longer counts it. */
-export async function deleteEnded(tx: Writer, name: string): Promise<void> {
-  const row = await tx.get<{ account: string; counted: number }>(
-    "DELETE FROM blobs WHERE name = ? AND state = 'ending' RETURNING account, counted",
-    name,
-  );
-  if (row === undefined) return;
-  await tx.run(
-    'UPDATE blob_usage SET counted = counted - ? WHERE account = ?',
-    row.counted,
-    row.account,
-  );
-  await tx.run('DELETE FROM blob_usage WHERE account = ? AND counted <= 0', row.account);
-  await tx.run('UPDATE blob_total SET counted = counted - ? WHERE slot = 1', row.counted);
+/**
+ * Deletes the rows of ending blobs of an account whose files are gone, and no longer counts them: all of
+ * them at once, for uploads of all accounts wait for the row of the total.
+ */
+export async function deleteEnded(
+  tx: Writer,
+  account: string,
+  names: readonly string[],
+): Promise<void> {
+  let counted = 0;
+  for (const some of chunks(names)) {
+    const rows = await tx.all<{ counted: number }>(
+      `DELETE FROM blobs WHERE name IN (${placeholders(some)}) AND state = 'ending'
+        RETURNING counted`,
+      ...some,
+    );
+    for (const row of rows) counted += row.counted;
+  }
+  if (counted === 0) return;
+  await tx.run('UPDATE blob_usage SET counted = counted - ? WHERE account = ?', counted, account);
+  await tx.run('DELETE FROM blob_usage WHERE account = ? AND counted <= 0', account);
+  await tx.run('UPDATE blob_total SET counted = counted - ? WHERE slot = 1', counted);
 }
 
 /** Reads which account has the blob that is due first, and since when. */
