@@ -1,6 +1,7 @@
 /** What requests to other servers have in common: which authorities they trust, and bounded bodies. */
 import { X509Certificate } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { finished } from 'node:stream/promises';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 
 /**
@@ -26,11 +27,28 @@ function checkCertificate(authority: string): void {
   }
 }
 
+/** Answers with status 1xx before the final one, of one request. */
+const interimAnswers = 8;
+
+/** Pieces of a body of which each may be as small as it is. */
+const freePieces = 256;
+/** Bytes of those after them, on average: Node makes an object of some 200 bytes of each. */
+const pieceBytes = 64;
+
+/** Ends a request that gets interim answers without end: they count for no limit of headers or body. */
+export function boundInterimAnswers(sent: ClientRequest): void {
+  let count = 0;
+  sent.on('information', () => {
+    count += 1;
+    if (count === interimAnswers + 1) sent.destroy(new Error('answered with interim answers only'));
+  });
+}
+
 /**
  * Reads the body of an answer with status 200, without a content coding.
  *
- * @throws Error for another status, a redirect too, for a coding, for more bytes than `most`, or if the
- *   connection ends early
+ * @throws Error for another status, a redirect too, for a coding, for more bytes than `most`, for
+ *   pieces (chunks, records of TLS) that are very small, or if the connection ends early
  */
 export async function readBody(response: IncomingMessage, most: number): Promise<Buffer> {
   try {
@@ -38,15 +56,24 @@ export async function readBody(response: IncomingMessage, most: number): Promise
     if (statusCode !== 200) throw new Error(`answered with status ${statusCode}`);
     const coding = headers['content-encoding'] ?? 'identity';
     if (coding !== 'identity') throw new Error('answered with a content coding');
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    for await (const chunk of response as AsyncIterable<Buffer>) {
-      bytes += chunk.length;
-      if (bytes > most) throw new Error(`answered with over ${most} bytes`);
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks);
+    return await readPieces(response, most);
   } finally {
     response.destroy();
   }
+}
+
+/** An iteration would be given many pieces as one, after Node has made an object of each. */
+async function readPieces(response: IncomingMessage, most: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  response.on('data', (piece: Buffer) => {
+    if (response.destroyed) return;
+    bytes += piece.length;
+    pieces.push(piece);
+    const isMany = pieces.length > freePieces + bytes / pieceBytes;
+    if (bytes > most) response.destroy(new Error(`answered with over ${most} bytes`));
+    else if (isMany) response.destroy(new Error('answered in very small pieces'));
+  });
+  await finished(response);
+  return Buffer.concat(pieces);
 }

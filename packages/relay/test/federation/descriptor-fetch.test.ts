@@ -43,6 +43,22 @@ async function serve(answer: Answer, pair = certificate): Promise<DescriptorServ
   return servers.use(await DescriptorServer.start(pair, answer));
 }
 
+/** Answers with so many interim answers, and then the final one. */
+const interim =
+  (count: number): Answer =>
+  (response) => {
+    response.socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(count));
+    response.end('{}');
+  };
+
+/** Answers in chunks of one byte. */
+const inPieces =
+  (count: number): Answer =>
+  ({ socket }) => {
+    const head = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
+    socket?.write(`${head}${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`);
+  };
+
 /** The base address of a server, at `127.0.0.1` or another name of this machine. */
 const at = ({ port }: { readonly port: number }, host = '127.0.0.1') => `https://${host}:${port}/x`;
 
@@ -61,7 +77,14 @@ describe('07 §A9: a descriptor is fetched over HTTPS', () => {
     expect(await fetcher().fetch(at(server), never)).toHaveLength(16_384);
   });
 
+  test('after a few interim answers, and in a few small pieces', async () => {
+    expect(await fetcher().fetch(at(await serve(interim(8))), never)).toBe('{}');
+    expect(await fetcher().fetch(at(await serve(inPieces(256))), never)).toHaveLength(256);
+  });
+
   test.each<[string, Answer, RegExp]>([
+    ['many interim answers', interim(9), /interim answers only/],
+    ['many pieces of one byte', inPieces(300), /very small pieces/],
     [
       'a redirect is not followed',
       (response) => response.writeHead(302, { location: '/other' }).end(),

@@ -68,6 +68,23 @@ describe('07 §A6: a request to a node', () => {
     await expect(registry.registrationFee()).rejects.toThrow(`it answered with status ${status}`);
   });
 
+  test('in a million pieces, or after interim answers without end, is refused', async () => {
+    const serve = async (answer: Answer) =>
+      `https://127.0.0.1:${parts.use(await DescriptorServer.start(certificate, answer)).port}`;
+    const certificate = await testCertificate();
+    const pieces = '1\r\nx\r\n'.repeat(1_000_000);
+    const small = await serve(({ socket }) => {
+      socket?.write(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${pieces}0\r\n\r\n`);
+    });
+    const { post } = http(certificate.authority);
+    await expect(post(request(small, 4_194_304))).rejects.toThrow('very small pieces');
+    const interim = await serve((response) => {
+      response.socket?.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(1_000));
+      response.end('{}');
+    });
+    await expect(post(request(interim))).rejects.toThrow('interim answers only');
+  });
+
   test('as long as the limit of bytes is read, one byte less is refused', async () => {
     const { length } = (await http().post(request(node.url))).body;
     expect((await http().post(request(node.url, length))).body).toHaveLength(length);
