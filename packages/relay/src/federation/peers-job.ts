@@ -40,9 +40,10 @@ export function peersJob({
       health.forgetUnlisted(new Set(candidates));
       const ended = AbortSignal.any([signal, stopping]);
       const missing = candidates.filter((relayId) => !connections.isConnected(relayId));
-      const due = missing.filter((relayId) => health.pausedUntil(relayId) === undefined);
+      const ready = missing.filter((relayId) => health.pausedUntil(relayId) === undefined);
       // Not those that every other relay chooses too, if there are more than are kept.
-      if (candidates.length > limits.peersConnected) spread(due, identity.relayId);
+      const isLarge = candidates.length > limits.peersConnected;
+      const due = isLarge ? spread(ready, identity.relayId) : ready;
       while (due.length > 0 && !ended.aborted) {
         const room = limits.peersConnected - connections.connected;
         const batch = due.splice(0, Math.min(dialsAtOnce, room));
@@ -57,8 +58,9 @@ export function peersJob({
   };
 }
 
-/** Sorts relays in an order of this relay's own, which is always the same. */
-function spread(relays: string[], own: string): void {
-  const places = new Map(relays.map((relayId) => [relayId, digest(`${own} ${relayId}`)]));
-  relays.sort((a, b) => ((places.get(a) ?? '') < (places.get(b) ?? '') ? -1 : 1));
+/** Returns relays in an order of this relay's own, which is always the same. */
+function spread(relays: readonly string[], own: string): string[] {
+  // Texts that sort by themselves: a comparison of ten thousand would hold the event loop.
+  const placed = relays.map((relayId) => `${digest(`${own} ${relayId}`)} ${relayId}`).sort();
+  return placed.map((text) => text.slice(text.indexOf(' ') + 1));
 }

@@ -198,6 +198,31 @@ describe('07 §B5: a reading of the whole registry', () => {
     expect(exact.isComplete).toBe(true);
   });
 
+  test('of 10,000 relays is taken over in many turns, and searched again only after a change', async () => {
+    const relayId = (index: number) => `0x${index.toString(16).padStart(40, '0')}`;
+    source.entries = Array.from({ length: 10_000 }, (_, index) => ({
+      ...entry('1'),
+      relay_id: relayId(index),
+    }));
+    const registry = kept();
+    let turns = 0;
+    const count = () => {
+      turns += 1;
+      counting = setImmediate(count);
+    };
+    let counting = setImmediate(count);
+    await registry.refresh();
+    clearImmediate(counting);
+    expect(turns).toBeGreaterThan(4);
+    const active = registry.activeRelays();
+    expect(active).toHaveLength(10_000);
+    expect(registry.activeRelays()).toBe(active);
+    registry.expire(relayId(0));
+    source.entries[0] = { ...entry('1', 'suspended'), relay_id: relayId(0) };
+    await registry.current(relayId(0));
+    expect(registry.activeRelays()).toHaveLength(9_999);
+  });
+
   test('replaces what single reads knew before', async () => {
     source.entries = [entry('1')];
     const registry = kept();

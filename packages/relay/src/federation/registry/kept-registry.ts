@@ -9,6 +9,7 @@ import {
 import { BoundedMap } from '../../bounded-map.ts';
 import type { RegistryStatus, RelayContext } from '../../context.ts';
 import { RateLimiter } from '../../dispatch/rate-limiter.ts';
+import { TurnTime } from '../../event-loop.ts';
 import { registryLost, registryRead, registryRestored } from '../../observability/events.ts';
 import { PeerRefusal } from '../peer-refusal.ts';
 import { timeLimit } from '../time-limit.ts';
@@ -63,6 +64,8 @@ export class KeptRegistry implements Disposable {
   /** Records read one by one, newer than the listing or not in it. */
   readonly #single: BoundedMap<string, KnownRecord>;
   #listing: Listing | undefined;
+  /** What {@link activeRelays} returns, until a record changes: callers ask for it again and again. */
+  #active: readonly string[] | undefined;
   #isLost = false;
   /** Unix seconds of the last single read, if it failed. */
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -118,6 +121,7 @@ export class KeptRegistry implements Disposable {
     for (const { entry, seenAt } of records) {
       this.#single.set(entry.relay_id, { entry, readAt: seenAt });
     }
+    this.#active = undefined;
   }
 
   /**
@@ -134,7 +138,9 @@ export class KeptRegistry implements Disposable {
     const repeated = new Set<string>();
     let isComplete = true;
     const list = async (signal: AbortSignal) => {
+      const turn = new TurnTime();
       for await (const entry of this.#registry.listRelays(signal)) {
+        if (turn.isOver) await turn.next();
         if (!isValid(entry)) continue;
         const { relay_id: relayId } = entry;
         if (entries.has(relayId)) repeated.add(relayId);
@@ -156,6 +162,7 @@ export class KeptRegistry implements Disposable {
     for (const [relayId, { readAt: at }] of [...this.#single.entries()]) {
       if (at <= readAt) this.#single.delete(relayId);
     }
+    this.#active = undefined;
     this.#restored();
     return true;
   }
@@ -179,7 +186,12 @@ export class KeptRegistry implements Disposable {
    * Returns the relays that the registry lists as active, of the last reading and of records read
    * since.
    */
-  activeRelays(): string[] {
+  activeRelays(): readonly string[] {
+    this.#active ??= this.#findActive();
+    return this.#active;
+  }
+
+  #findActive(): string[] {
     const ids = new Set(this.#listing?.entries.keys());
     for (const [relayId] of this.#single.entries()) ids.add(relayId);
     return [...ids].filter((relayId) => this.peek(relayId)?.status === 'active');
@@ -230,6 +242,7 @@ export class KeptRegistry implements Disposable {
     const { clock, limits } = this.#parts;
     const readAt = Math.min(known.readAt, clock.now() - limits.federationRegistryCheck);
     this.#single.set(relayId, { entry: known.entry, readAt });
+    this.#active = undefined;
   }
 
   #serves(relayId: string, age: number, cause: string | undefined): boolean {
@@ -313,6 +326,7 @@ export class KeptRegistry implements Disposable {
       }
       this.#failedAt = Number.NEGATIVE_INFINITY;
       this.#single.set(relayId, { entry, readAt });
+      this.#active = undefined;
       if (this.#isConfirming && entry?.status === 'active') this.#confirmed.set(relayId, entry);
       registryRead(this.#parts, { kind: 'one', outcome: 'ok' });
       return entry;
