@@ -4,7 +4,7 @@
  * services of its own network. DNS answers are filtered, not names, and the connected socket is
  * checked again.
  */
-import { type LookupAddress, lookup } from 'node:dns';
+import { type LookupAddress, promises } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
 import type { Libp2pAddress } from '@posthouse/protocol';
 import { ipv6Groups } from '../config/ip-address.ts';
@@ -71,6 +71,9 @@ function embeddedIpv4(address: string): string | undefined {
 /** Bounds what one name or descriptor makes this relay dial. */
 const maxAddresses = 8;
 
+/** Milliseconds and times that each server of names is asked. */
+const questions = { timeout: 2_000, maxTimeout: 2_000, tries: 2 };
+
 /** An address that the filter refuses, or a name without a permitted address. */
 export class AddressRefused extends Error {
   override readonly name = 'AddressRefused';
@@ -78,9 +81,12 @@ export class AddressRefused extends Error {
 
 export class AddressFilter {
   readonly #allowPrivate: boolean;
+  readonly #servers: readonly string[] | undefined;
 
-  constructor({ allowPrivate }: { readonly allowPrivate: boolean }) {
-    this.#allowPrivate = allowPrivate;
+  /** @param options.servers IP addresses and ports of the servers of names; by default, the system's */
+  constructor(options: { readonly allowPrivate: boolean; readonly servers?: readonly string[] }) {
+    this.#allowPrivate = options.allowPrivate;
+    this.#servers = options.servers;
   }
 
   /** Returns whether this relay may connect to an IP address; false for a text that is none. */
@@ -100,17 +106,14 @@ export class AddressFilter {
   }
 
   /** Resolves a name for a socket, as `dns.lookup` does, without the addresses that are refused. */
-  readonly lookup: LookupFunction = (hostname, options, done) => {
-    lookup(hostname, { ...options, all: true }, (error, found) => {
-      if (error !== null) return done(error, []);
-      const allowed = this.#allowedOf(found);
-      const [first] = allowed;
-      if (first === undefined) {
-        const advice = 'private networks set federation.allowPrivate';
-        done(new AddressRefused(`${hostname}: no public address; ${advice}`), []);
-      } else if (options.all === true) done(null, allowed);
-      else done(null, first.address, first.family);
-    });
+  readonly lookup: LookupFunction = (hostname, { all, family }, done) => {
+    this.#find(hostname, family === 4 || family === 6 ? family : 0).then(
+      (allowed) => {
+        if (all === true) done(null, [...allowed]);
+        else done(null, allowed[0].address, allowed[0].family);
+      },
+      (error) => done(error, []),
+    );
   };
 
   /**
@@ -127,16 +130,45 @@ export class AddressFilter {
     // Records of `dnsaddr` are further multiaddrs, which no descriptor signs.
     if (family === 'dnsaddr') throw new AddressRefused(`${host}: dnsaddr is not resolved`);
     const only = family === 'dns4' ? 4 : family === 'dns6' ? 6 : 0;
-    const found = await new Promise<LookupAddress[]>((resolve, reject) =>
-      this.lookup(host, { all: true, family: only }, (error, addresses) => {
-        if (error) reject(error);
-        else resolve(addresses as LookupAddress[]);
-      }),
-    );
-    return found.map(({ address }) => address);
+    return (await this.#find(host, only)).map(({ address }) => address);
   }
 
-  #allowedOf(found: readonly LookupAddress[]): LookupAddress[] {
-    return found.filter(({ address }) => this.isAllowed(address)).slice(0, maxAddresses);
+  async #find(
+    hostname: string,
+    family: 0 | 4 | 6,
+  ): Promise<readonly [LookupAddress, ...LookupAddress[]]> {
+    const found = await this.#lookUp(hostname, family);
+    const [first, ...others] = found.filter(({ address }) => this.isAllowed(address));
+    if (first !== undefined) return [first, ...others.slice(0, maxAddresses - 1)];
+    const advice = 'private networks set federation.allowPrivate';
+    throw new AddressRefused(`${hostname}: no public address; ${advice}`);
+  }
+
+  async #lookUp(hostname: string, family: 0 | 4 | 6): Promise<LookupAddress[]> {
+    // A private network may have its names in the system's files alone.
+    if (this.#allowPrivate) return await promises.lookup(hostname, { all: true, family });
+    // Without a dot it is a name of this machine, or of its network.
+    return hostname.includes('.') ? await this.#ask(hostname, family) : [];
+  }
+
+  /**
+   * Asks the servers of names. `lookup` has two threads for all names of the process, and one whose
+   * server does not answer holds a thread for ten seconds.
+   *
+   * @throws the error of DNS if there is no address of either family
+   */
+  async #ask(hostname: string, family: 0 | 4 | 6): Promise<LookupAddress[]> {
+    const resolver = new promises.Resolver(questions);
+    if (this.#servers !== undefined) resolver.setServers(this.#servers);
+    const ask = async (of: 4 | 6) => {
+      const found = await (of === 4 ? resolver.resolve4(hostname) : resolver.resolve6(hostname));
+      return found.map((address) => ({ address, family: of }));
+    };
+    const families = family === 0 ? ([4, 6] as const) : [family];
+    const answers = await Promise.allSettled(families.map(ask));
+    const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    const [failed] = answers.filter((answer) => answer.status === 'rejected');
+    if (found.length === 0 && failed !== undefined) throw failed.reason;
+    return found;
   }
 }

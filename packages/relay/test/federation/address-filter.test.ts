@@ -1,5 +1,7 @@
+import { createSocket } from 'node:dgram';
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
+import { once } from 'node:events';
 import { describe, expect, test } from 'vitest';
 import { AddressFilter } from '../../src/federation/address-filter.ts';
 
@@ -84,6 +86,56 @@ describe('07 §B4: addresses a relay connects to', () => {
   });
 });
 
+/** A server of names on loopback, which leaves questions about `slow…` without an answer. */
+class NameServer implements AsyncDisposable {
+  readonly #socket = createSocket('udp4');
+  readonly #held: (() => void)[] = [];
+  #isRefusing = false;
+
+  static async start(): Promise<NameServer> {
+    const server = new NameServer();
+    server.#socket.bind(0, '127.0.0.1');
+    await once(server.#socket, 'listening');
+    server.#socket.on('message', (question, { port }) => {
+      const answer = (code: number) => server.#socket.send(answerTo(question, code), port);
+      const isHeld = question.includes('slow') && !server.#isRefusing;
+      if (isHeld) server.#held.push(() => answer(3));
+      else answer(question.includes('slow') ? 3 : 0);
+    });
+    return server;
+  }
+
+  get address(): string {
+    return `127.0.0.1:${this.#socket.address().port}`;
+  }
+
+  get held(): number {
+    return this.#held.length;
+  }
+
+  /** Answers that the names do not exist. */
+  refuseHeld(): void {
+    this.#isRefusing = true;
+    for (const refuse of this.#held) refuse();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#socket.close();
+    await once(this.#socket, 'close');
+  }
+}
+
+/** Makes the answer of DNS with a code; 0 is one IPv4 address, and none of the other family. */
+function answerTo(question: Buffer, code: number): Buffer {
+  const end = question.indexOf(0, 12) + 5;
+  const hasAddress = code === 0 && question.readUInt16BE(end - 4) === 1;
+  const head = Buffer.from([...question.subarray(0, 2), 0x81, 0x80 | code]);
+  const counts = Buffer.from([0, 1, 0, hasAddress ? 1 : 0, 0, 0, 0, 0]);
+  const address = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 192, 88, 98, 1];
+  const answer = Buffer.from(hasAddress ? address : []);
+  return Buffer.concat([head, counts, question.subarray(12, end), answer]);
+}
+
 describe('names', () => {
   const found = async (filter: AddressFilter, host: string, all: boolean) => {
     const { promise, resolve, reject } = Promise.withResolvers<string | LookupAddress[]>();
@@ -103,6 +155,22 @@ describe('names', () => {
     const expected = await lookup('localhost', { all: true });
     expect(await found(lenient, 'localhost', true)).toEqual(expected);
     expect(await found(lenient, 'localhost', false)).toBe(expected[0]?.address);
+  });
+
+  test('names whose servers do not answer keep no other name waiting', async () => {
+    await using names = await NameServer.start();
+    const filter = new AddressFilter({ allowPrivate: false, servers: [names.address] });
+    const ends = Array.from({ length: 16 }, (_, index) =>
+      found(filter, `slow${index}.example`, true).catch((error: unknown) => error),
+    );
+    expect(await found(filter, 'good.example', false)).toBe('192.88.98.1');
+    expect(await filter.resolve({ family: 'dns', host: 'good.example' })).toEqual(['192.88.98.1']);
+    await expect(filter.resolve({ family: 'dns6', host: 'good.example' })).rejects.toMatchObject({
+      code: 'ENODATA',
+    });
+    expect(names.held).toBeGreaterThan(0);
+    names.refuseHeld();
+    for (const error of await Promise.all(ends)) expect(error).toHaveProperty('syscall', 'queryA');
   });
 
   test('a name that does not exist keeps the error of DNS', async () => {
