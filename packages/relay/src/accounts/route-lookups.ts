@@ -77,15 +77,21 @@ export class LimitedRouteLookups implements RouteLookups {
     }
   }
 
-  /** Some places are left for sessions and jobs: others would take all while a relay is slow. */
+  /**
+   * Some places are left for sessions and jobs: others would take all while a relay is slow. The last
+   * quarter of places, of all and of those without a session, is for askers with nothing under way.
+   */
   #hasRoom(asker: string | undefined): boolean {
     const { routeLookups, routeLookupsEach, routeLookupsWithoutSession } = this.#limits;
     if (this.#underWay.size >= routeLookups) return false;
     if (asker === undefined) return true;
     const askers = [...this.#underWay.values()].map((lookup) => lookup.asker);
-    if (askers.filter((other) => other === asker).length >= routeLookupsEach) return false;
+    const own = askers.filter((other) => other === asker).length;
+    if (own >= routeLookupsEach) return false;
+    const most = (places: number) => (own === 0 ? places : places - Math.floor(places / 4));
+    if (askers.length >= most(routeLookups)) return false;
     const others = askers.filter((other) => other !== undefined && !hasSession(other));
-    return hasSession(asker) || others.length < routeLookupsWithoutSession;
+    return hasSession(asker) || others.length < most(routeLookupsWithoutSession);
   }
 
   async #remember(account: string, lookUp: () => Promise<RouteLookup>): Promise<RouteLookup> {

@@ -7,6 +7,7 @@ import {
 } from '@posthouse/protocol';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { locate } from '../../src/accounts/index.ts';
+import { defaultLimits } from '../../src/limits.ts';
 import { Person } from '../fixtures/person.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
@@ -228,6 +229,34 @@ describe('07 §B12: lookups of routes', () => {
     await expect.poll(() => asked).toHaveLength(3);
     answered.resolve([]);
     expect(await Promise.all([...first, other])).toHaveLength(3);
+  });
+
+  test('the last quarter of places is for addresses and accounts with nothing under way', async () => {
+    const { routeLookups, routeLookupsWithoutSession, routeLookupsEach } = defaultLimits;
+    await relay.restart({ routeLookups, routeLookupsWithoutSession, routeLookupsEach });
+    const answered = Promise.withResolvers<FinalRoute[]>();
+    relay.routes = (account) => {
+      asked.push(account);
+      return answered.promise;
+    };
+    let looked = 0;
+    const look = (asker: string) => {
+      const { account } = new Person(relay, `looked up ${looked++}`);
+      return locate(relay.context, account, { now: relay.clock.now(), asker });
+    };
+    const underWay: Promise<unknown>[] = [];
+    for (const [asker, places] of [
+      ['address 192.0.2.1', 12],
+      ['address 192.0.2.2', 13],
+      ['account ann', 24],
+      ['account bob', 25],
+    ] as const) {
+      while (underWay.length < places) underWay.push(look(asker));
+      await expect.poll(() => asked).toHaveLength(places);
+      await expect(look(asker)).rejects.toMatchObject({ code: 'rate_limited' });
+    }
+    answered.resolve([]);
+    await Promise.all(underWay);
   });
 
   test('a known route elsewhere serves while no lookup may begin', async () => {
