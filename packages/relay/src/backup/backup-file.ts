@@ -1,5 +1,5 @@
 /** A backup opened for reading: a SQLite file with the relay's tables, a manifest and perhaps keys. */
-import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ProgressState } from '@posthouse/protocol/progress';
 import { digestTable, readTables, type Table } from '../storage/move/rows.ts';
@@ -44,8 +44,10 @@ export class BackupFile implements Disposable {
   constructor(path: string, name = path) {
     this.path = name;
     this.#file = path;
-    if (!existsSync(path)) throw new BackupError(`${name}: there is no such file: check --from`);
-    if (!isSqlite(path)) throw notBackup(name);
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found === undefined) throw new BackupError(`${name}: there is no such file: check --from`);
+    // To open a pipe would wait for its writer, for ever.
+    if (!found.isFile() || !isSqlite(path)) throw notBackup(name);
     this.#connection = new SqliteConnection(path, { readOnly: true });
     try {
       this.manifest = this.#readManifest();
@@ -57,10 +59,12 @@ export class BackupFile implements Disposable {
 
   #readManifest(): Manifest {
     return this.#named(() => {
-      const found = this.#connection.get('SELECT name FROM sqlite_master WHERE name = ?', [
-        manifestTable,
-      ]);
-      if (found === undefined) throw notBackup(this.path);
+      // A view under such a name could be a query without end.
+      const found = this.#connection.all(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND name IN (?, ?)",
+        [manifestTable, keysTable],
+      );
+      if (found.length < 2) throw notBackup(this.path);
       const row = this.#connection.get(`SELECT manifest, digest FROM ${manifestTable}`, []);
       if (row === undefined) throw notBackup(this.path);
       return parseManifest(String(row.manifest), String(row.digest));

@@ -1,6 +1,6 @@
 /** What a backup says about itself: a table of its own in the file, written last. */
 import { createHash } from 'node:crypto';
-import type { TableDigest } from '../storage/move/rows.ts';
+import { checkSchema, type Static, Type } from '@posthouse/protocol';
 
 /** An error about a backup that ends in what to do. */
 export class BackupError extends Error {
@@ -14,22 +14,32 @@ export const keysTable = 'backup_keys';
 /** The version of the form of the file; an older program refuses a later one. */
 const formVersion = 1;
 
+/** Of texts that commands print: a manifest that was altered can have the right digest. */
+const Word = Type.String({ pattern: '^[!-~]*$' });
+const Digest = Type.String({ pattern: '^[0-9a-f]{64}$' });
+const digestsOf = { additionalProperties: false } as const;
+
 /** What a backup holds, and of whom. */
-export interface Manifest {
-  readonly form: number;
-  readonly relay: string;
-  readonly network: string;
-  readonly service: string;
+const Contents = Type.Object({
+  form: Type.Literal(formVersion),
+  relay: Word,
+  network: Word,
+  service: Word,
   /** Unix seconds. */
-  readonly created_at: number;
+  created_at: Type.Integer({ minimum: 0, maximum: 8_640_000_000_000 }),
   /** The engine that it was made from; the file is the same for both. */
-  readonly engine: 'sqlite' | 'postgres';
+  engine: Type.Union([Type.Literal('sqlite'), Type.Literal('postgres')]),
   /** Numbers of the applied migrations. */
-  readonly schema: readonly number[];
-  readonly tables: Readonly<Record<string, TableDigest>>;
-  /** SHA-256 of each key file, hexadecimal, by name; empty without `--with-keys`. */
-  readonly keys: Readonly<Record<string, string>>;
-}
+  schema: Type.Array(Type.Integer({ minimum: 0 })),
+  tables: Type.Members(
+    '^[a-z0-9_]+$',
+    Type.Object({ rows: Type.Integer({ minimum: 0 }), digest: Digest }),
+    digestsOf,
+  ),
+  /** SHA-256 of each key file, by name; empty without `--with-keys`. */
+  keys: Type.Members('^[a-z.]+$', Digest, digestsOf),
+});
+export type Manifest = Static<typeof Contents>;
 
 /** Returns a manifest's text with its SHA-256, as they are stored. */
 export function manifestText(manifest: Omit<Manifest, 'form'>): { text: string; digest: string } {
@@ -45,9 +55,18 @@ export function parseManifest(text: string, digest: string): Manifest {
   if (sha256(text) !== digest) {
     throw new BackupError('its list of contents is damaged: use another backup');
   }
-  const manifest = JSON.parse(text) as Manifest;
-  if (manifest.form === formVersion) return manifest;
-  throw new BackupError('it was made by a later version of posthouse: use that version');
+  const manifest = JSON.parse(text) as { readonly form?: unknown };
+  if (Number(manifest.form) > formVersion) {
+    throw new BackupError('it was made by a later version of posthouse: use that version');
+  }
+  try {
+    checkSchema(Contents, manifest);
+  } catch {
+    throw new BackupError(
+      'its list of contents is not one that posthouse makes: use another backup',
+    );
+  }
+  return manifest;
 }
 
 /** SHA-256 of a text, hexadecimal. */

@@ -1,8 +1,10 @@
 /** Backups that were damaged or tampered with. */
+import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { BackupFile } from '../../src/backup/backup-file.ts';
 import { Databases, furnish } from '../move/databases.ts';
 import { allKinds, backup, restoreTo } from './support.ts';
 
@@ -64,4 +66,48 @@ test.each([
   database.close();
   await expect(restoreTo(file, folder)).rejects.toThrow(message);
   expect(existsSync(folder)).toBe(false);
+});
+
+/** Changes a backup's manifest and its digest, as one can who can write the file. */
+function changeManifest(file: string, changes: object): void {
+  using database = new DatabaseSync(file);
+  const { manifest } = database.prepare('SELECT manifest FROM backup_manifest').get() as {
+    manifest: string;
+  };
+  const text = JSON.stringify({ ...JSON.parse(manifest), ...changes });
+  const digest = createHash('sha256').update(text).digest('hex');
+  database.prepare('UPDATE backup_manifest SET manifest = ?, digest = ?').run(text, digest);
+}
+
+test.each([
+  ['a relay that commands the terminal', { relay: '0xaa\u001b[2J' }],
+  ['a relay of two lines', { relay: '0xaa\nall is as it must be' }],
+  ['a network that commands the terminal', { network: 'neo:1\u001b[2J' }],
+  ['a time that is none', { created_at: '1' }],
+  ['a time beyond all dates', { created_at: 1e300 }],
+  ['no tables', { tables: null }],
+  ['a table that commands the terminal', { tables: { 'a\u001b[2J': {} } }],
+  ['a migration that is a text', { schema: ['1\u001b[2J'] }],
+  ['a key outside its folder', { keys: { '../../x': '0'.repeat(64) } }],
+])('a manifest with %s is refused, with its digest too', async (_, changes) => {
+  const { file, folder } = await smallBackup();
+  changeManifest(file, changes);
+  const refusal = `${file}: its list of contents is not one that posthouse makes: use another backup`;
+  await expect(restoreTo(file, folder)).rejects.toThrow(refusal);
+  expect(existsSync(folder)).toBe(false);
+});
+
+test('a file whose own tables are views is no backup', async () => {
+  for (const table of ['backup_manifest', 'backup_keys']) {
+    const { file, folder } = await smallBackup();
+    using database = new DatabaseSync(file);
+    database.exec(`DROP TABLE ${table}; CREATE VIEW ${table} AS SELECT 1 AS manifest, 2 AS digest,
+      'a' AS name, 'b' AS content WHERE FALSE`);
+    await expect(restoreTo(file, folder)).rejects.toThrow('is no backup of posthouse');
+  }
+});
+
+test('what is no file is no backup: a pipe would be waited for', () => {
+  const folder = databases.folder();
+  expect(() => new BackupFile(folder)).toThrow(`${folder} is no backup of posthouse`);
 });
