@@ -7,12 +7,13 @@ try {
   await program.parseAsync();
 } catch (error) {
   const { ConfigError, systemFault } = await import('./config/index.ts');
+  const { note } = await import('./commands/terminal-output.ts');
   if (error instanceof ConfigError) {
-    process.stderr.write(`the configuration is invalid:\n${error.message}\n`);
+    note(`the configuration is invalid:\n${error.message}`);
     process.exitCode = 2;
   } else {
     const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`${systemFault(error) ?? message}\n`);
+    note(systemFault(error) ?? message);
     process.exitCode = 1;
   }
 }

@@ -1,14 +1,14 @@
 /** What several commands print: results, remarks, times, and texts of strangers. */
 import { terminalLine } from '@posthouse/protocol/terminal';
 
-/** Prints lines of the result. */
+/** Prints lines of the result. None of them commands the terminal, whatever texts are in it. */
 export function print(lines: readonly string[]): void {
-  for (const line of lines) process.stdout.write(`${line}\n`);
+  for (const line of lines) process.stdout.write(`${terminalLine(line)}\n`);
 }
 
-/** Prints a remark to standard error. */
+/** Prints a remark or an error to standard error, as {@link print} does. */
 export function note(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(`${terminalLine(line)}\n`);
 }
 
 /** Seconds from 1970 that a date may be away. */

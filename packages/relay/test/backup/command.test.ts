@@ -79,6 +79,12 @@ test('a running relay is backed up with its keys, restored, and marked once more
   expect(second.relayId).toBe(relayId);
 });
 
+test('an error of a command commands no terminal, whatever the name of the file is', async () => {
+  const { code, errors } = await run('verify', '--from', 'file\u001b[2J');
+  expect(code).toBe(1);
+  expect(errors).toMatch(/file \[2J: there is no such file: check --from\n$/);
+});
+
 test('a stopped backup leaves nothing, says how to go on, and ends with status 1', async () => {
   using folder = temporaryFolder();
   const [data, file] = [join(folder.path, 'data'), join(folder.path, 'backup')];
