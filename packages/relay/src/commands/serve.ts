@@ -13,7 +13,8 @@ import { readyLine } from './ready-line.ts';
 const help = `
 SIGTERM and SIGINT stop the relay in order. SIGHUP reads the configuration again: certificate files,
 trusted proxies, most limits, registry and blocks; the log names the settings that need a restart. If
-the new configuration cannot be used, the one before stays in force, and the log says why.
+the new configuration cannot be used, the one before stays in force, and the log says why. SIGUSR1 does
+nothing.
 
 Example:
   posthouse serve --config relay.json`;
@@ -30,6 +31,9 @@ async function serve(options: Flags): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => stopping.abort());
   }
+  // Sent by habit after a rotation of logs, it would have Node open its debugger, in which every user
+  // of the machine can read the keys.
+  process.on('SIGUSR1', () => {});
   const started = Promise.withResolvers<Relay>();
   // A start that fails ends the process, and reloads nothing.
   started.promise.catch(() => {});

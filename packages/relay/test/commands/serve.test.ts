@@ -103,6 +103,18 @@ describe('posthouse serve', () => {
     expect(await relay.ended).toBe(0);
   });
 
+  test('SIGUSR1 opens no debugger, in which every user of the machine could read the keys', async () => {
+    const relay = serve();
+    await relay.line();
+    relay.child.kill('SIGUSR1');
+    relay.child.kill('SIGHUP');
+    const reloaded = () => expect(relay.output.errors).toContain('configuration reloaded');
+    await vi.waitFor(reloaded, patience);
+    relay.child.kill('SIGTERM');
+    expect(await relay.ended).toBe(0);
+    expect(relay.output.errors).not.toContain('Debugger');
+  });
+
   test('after SIGKILL it starts again as the same relay', async () => {
     const first = serve();
     const before = (await first.line()).split(' ')[3];
