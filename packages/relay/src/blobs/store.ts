@@ -135,16 +135,17 @@ export async function deleteEnded(
   account: string,
   names: readonly string[],
 ): Promise<void> {
-  let counted = 0;
+  const ended: { counted: number }[] = [];
   for (const some of chunks(names)) {
     const rows = await tx.all<{ counted: number }>(
       `DELETE FROM blobs WHERE name IN (${placeholders(some)}) AND state = 'ending'
         RETURNING counted`,
       ...some,
     );
-    for (const row of rows) counted += row.counted;
+    ended.push(...rows);
   }
-  if (counted === 0) return;
+  if (ended.length === 0) return;
+  const counted = ended.reduce((sum, row) => sum + row.counted, 0);
   await tx.run('UPDATE blob_usage SET counted = counted - ? WHERE account = ?', counted, account);
   await tx.run('DELETE FROM blob_usage WHERE account = ? AND counted <= 0', account);
   await tx.run('UPDATE blob_total SET counted = counted - ? WHERE slot = 1', counted);

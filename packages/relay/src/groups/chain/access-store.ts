@@ -9,8 +9,9 @@ export interface DeviceKey {
   readonly deviceId: string;
 }
 
-/** An interval with what was delivered to its device in it. */
+/** An interval that has authority, with what was delivered to its device in it. */
 export interface StoredInterval extends DeviceAccess {
+  readonly authority: true;
   /** Newest epoch whose relay secret was delivered to the device; -1 for none. */
   readonly deliveredEpoch: number;
 }
@@ -20,7 +21,6 @@ interface IntervalRow extends Row {
   message_to: number | null;
   key_from: number;
   key_to: number | null;
-  authority: number;
   delivered_epoch: number | null;
 }
 
@@ -34,7 +34,7 @@ export async function readIntervals(
   { account, deviceId }: DeviceKey,
 ): Promise<StoredInterval[]> {
   const rows = await tx.all<IntervalRow>(
-    `SELECT message_from, message_to, key_from, key_to, authority, delivered_epoch
+    `SELECT message_from, message_to, key_from, key_to, delivered_epoch
       FROM group_intervals WHERE group_id = ? AND account = ? AND device_id = ? AND authority = 1
       ORDER BY message_from`,
     groupId,
@@ -44,7 +44,7 @@ export async function readIntervals(
   return rows.map((row) => ({
     messages: range(row.message_from, row.message_to),
     keys: range(row.key_from, row.key_to),
-    authority: row.authority === 1,
+    authority: true,
     deliveredEpoch: row.delivered_epoch ?? -1,
   }));
 }

@@ -6,7 +6,7 @@ import type { RelayContext } from '../../context.ts';
 import { JsonText, type ResultValue } from '../../dispatch/handler.ts';
 import type { PageSize } from '../../pages/fill-page.ts';
 import type { Reader, Writer } from '../../storage/types.ts';
-import { markDelivered, type StoredInterval } from '../chain/access-store.ts';
+import { markDelivered } from '../chain/access-store.ts';
 import { readBox, readKeys, type StoredKey } from '../chain/key-store.ts';
 import { type GroupReader, permittedRanges } from './read-access.ts';
 
@@ -98,17 +98,13 @@ export async function recordDelivery(
   writer: Writer | undefined,
 ): Promise<boolean> {
   const { epoch } = group.stored;
-  const current = intervals.find(isCurrent);
+  const current = intervals.find(({ messages }) => messages.to === undefined);
   const isNew = current !== undefined && current.deliveredEpoch < epoch;
   if (!isNew || material.keys.at(-1)?.epoch !== epoch) return true;
   if (writer === undefined) return false;
   const { account, deviceId } = material.caller;
   await markDelivered(writer, material.groupId, { account, deviceId, epoch });
   return true;
-}
-
-function isCurrent({ authority, messages }: StoredInterval): boolean {
-  return authority && messages.to === undefined;
 }
 
 /** Returns the relay secrets of a page as keys to seal to the device (05 §3.7). */

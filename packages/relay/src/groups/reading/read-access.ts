@@ -66,7 +66,7 @@ async function openFor(tx: Writer, { caller, group }: GroupReader): Promise<Stor
   const access = openAccessAfter(positionOf(group.stored));
   const { account, deviceId } = caller;
   await openInterval(tx, group.stored.group_id, { account, deviceId, access });
-  return { ...access, deliveredEpoch: -1 };
+  return { ...access, authority: true, deliveredEpoch: -1 };
 }
 
 function positionOf({ sequence, epoch }: StoredGroup): TimelinePosition {
@@ -89,7 +89,6 @@ export function permittedRanges(
   { after, highest }: { readonly after: number; readonly highest: number },
 ): Range[] {
   const ranges = intervals
-    .filter(({ authority }) => authority)
     .map((interval) => ({
       from: Math.max(interval[of].from, after + 1),
       to: interval[of].to ?? highest,
