@@ -1,4 +1,5 @@
 import type { Job, RelayContext } from '../context.ts';
+import { inTurns } from '../event-loop.ts';
 import { deliveryFailed, recipientsNotLocated } from '../observability/events.ts';
 import { attempt } from './attempt.ts';
 import { Running, storeAndClaim } from './claim.ts';
@@ -93,7 +94,8 @@ class DeliveryRun {
       const options = { outcomes, mayClaim };
       const { claimed, postponed } = await storeAndClaim(this.#context, this.#running, options);
       for (const [destination, recipients] of postponed) this.#relocate(destination, recipients);
-      for (const delivery of claimed) void this.#attempt(delivery);
+      // Each formats a request of up to several hundred kilobytes.
+      await inTurns(claimed, (delivery) => void this.#attempt(delivery));
     } catch (error) {
       // Other outcomes that have come meanwhile are a reason to try again.
       if (this.#running.size === 0 && this.#outcomes.length === 0) throw error;

@@ -31,6 +31,27 @@ export async function readLanes(tx: Reader): Promise<Lane[]> {
   return await tx.all<Row & { destination: string; nextAttemptAt: number }>(lanesSql);
 }
 
+/**
+ * Rows of a delivery that one statement changes: each is rewritten with its texts, of up to 100 KB, and a
+ * statement is not divided over turns of the event loop.
+ */
+const rowsOfStatement = 64;
+
+/** Repeats a statement until it has changed so many rows, or finds no more; returns how many. */
+async function inStatements(
+  batchSize: number,
+  change: (rows: number) => Promise<number>,
+): Promise<number> {
+  let changed = 0;
+  while (changed < batchSize) {
+    const rows = Math.min(rowsOfStatement, batchSize - changed);
+    const more = await change(rows);
+    changed += more;
+    if (more < rows) break;
+  }
+  return changed;
+}
+
 /** Some deliveries of one destination. */
 interface LaneBatch {
   readonly destination: string;
@@ -39,9 +60,11 @@ interface LaneBatch {
   readonly batchSize: number;
 }
 
+// Of each statement that changes rows, `|| ''` and `+ 0` keep the condition of the update, which another
+// process may have made false meanwhile, from walking over the lane a second time, to its end.
 export const postponeLaneSql = `UPDATE deliveries
   SET next_attempt_at = CASE WHEN deadline < ? THEN deadline ELSE ? END
-  WHERE destination = ? AND next_attempt_at <= ? AND (sender, message_id) IN
+  WHERE destination || '' = ? AND next_attempt_at + 0 <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND next_attempt_at <= ? AND deadline > ? LIMIT ?)
   RETURNING recipient, target`;
@@ -57,16 +80,22 @@ export async function postponeLane(
   { destination, now, batchSize }: LaneBatch,
   until: number,
 ): Promise<Set<string>> {
-  const due = [destination, now, now, batchSize];
-  const rows = await tx.all<Row & { recipient: string; target: string | null }>(
-    postponeLaneSql,
-    ...[until, until, destination, now, ...due],
-  );
-  return new Set(rows.filter(({ target }) => target === null).map((row) => row.recipient));
+  const recipients = new Set<string>();
+  await inStatements(batchSize, async (most) => {
+    const due = [destination, now, now, most];
+    const rows = await tx.all<Row & { recipient: string; target: string | null }>(
+      postponeLaneSql,
+      ...[until, until, destination, now, ...due],
+    );
+    for (const { recipient, target } of rows) if (target === null) recipients.add(recipient);
+    return rows.length;
+  });
+  return recipients;
 }
 
 export const wakeLaneSql = `UPDATE deliveries SET next_attempt_at = ?
-  WHERE destination = ? AND next_attempt_at > ? AND wake_after <= ? AND (sender, message_id) IN
+  WHERE destination || '' = ? AND next_attempt_at + 0 > ? AND wake_after <= ?
+    AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND next_attempt_at > ? AND wake_after <= ? LIMIT ?)`;
 
@@ -79,12 +108,14 @@ export async function wakeLane(
   { destination, now, batchSize }: LaneBatch,
 ): Promise<number> {
   const waiting = [destination, now, now];
-  return await tx.run(wakeLaneSql, now, ...waiting, ...waiting, batchSize);
+  return await inStatements(batchSize, (most) =>
+    tx.run(wakeLaneSql, now, ...waiting, ...waiting, most),
+  );
 }
 
 // Only a claim sets `wake_after` after the next attempt: the lease's end and the second after it.
 export const releaseLaneSql = `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?
-  WHERE destination = ? AND wake_after > next_attempt_at AND (sender, message_id) IN
+  WHERE destination || '' = ? AND wake_after > next_attempt_at AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND next_attempt_at > ? AND wake_after > next_attempt_at LIMIT ?)`;
 
@@ -96,11 +127,13 @@ export async function releaseLane(
   tx: Writer,
   { destination, now, batchSize }: LaneBatch,
 ): Promise<number> {
-  return await tx.run(releaseLaneSql, now, now, destination, destination, now, batchSize);
+  return await inStatements(batchSize, (most) =>
+    tx.run(releaseLaneSql, now, now, destination, destination, now, most),
+  );
 }
 
 export const moveInLaneSql = `UPDATE deliveries SET destination = ?, next_attempt_at = ?
-  WHERE destination = ? AND target IS NULL AND wake_after <= ? AND (sender, message_id) IN
+  WHERE destination || '' = ? AND target IS NULL AND wake_after <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND recipient = ? AND target IS NULL AND wake_after <= ? LIMIT ?)`;
 
@@ -113,6 +146,8 @@ export async function moveToLane(
   { destination, now, batchSize }: LaneBatch,
   found: { readonly recipient: string; readonly relayId: string },
 ): Promise<void> {
-  const at = [destination, found.recipient, now, batchSize];
-  await tx.run(moveInLaneSql, found.relayId, now, destination, now, ...at);
+  const at = [destination, found.recipient, now];
+  await inStatements(batchSize, (most) =>
+    tx.run(moveInLaneSql, found.relayId, now, destination, now, ...at, most),
+  );
 }

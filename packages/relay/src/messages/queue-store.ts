@@ -1,5 +1,5 @@
 /** SQL of single deliveries in the queue; lane-store.ts has that of whole lanes. */
-import { forEach } from '../storage/in-lists.ts';
+import { forEach, largeRows } from '../storage/in-lists.ts';
 import type { Reader, Row, Writer } from '../storage/types.ts';
 import type { StoredMessage } from './append.ts';
 import { unlocated } from './lane-store.ts';
@@ -121,26 +121,40 @@ export interface ClaimedDelivery extends Delivery {
  * they are due again then. A first attempt's target is stored in the same statement.
  */
 export async function claimDue(tx: Writer, claim: Claim): Promise<ClaimedDelivery[]> {
-  const { destination, now, leaseUntil, batchSize, deadlineBy, isHome } = claim;
-  const rows = await tx.all<DeliveryRow>(dueSql, destination, now, deadlineBy, batchSize);
+  const { destination, now, batchSize, deadlineBy } = claim;
   const claimed: ClaimedDelivery[] = [];
-  await forEach(rows, async (row) => {
-    const isFirst = row.target === null && row.attempts === 0 && destination !== unlocated;
-    const sendTo = isFirst && (await isHome(row.recipient)) ? destination : row.target;
-    const changed = await tx.run(
-      `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, target = ?
-        WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
-      leaseUntil,
-      leaseUntil + 1,
-      sendTo,
-      row.sender,
-      row.message_id,
-      row.next_attempt_at,
-    );
-    if (changed !== 1) return;
-    claimed.push({ ...toDelivery(row, leaseUntil), sendTo: sendTo ?? undefined });
-  });
+  for (let left = batchSize; left > 0; left -= largeRows) {
+    const most = Math.min(left, largeRows);
+    const rows = await tx.all<DeliveryRow>(dueSql, destination, now, deadlineBy, most);
+    await forEach(rows, async (row) => {
+      const delivery = await claimRow(tx, row, claim);
+      if (delivery !== undefined) claimed.push(delivery);
+    });
+    if (rows.length < most) break;
+  }
   return claimed;
+}
+
+/** Claims one delivery; `undefined` if another process was faster. */
+async function claimRow(
+  tx: Writer,
+  row: DeliveryRow,
+  { destination, leaseUntil, isHome }: Claim,
+): Promise<ClaimedDelivery | undefined> {
+  const isFirst = row.target === null && row.attempts === 0 && destination !== unlocated;
+  const sendTo = isFirst && (await isHome(row.recipient)) ? destination : row.target;
+  const changed = await tx.run(
+    `UPDATE deliveries SET next_attempt_at = ?, wake_after = ?, target = ?
+      WHERE sender = ? AND message_id = ? AND next_attempt_at = ?`,
+    leaseUntil,
+    leaseUntil + 1,
+    sendTo,
+    row.sender,
+    row.message_id,
+    row.next_attempt_at,
+  );
+  if (changed !== 1) return undefined;
+  return { ...toDelivery(row, leaseUntil), sendTo: sendTo ?? undefined };
 }
 
 function toDelivery(row: DeliveryRow, leaseUntil: number): Delivery {

@@ -2,8 +2,16 @@ import { accountSigner, cosignRoute, deriveRelayId, type FinalRoute } from '@pos
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { RelayAnswer } from '../../src/context.ts';
 import { wakeDestination } from '../../src/messages/index.ts';
+import {
+  lanesSql,
+  moveInLaneSql,
+  postponeLaneSql,
+  releaseLaneSql,
+  wakeLaneSql,
+} from '../../src/messages/lane-store.ts';
+import { dueSql } from '../../src/messages/queue-store.ts';
 import { Person } from '../fixtures/person.ts';
-import { scansAndSorts } from '../support/engine.ts';
+import { engine, scansAndSorts } from '../support/engine.ts';
 import { inProcessRelay, network } from '../support/in-process-relay.ts';
 
 const job = 'messages.delivery';
@@ -387,13 +395,39 @@ describe('04 §16.3: a recipient that moves while messages wait', () => {
   });
 });
 
-test('every statement about lanes uses an index', async () => {
+test('every statement about lanes uses an index, and no change walks over a lane twice', async () => {
   const { storage } = relay.context;
-  const { dueSql } = await import('../../src/messages/queue-store.ts');
-  const lanes = await import('../../src/messages/lane-store.ts');
-  const { lanesSql, postponeLaneSql, wakeLaneSql, releaseLaneSql, moveInLaneSql } = lanes;
   const changes = [postponeLaneSql, wakeLaneSql, releaseLaneSql, moveInLaneSql];
   for (const sql of [dueSql, lanesSql, ...changes]) {
     expect(await scansAndSorts(storage, sql), sql).toEqual([]);
   }
+  if (engine !== 'sqlite') return;
+  for (const sql of changes) {
+    const plan = await storage.read((tx) => tx.all(`EXPLAIN QUERY PLAN ${sql}`));
+    const walks = plan.filter(({ detail }) => String(detail).includes('deliveries_by_destination'));
+    expect(walks, sql).toHaveLength(1);
+  }
+});
+
+test('04 §16: no statement reads or changes many messages, which may be large', async () => {
+  await learnRoutes(ben);
+  await copy(await send(ben), 200);
+  const counts = { changes: 0, claims: 0 };
+  relay.faults.beforeStatement = (sql) => {
+    if (sql === postponeLaneSql || sql === wakeLaneSql) counts.changes += 1;
+    if (sql === dueSql) counts.claims += 1;
+  };
+  const until = relay.clock.now() + 100;
+  relay.pausedUntil = () => until;
+  await runDue();
+  // 64 in each.
+  expect(counts.changes).toBe(4);
+  await wakeDestination(relay.context, x);
+  expect(counts.changes).toBe(8);
+  relay.pausedUntil = () => undefined;
+  counts.claims = 0;
+  await runDue();
+  expect(await queue()).toEqual([]);
+  // 16 in each.
+  expect(counts.claims).toBeGreaterThanOrEqual(13);
 });
