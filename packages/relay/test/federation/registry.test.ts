@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, utimesSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
@@ -72,6 +72,19 @@ test('relays that enter at once are all listed, also if another process enters o
   const { relays } = JSON.parse(readFileSync(path, 'utf8')) as { relays: RelayEntry[] };
   const ids = [...digits.map((digit) => entry(digit)), ...other].map(({ relay_id }) => relay_id);
   expect(relays.map(({ relay_id }) => relay_id).sort()).toEqual(ids.sort());
+});
+
+test('no other user can hold the lock, and the file stays readable for its readers', async () => {
+  await enterRelay(network, path, entry('1'));
+  expect(statSync(`${path}.lock`).mode & 0o777).toBe(0o600);
+  chmodSync(path, 0o644);
+  const isRoot = process.getuid?.() === 0;
+  // The relay's user, while root enters another relay.
+  if (isRoot) chownSync(path, 65_534, 65_534);
+  await enterRelay(network, path, entry('2'));
+  const { mode, uid, gid } = statSync(path);
+  expect(mode & 0o777).toBe(0o644);
+  if (isRoot) expect([uid, gid]).toEqual([65_534, 65_534]);
 });
 
 test('a file of another network is refused, and not overwritten', async () => {

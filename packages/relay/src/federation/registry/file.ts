@@ -1,6 +1,7 @@
 /** The registry as a file, for networks that are not on a chain. */
 import {
   chmodSync,
+  chownSync,
   existsSync,
   readFileSync,
   renameSync,
@@ -135,7 +136,12 @@ function replaceUnchanged(path: string, before: string | undefined, after: strin
     rmSync(`${path}.new`, { force: true });
     writeFileSync(`${path}.new`, after, { mode: 0o600 });
     // The operator may have let others read the file: other relays, clients on this machine.
-    if (current !== undefined) chmodSync(`${path}.new`, statSync(path).mode);
+    if (current !== undefined) {
+      const { mode, uid, gid } = statSync(path);
+      chmodSync(`${path}.new`, mode);
+      // Otherwise the relay could not read what a command of root has written.
+      if (process.getuid?.() === 0) chownSync(`${path}.new`, uid, gid);
+    }
     renameSync(`${path}.new`, path);
     return true;
   });
