@@ -26,7 +26,7 @@ const floors: readonly (readonly string[])[] = [
   ],
   ['context.ts', 'limits.ts'],
   ['limit-rules.ts'],
-  ['memory.ts'],
+  ['memory.ts', 'open-files.ts'],
   ['clock.ts', 'config', 'observability'],
   ['crypto', 'keys', 'storage'],
   ['sessions', 'tls'],

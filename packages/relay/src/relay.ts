@@ -21,6 +21,7 @@ import { releaseDeliveries } from './messages/index.ts';
 import { relayMigrations, storedModules } from './modules.ts';
 import { configurationNotReloaded, relayStarted, relayStopped } from './observability/events.ts';
 import { noPeerListener } from './observability/peer-events.ts';
+import { processFiles } from './open-files.ts';
 import { countsJob } from './operations/counts-job.ts';
 import { Operations } from './operations/index.ts';
 import type { Reload, Reloaded } from './operations/reload.ts';
@@ -156,7 +157,7 @@ export class Relay implements AsyncDisposable {
 /** @throws ConfigError */
 function checkedConfig(values: PartialConfig): RelayConfig {
   const memory = processMemory();
-  const { config } = loadConfig({ values, memory });
+  const { config } = loadConfig({ values, memory, openFiles: processFiles() });
   const problems = checkMemory(config.limits, memory);
   if (problems.length > 0) throw new ConfigError(problems);
   return config;

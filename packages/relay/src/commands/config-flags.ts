@@ -4,6 +4,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { type Command, Option } from 'commander';
 import { type LoadedConfig, loadConfig, type Purpose, type RelayConfig } from '../config/index.ts';
 import { processMemory } from '../memory.ts';
+import { processFiles } from '../open-files.ts';
 
 /** Flags of the command line, with the setting each one sets. */
 const flags: Readonly<Record<string, string>> = {
@@ -59,6 +60,7 @@ export function configFrom(options: Flags, purpose: Purpose = 'relay'): LoadedCo
     flags: flagValues(options),
     purpose,
     memory: processMemory(),
+    openFiles: processFiles(),
   });
 }
 

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fitMemory } from '../memory.ts';
+import { fitOpenFiles } from '../open-files.ts';
 import { checkConfig, type Purpose } from './check.ts';
 import { plainJson } from './plain-json.ts';
 import { redact } from './redact.ts';
@@ -28,6 +29,8 @@ export interface ConfigLayers {
   readonly purpose?: Purpose;
   /** Bytes that the process may have: limits that are not set are lowered to fit (`limits.memory`). */
   readonly memory?: number;
+  /** Files and connections that it may have open; limits that are not set are lowered to fit. */
+  readonly openFiles?: number | undefined;
 }
 
 /** A checked configuration, with the source of each value. */
@@ -68,6 +71,14 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
       problems.push(`${setting.path}: expected ${expected(setting)}, found ${found} (${source})`);
     }
   };
+  const isSet = (name: string) => !sources.get(`limits.${name}`)?.startsWith('default');
+  const lower = (fitted: typeof fitMemory, available: number, what: string) => {
+    const { limits } = nested(found);
+    for (const [name, value] of Object.entries(fitted(limits, { available, isSet }))) {
+      found.set(`limits.${name}`, value);
+      sources.set(`limits.${name}`, `default, lowered to fit ${what}`);
+    }
+  };
   const file = layers.file === undefined ? {} : readFile(layers.file);
   problems.push(...unknownKeys(file, layers.file ?? 'file'));
   problems.push(...unknownKeys(layers.values ?? {}, 'values'));
@@ -94,15 +105,9 @@ export function loadConfig(layers: ConfigLayers): LoadedConfig {
       sources.set('blobs.folder', 'default of --dev');
     }
   }
-  if (layers.memory !== undefined) {
-    const { limits } = nested(found);
-    const isSet = (name: string) => !sources.get(`limits.${name}`)?.startsWith('default');
-    for (const [name, value] of Object.entries(
-      fitMemory(limits, { available: layers.memory, isSet }),
-    )) {
-      found.set(`limits.${name}`, value);
-      sources.set(`limits.${name}`, 'default, lowered to fit limits.memory');
-    }
+  if (layers.memory !== undefined) lower(fitMemory, layers.memory, 'limits.memory');
+  if (layers.openFiles !== undefined && !isDev) {
+    lower(fitOpenFiles, layers.openFiles, 'the open files of the process');
   }
   const config = nested(found);
   const unmet = checkConfig(config, layers.purpose ?? 'relay');
