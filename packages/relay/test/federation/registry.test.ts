@@ -82,9 +82,13 @@ test('no other user can hold the lock, and the file stays readable for its reade
   // The relay's user, while root enters another relay.
   if (isRoot) chownSync(path, 65_534, 65_534);
   await enterRelay(network, path, entry('2'));
-  const { mode, uid, gid } = statSync(path);
-  expect(mode & 0o777).toBe(0o644);
-  if (isRoot) expect([uid, gid]).toEqual([65_534, 65_534]);
+  expect(statSync(path).mode & 0o777).toBe(0o644);
+  expect(statSync(`${path}.lock`).mode & 0o777).toBe(0o600);
+  if (!isRoot) return;
+  for (const file of [path, `${path}.lock`]) {
+    const { uid, gid } = statSync(file);
+    expect([uid, gid], file).toEqual([65_534, 65_534]);
+  }
 });
 
 test('a file of another network is refused, and not overwritten', async () => {

@@ -139,8 +139,9 @@ function replaceUnchanged(path: string, before: string | undefined, after: strin
     if (current !== undefined) {
       const { mode, uid, gid } = statSync(path);
       chmodSync(`${path}.new`, mode);
-      // Otherwise the relay could not read what a command of root has written.
-      if (process.getuid?.() === 0) chownSync(`${path}.new`, uid, gid);
+      // Otherwise the relay could not read what a command of root has written, nor lock it.
+      const made = process.getuid?.() === 0 ? [`${path}.new`, `${path}.lock`] : [];
+      for (const file of made) chownSync(file, uid, gid);
     }
     renameSync(`${path}.new`, path);
     return true;
