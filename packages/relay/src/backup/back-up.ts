@@ -1,6 +1,6 @@
 /** Makes a backup of a relay's database, while the relay runs or not. */
 import { readFile, rename } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { RelayConfig } from '../config/index.ts';
 import { keyFiles, keyFolder, loadKeys } from '../keys/keys.ts';
 import { makeFolder } from '../make-folder.ts';
@@ -16,7 +16,14 @@ import { type BackupWork, pausing } from './backup-file.ts';
 import { copyRows } from './copy-postgres.ts';
 import { copySqlite } from './copy-sqlite.ts';
 import { onDiskOf, partialFolder, requireRoom } from './files.ts';
-import { keysTable, type Manifest, manifestTable, manifestText, sha256 } from './manifest.ts';
+import {
+  BackupError,
+  keysTable,
+  type Manifest,
+  manifestTable,
+  manifestText,
+  sha256,
+} from './manifest.ts';
 
 export interface BackUpOptions extends BackupWork {
   readonly config: Pick<RelayConfig, 'data' | 'storage'>;
@@ -33,6 +40,9 @@ export interface BackUpOptions extends BackupWork {
 /** Milliseconds for a statement, and for its answer: it may count all rows of a large table. */
 const timeouts = { statement: 120_000, answer: 125_000 } as const;
 
+/** Names in the data folder that SQLite and the relay take for files of theirs, and remove or obey. */
+const ownNames = /^(?:relay\.sqlite|lock|restoring|replaced|reserve|generation|keys)/;
+
 /**
  * Copies one snapshot of the database to a new file, with a manifest of digests. The file has one form
  * for both engines. It is written under another name, read again in full, flushed, and then renamed; the
@@ -43,6 +53,9 @@ const timeouts = { statement: 120_000, answer: 125_000 } as const;
  */
 export async function backUp(options: BackUpOptions): Promise<Manifest> {
   const { config, to, withKeys } = options;
+  if (resolve(dirname(to)) === resolve(config.data) && ownNames.test(basename(to))) {
+    throw new BackupError(`${to} has a name of the relay's own files: give a file elsewhere`);
+  }
   // Before the work, so that a backup without the keys that it was to have is not made.
   const keys = withKeys ? await readKeys(config.data) : new Map<string, string>();
   return await onDiskOf(dirname(to), async () => {

@@ -85,6 +85,20 @@ test('an error of a command commands no terminal, whatever the name of the file 
   expect(errors).toMatch(/file \[2J: there is no such file: check --from\n$/);
 });
 
+test('a backup has no name that SQLite or the relay would take for a file of theirs', async () => {
+  using folder = temporaryFolder();
+  const data = join(folder.path, 'data');
+  mkdirSync(data);
+  await (await start(data))[Symbol.asyncDispose]();
+  for (const name of ['relay.sqlite-journal', 'restoring']) {
+    const file = join(data, name);
+    const { code, errors } = await run('backup', '--data', data, '--to', file);
+    expect(code).toBe(1);
+    expect(errors).toContain(`${file} has a name of the relay's own files: give a file elsewhere`);
+    expect(existsSync(file)).toBe(false);
+  }
+});
+
 test('a stopped backup leaves nothing, says how to go on, and ends with status 1', async () => {
   using folder = temporaryFolder();
   const [data, file] = [join(folder.path, 'data'), join(folder.path, 'backup')];
