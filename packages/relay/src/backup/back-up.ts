@@ -41,7 +41,8 @@ export interface BackUpOptions extends BackupWork {
 const timeouts = { statement: 120_000, answer: 125_000 } as const;
 
 /** Names in the data folder that SQLite and the relay take for files of theirs, and remove or obey. */
-const ownNames = /^(?:relay\.sqlite|lock|restoring|replaced|reserve|generation|keys)/;
+const ownNames =
+  /^(?:(?:relay\.sqlite|lock)(?:-wal|-shm|-journal)?|relay\.sqlite\.part|restoring|replaced|reserve|generation|keys)$/;
 
 /**
  * Copies one snapshot of the database to a new file, with a manifest of digests. The file has one form

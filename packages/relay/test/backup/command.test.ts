@@ -97,6 +97,8 @@ test('a backup has no name that SQLite or the relay would take for a file of the
     expect(errors).toContain(`${file} has a name of the relay's own files: give a file elsewhere`);
     expect(existsSync(file)).toBe(false);
   }
+  const other = join(data, 'relay.sqlite-of-today');
+  expect((await run('backup', '--data', data, '--to', other)).code).toBe(0);
 });
 
 test('a stopped backup leaves nothing, says how to go on, and ends with status 1', async () => {
