@@ -206,26 +206,26 @@ export class GroupListeners implements TopicListeners, AsyncDisposable {
     });
     const current = { ...changes, head: readers?.sequence ?? -1 };
     const hints = hintsOf(group.id, current);
-    for (const { listener, at, session } of seen) {
+    await this.#scheduler.each(seen, ({ listener, at, session }) => {
       const now = group.listeners.get(listener);
       // A listener that subscribed again meanwhile needs a recheck of its own.
       if (now !== undefined && now !== at) this.#recheckLater(group, changes);
-      if (now !== at) continue;
-      if (!applySessionEnd(listener, session, ends)) continue;
+      if (now !== at) return;
+      if (!applySessionEnd(listener, session, ends)) return;
       if (readers === undefined) {
         listener.leave('group', group.id);
-        continue;
+        return;
       }
       if (!mayRead(readers, listener)) {
         // The account may be admitted again: each change is a reason to check it again.
         group.listeners.set(listener, noAccess);
         listener.drop(group.id);
-        continue;
+        return;
       }
       group.listeners.set(listener, Math.max(at, current.head));
       passTimeline(listener, hints);
       passLists(listener, changes, hints);
-    }
+    });
   }
 }
 

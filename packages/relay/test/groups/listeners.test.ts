@@ -191,6 +191,29 @@ test('after a departure each subscriber is checked once', async () => {
   expect(reads).toHaveBeenCalledTimes(many / recheckBatchSize);
 });
 
+test('05 §15.2: after a departure few subscribers hear in each turn, as at any event', async () => {
+  await store(audience);
+  await group.update({ name: 'other' });
+  const heardIn = new Map<number, number>();
+  let turn = 0;
+  let isOver = false;
+  const next = () => {
+    turn += 1;
+    if (!isOver) setImmediate(next);
+  };
+  setImmediate(next);
+  for (const told of audience) {
+    told.hint = (hint) => {
+      told.hints.push(hint);
+      heardIn.set(turn, (heardIn.get(turn) ?? 0) + 1);
+    };
+  }
+  tell(1, 1);
+  await everybodyHeard();
+  isOver = true;
+  expect(Math.max(...heardIn.values())).toBeLessThanOrEqual(2 * batchSize);
+});
+
 test('a group that no longer exists has no subscribers', async () => {
   await store(audience);
   await relay.context.storage.write('test', (tx) => tx.run('DELETE FROM groups'));
