@@ -17,8 +17,11 @@ export interface TestReport {
 
 type Errors = readonly (Pick<SerializedError, 'message'> & { readonly stack?: string })[];
 
-const textOf = (errors: Errors) =>
-  errors.map(({ stack, message }) => stack ?? message).join('\n') || 'failed without an error';
+// The stack of a test that took too long does not say so.
+const textOfOne = ({ stack = '', message }: Errors[number]) =>
+  stack.includes(message) ? stack : `${message}\n${stack}`;
+
+const textOf = (errors: Errors) => errors.map(textOfOne).join('\n') || 'failed without an error';
 
 const nameOf = (suite: TestSuite | TestModule) =>
   suite.type === 'module' ? suite.moduleId : `${suite.module.moduleId}: ${suite.fullName}`;
