@@ -146,8 +146,7 @@ export async function moveToLane(
   { destination, now, batchSize }: LaneBatch,
   found: { readonly recipient: string; readonly relayId: string },
 ): Promise<void> {
-  const at = [destination, found.recipient, now];
-  await inStatements(batchSize, (most) =>
-    tx.run(moveInLaneSql, found.relayId, now, destination, now, ...at, most),
-  );
+  const at = [destination, found.recipient, now, batchSize];
+  // In one statement: each walks over the lane from its start.
+  await tx.run(moveInLaneSql, found.relayId, now, destination, now, ...at);
 }
