@@ -142,9 +142,10 @@ export class BackupFile implements Disposable {
     }
   }
 
-  /** Returns the error of a damaged file. */
+  /** Returns the error of a damaged file. The reason may be a text of the file: it is one line. */
   damaged(why: string, cause?: unknown): BackupError {
-    return new BackupError(`${this.path} is damaged: ${why}; use another backup`, { cause });
+    const line = why.replaceAll('\n', ' ');
+    return new BackupError(`${this.path} is damaged: ${line}; use another backup`, { cause });
   }
 
   [Symbol.dispose](): void {

@@ -55,18 +55,27 @@ export function parseManifest(text: string, digest: string): Manifest {
   if (sha256(text) !== digest) {
     throw new BackupError('its list of contents is damaged: use another backup');
   }
-  const manifest = JSON.parse(text) as { readonly form?: unknown };
-  if (Number(manifest.form) > formVersion) {
+  const manifest = parsed(text);
+  if (Number((manifest as { readonly form?: unknown } | null)?.form) > formVersion) {
     throw new BackupError('it was made by a later version of posthouse: use that version');
   }
   try {
     checkSchema(Contents, manifest);
+    return manifest;
   } catch {
     throw new BackupError(
       'its list of contents is not one that posthouse makes: use another backup',
     );
   }
-  return manifest;
+}
+
+/** Returns what a text is in JSON; `undefined` if it is none. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** SHA-256 of a text, hexadecimal. */

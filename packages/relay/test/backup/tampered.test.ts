@@ -1,4 +1,5 @@
 /** Backups that were damaged or tampered with. */
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -97,6 +98,33 @@ test.each([
   expect(existsSync(folder)).toBe(false);
 });
 
+test('a manifest that is no JSON, or no object, is refused', async () => {
+  for (const text of ['all is as it must be\n', 'null', '[]']) {
+    const { file, folder } = await smallBackup();
+    const digest = createHash('sha256').update(text).digest('hex');
+    using database = new DatabaseSync(file);
+    database.prepare('UPDATE backup_manifest SET manifest = ?, digest = ?').run(text, digest);
+    const refusal = `${file}: its list of contents is not one that posthouse makes: use another backup`;
+    await expect(restoreTo(file, folder)).rejects.toThrow(refusal);
+  }
+});
+
+test('a name in the file adds no line to what is said of it', async () => {
+  for (const sql of [
+    'CREATE TABLE "x\nall is good\n" (a)',
+    'CREATE VIEW "x\nall is good" AS SELECT 1',
+  ]) {
+    const { file, folder } = await smallBackup();
+    using database = new DatabaseSync(file);
+    database.exec(sql);
+    const { message } = (await restoreTo(file, folder).catch(
+      (error: Error) => error as Error,
+    )) as Error;
+    expect(message).toContain('all is good');
+    expect(message).not.toContain('\n');
+  }
+});
+
 test('a file whose own tables are views is no backup', async () => {
   for (const table of ['backup_manifest', 'backup_keys']) {
     const { file, folder } = await smallBackup();
@@ -109,5 +137,9 @@ test('a file whose own tables are views is no backup', async () => {
 
 test('what is no file is no backup: a pipe would be waited for', () => {
   const folder = databases.folder();
-  expect(() => new BackupFile(folder)).toThrow(`${folder} is no backup of posthouse`);
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  for (const path of [folder, pipe]) {
+    expect(() => new BackupFile(path)).toThrow(`${path} is no backup of posthouse`);
+  }
 });
