@@ -1,8 +1,12 @@
 #!/usr/bin/env node
 /** The operator's command `posthouse`. */
-import { createProgram } from './commands/program.ts';
+
+// Sent by habit after a rotation of logs, it would have Node open its debugger, in which every user of the
+// machine can read the keys. Before anything else is loaded, which takes a while.
+process.on('SIGUSR1', () => {});
 
 try {
+  const { createProgram } = await import('./commands/program.ts');
   const program = await createProgram(process.argv.slice(2));
   await program.parseAsync();
 } catch (error) {

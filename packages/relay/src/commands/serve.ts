@@ -31,9 +31,6 @@ async function serve(options: Flags): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     process.once(signal, () => stopping.abort());
   }
-  // Sent by habit after a rotation of logs, it would have Node open its debugger, in which every user
-  // of the machine can read the keys.
-  process.on('SIGUSR1', () => {});
   const started = Promise.withResolvers<Relay>();
   // A start that fails ends the process, and reloads nothing.
   started.promise.catch(() => {});
