@@ -148,18 +148,30 @@ const atLeast: readonly Pair[] = [
 ];
 
 /**
- * Returns the limits that are above one that they must not exceed, lowered to it.
+ * Adds to limits that were lowered those that must not exceed them, lowered too.
  *
  * @param isSet whether the operator has set a limit, which is not changed
  */
 export function lowerDependent(
   limits: RelayLimits,
+  lowered: Partial<RelayLimits>,
   isSet: (name: string) => boolean,
 ): Partial<RelayLimits> {
-  const changed: { -readonly [Name in keyof RelayLimits]?: number } = {};
-  const now = (name: keyof RelayLimits) => changed[name] ?? limits[name];
+  const changed: { -readonly [Name in keyof RelayLimits]?: number } = { ...lowered };
   for (const [name, most] of atMost) {
-    if (now(name) > now(most) && !isSet(name)) changed[name] = now(most);
+    const bound = changed[most];
+    if (bound === undefined || isSet(name) || (changed[name] ?? limits[name]) <= bound) continue;
+    changed[name] = bound;
   }
   return changed;
+}
+
+/** Returns the highest of the limits that the operator has set and that must not exceed another one. */
+export function highestDependent(
+  limits: RelayLimits,
+  of: keyof RelayLimits,
+  isSet: (name: string) => boolean,
+): number {
+  const set = atMost.filter(([name, most]) => most === of && isSet(name));
+  return Math.max(0, ...set.map(([name]) => limits[name]));
 }

@@ -161,7 +161,7 @@ export function fitMemory(
     else high = middle;
   }
   const fitted = at(low);
-  return { ...fitted, ...lowerDependent({ ...limits, ...fitted }, options.isSet) };
+  return lowerDependent(limits, fitted, options.isSet);
 }
 
 const mebibytes = (bytes: number) => `${Math.ceil(bytes / 1_048_576)} MiB`;

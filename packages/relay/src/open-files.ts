@@ -1,18 +1,13 @@
 /** How many files and connections the system lets the process have open, and the limits that this bounds. */
 import { readFileSync } from 'node:fs';
-import { lowerDependent } from './limit-rules.ts';
+import { highestDependent, lowerDependent } from './limit-rules.ts';
 import type { RelayLimits } from './limits.ts';
 
 /** For the database, attachments under way and calls to other servers. */
 const ownFiles = 256;
 
 /** Limits of what is open, each with the least that it is lowered to. */
-const lowered = {
-  connections: 64,
-  strangerConnections: 48,
-  handshakesUnfinished: 16,
-  peerConnections: 64,
-} as const;
+const lowered = { connections: 64, handshakesUnfinished: 16, peerConnections: 64 } as const;
 
 /** Returns how many the process may have; `undefined` if the system does not say, or has no limit. */
 export function processFiles(): number | undefined {
@@ -26,8 +21,9 @@ export function processFiles(): number | undefined {
 }
 
 /**
- * Lowers limits of connections that the operator has not set, all in the same ratio, until they fit: a
- * process without a free descriptor ends connections of everyone alike, before it knows whose they are.
+ * Lowers limits of connections that the operator has not set, all in the same ratio, until they fit next
+ * to those that are set: a process without a free descriptor ends connections of everyone alike, before it
+ * knows whose they are. A limit stays above what the operator has set of those that it bounds.
  *
  * @param options.available files and connections that the process may have open
  * @param options.isSet whether the operator has set a limit
@@ -37,17 +33,23 @@ export function fitOpenFiles(
   limits: RelayLimits,
   options: { readonly available: number; readonly isSet: (name: string) => boolean },
 ): Partial<RelayLimits> {
-  const { connections, handshakesUnfinished, peerConnections } = limits;
-  const most = connections + handshakesUnfinished + peerConnections;
-  const ratio = Math.max(0, options.available - ownFiles) / most;
-  if (ratio >= 1) return {};
-  const fitted: Partial<RelayLimits> = Object.fromEntries(
-    Object.entries(lowered)
-      .filter(([name]) => !options.isSet(name))
-      .map(([name, least]) => {
-        const value = limits[name as keyof RelayLimits];
-        return [name, Math.min(value, Math.max(least, Math.floor(value * ratio)))];
-      }),
-  );
-  return { ...fitted, ...lowerDependent({ ...limits, ...fitted }, options.isSet) };
+  const { available, isSet } = options;
+  const all = Object.entries(lowered) as [keyof typeof lowered, number][];
+  const sum = (some: typeof all) => some.reduce((total, [name]) => total + limits[name], 0);
+  const free = all.filter(([name]) => !isSet(name));
+  const room = available - ownFiles - (sum(all) - sum(free));
+  const ratio = Math.max(0, room) / sum(free);
+  if (free.length === 0 || ratio >= 1) return {};
+  const fitted: { -readonly [Name in keyof RelayLimits]?: number } = {};
+  for (const [name, least] of free) {
+    const most = Math.max(least, highestDependent(limits, name, isSet));
+    fitted[name] = Math.min(limits[name], Math.max(most, Math.floor(limits[name] * ratio)));
+  }
+  const { connections = limits.connections } = fitted;
+  if (connections < limits.connections && !isSet('strangerConnections')) {
+    // The share that is left for those with a session stays.
+    const share = limits.strangerConnections / limits.connections;
+    fitted.strangerConnections = Math.floor(connections * share);
+  }
+  return lowerDependent(limits, fitted, isSet);
 }

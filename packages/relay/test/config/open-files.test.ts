@@ -27,16 +27,40 @@ test('the defaults fit 23,000 open files', () => {
   expect(fitOpenFiles(defaultLimits, { available: 23_000, isSet: nothingSet })).toEqual({});
 });
 
-test('what is set is not lowered, and the source of what is lowered says why', () => {
-  const values = { limits: { connections: 5_000 } };
+test('what is set is not lowered, the rest fits next to it, and the source says why', () => {
+  const values = {
+    limits: { connections: 400, strangerConnections: 300, connectionsPerAddress: 9 },
+  };
   const { config, sources } = loadConfig({ values, purpose: 'storage', openFiles: 1_024 });
-  expect(config.limits.connections).toBe(5_000);
-  expect(config.limits.strangerConnections).toBeLessThan(defaultLimits.strangerConnections);
-  expect(sources.get('limits.strangerConnections')).toBe(
-    'default, lowered to fit the open files of the process',
-  );
+  const { limits } = config;
+  expect(limits).toMatchObject(values.limits);
+  const most = limits.connections + limits.handshakesUnfinished + limits.peerConnections;
+  expect(most).toBeLessThanOrEqual(1_024 - 256);
+  const why = 'default, lowered to fit the open files of the process';
+  expect(sources.get('limits.peerConnections')).toBe(why);
+  // Of the values of what was lowered, and not of others.
+  expect(sources.get('limits.addressHandshakesUnfinished')).toBe(why);
+  expect(sources.get('limits.routeLookupsEach')).toBe('default');
   const dev = loadConfig({ values: { dev: true }, purpose: 'storage', openFiles: 1_024 });
   expect(dev.config.limits.connections).toBe(defaultLimits.connections);
+});
+
+test('with all of them set nothing is lowered', () => {
+  const set = { connections: 1_000, handshakesUnfinished: 300, peerConnections: 300 };
+  const isSet = (name: string) => name in set;
+  const limits = { ...defaultLimits, ...set, strangerConnections: 800 };
+  expect(fitOpenFiles(limits, { available: 1_024, isSet })).toEqual({});
+});
+
+test('a limit is not lowered below what is set of those that it bounds', () => {
+  const values = {
+    limits: { connectionsPerAddress: 1_500, peersConnected: 100, strangerConnections: 1_600 },
+  };
+  const { config } = loadConfig({ values, purpose: 'storage', openFiles: 1_024 });
+  expect(config.limits).toMatchObject({
+    ...values.limits,
+    ...{ connections: 1_600, peerConnections: 100 },
+  });
 });
 
 test.runIf(process.platform === 'linux')('the system says how many files may be open', () => {
