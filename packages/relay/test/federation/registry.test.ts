@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, chownSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
@@ -89,6 +99,17 @@ test('no other user can hold the lock, and the file stays readable for its reade
     const { uid, gid } = statSync(file);
     expect([uid, gid], file).toEqual([65_534, 65_534]);
   }
+});
+
+test('a link in the place of the lock is not followed, and no other file is taken for a lock', async () => {
+  const other = `${path}.other`;
+  symlinkSync(other, `${path}.lock`);
+  await expect(enterRelay(network, path, entry('1'))).rejects.toThrow('it is a link: remove it');
+  expect(existsSync(other)).toBe(false);
+  rmSync(`${path}.lock`);
+  writeFileSync(`${path}.lock`, 'text', { mode: 0o644 });
+  await expect(enterRelay(network, path, entry('1'))).rejects.toThrow('a lock is empty');
+  expect(statSync(`${path}.lock`).mode & 0o777).toBe(0o644);
 });
 
 test('a file of another network is refused, and not overwritten', async () => {

@@ -1,8 +1,10 @@
 /** The registry as a file, for networks that are not on a chain. */
 import {
-  chmodSync,
-  chownSync,
+  closeSync,
   existsSync,
+  fchmodSync,
+  fchownSync,
+  openSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -129,21 +131,27 @@ export async function enterRelay(network: Network, path: string, entry: RelayEnt
 
 /** Replaces a file's text if it is still `before`; returns whether it was. */
 function replaceUnchanged(path: string, before: string | undefined, after: string): boolean {
-  return withFileLock(`${path}.lock`, () => {
+  const found = statSync(path, { throwIfNoEntry: false });
+  const replace = () => {
     const current = existsSync(path) ? readFileSync(path, 'utf8') : undefined;
     if (current !== before) return false;
     // A file that an interrupted write left has the mode it was made with.
     rmSync(`${path}.new`, { force: true });
-    writeFileSync(`${path}.new`, after, { mode: 0o600 });
-    // The operator may have let others read the file: other relays, clients on this machine.
-    if (current !== undefined) {
-      const { mode, uid, gid } = statSync(path);
-      chmodSync(`${path}.new`, mode);
-      // Otherwise the relay could not read what a command of root has written, nor lock it.
-      const made = process.getuid?.() === 0 ? [`${path}.new`, `${path}.lock`] : [];
-      for (const file of made) chownSync(file, uid, gid);
+    // Not through a link that another user put there meanwhile.
+    const made = openSync(`${path}.new`, 'wx', 0o600);
+    try {
+      writeFileSync(made, after);
+      if (found !== undefined) {
+        // Otherwise the relay could not read what a command of root has written.
+        if (process.getuid?.() === 0) fchownSync(made, found.uid, found.gid);
+        // The operator may have let others read the file: other relays, clients on this machine.
+        fchmodSync(made, found.mode);
+      }
+    } finally {
+      closeSync(made);
     }
     renameSync(`${path}.new`, path);
     return true;
-  });
+  };
+  return withFileLock(`${path}.lock`, replace, found);
 }
