@@ -5,7 +5,7 @@ import { isIP } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { RelayContext } from '../context.ts';
 import { type AddressFilter, AddressRefused } from './address-filter.ts';
-import { boundInterimAnswers, readBody, trusting } from './https.ts';
+import { readBody, requireFinalAnswer, trusting } from './https.ts';
 
 export interface FetcherOptions extends Pick<RelayContext, 'clock' | 'limits'> {
   readonly filter: AddressFilter;
@@ -87,7 +87,7 @@ export class DescriptorFetcher {
       maxHeaderSize: limits.federationDescriptorBytes,
       signal,
     });
-    boundInterimAnswers(sent);
+    requireFinalAnswer(sent, reject);
     sent.on('socket', (socket) =>
       socket.once('connect', () => {
         const address = socket.remoteAddress ?? '';

@@ -35,12 +35,19 @@ const freePieces = 256;
 /** Bytes of those after them, on average: Node makes an object of some 200 bytes of each. */
 const pieceBytes = 64;
 
-/** Ends a request that gets interim answers without end: they count for no limit of headers or body. */
-export function boundInterimAnswers(sent: ClientRequest): void {
+/**
+ * Ends a request that gets no final answer: interim ones without end, which count for no limit of headers
+ * or body, or a change of the protocol (status 101), after which Node reports nothing more.
+ */
+export function requireFinalAnswer(sent: ClientRequest, refuse: (error: Error) => void): void {
   let count = 0;
   sent.on('information', () => {
     count += 1;
     if (count === interimAnswers + 1) sent.destroy(new Error('answered with interim answers only'));
+  });
+  sent.on('upgrade', (_, socket) => {
+    socket.destroy();
+    refuse(new Error('answered with another protocol'));
   });
 }
 

@@ -51,6 +51,11 @@ const interim =
     response.end('{}');
   };
 
+/** Changes the protocol, although nothing asked for it. */
+const otherProtocol: Answer = ({ socket }) => {
+  socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n');
+};
+
 /** Answers in chunks of one byte. */
 const inPieces =
   (count: number): Answer =>
@@ -85,6 +90,7 @@ describe('07 §A9: a descriptor is fetched over HTTPS', () => {
   test.each<[string, Answer, RegExp]>([
     ['many interim answers', interim(9), /interim answers only/],
     ['many pieces of one byte', inPieces(300), /very small pieces/],
+    ['another protocol', otherProtocol, /another protocol/],
     [
       'a redirect is not followed',
       (response) => response.writeHead(302, { location: '/other' }).end(),

@@ -68,7 +68,7 @@ describe('07 §A6: a request to a node', () => {
     await expect(registry.registrationFee()).rejects.toThrow(`it answered with status ${status}`);
   });
 
-  test('in a million pieces, or after interim answers without end, is refused', async () => {
+  test('in a million pieces, or after interim answers without a final one, is refused', async () => {
     const serve = async (answer: Answer) =>
       `https://127.0.0.1:${parts.use(await DescriptorServer.start(certificate, answer)).port}`;
     const certificate = await testCertificate();
@@ -83,6 +83,12 @@ describe('07 §A6: a request to a node', () => {
       response.end('{}');
     });
     await expect(post(request(interim))).rejects.toThrow('interim answers only');
+    const other = await serve(({ socket }) => {
+      socket?.write(
+        'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+      );
+    });
+    await expect(post(request(other))).rejects.toThrow('another protocol');
   });
 
   test('as long as the limit of bytes is read, one byte less is refused', async () => {

@@ -3,7 +3,7 @@ import { Agent as HttpAgent, type IncomingMessage, request as requestHttp } from
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import type { NodeAnswer, NodePost, NodeRequest } from '@posthouse/protocol';
 import type { RelayContext } from '../../context.ts';
-import { boundInterimAnswers, readBody, trusting } from '../https.ts';
+import { readBody, requireFinalAnswer, trusting } from '../https.ts';
 import { timeLimit } from '../time-limit.ts';
 
 export interface NodeHttpOptions extends Pick<RelayContext, 'clock' | 'limits'> {
@@ -107,7 +107,7 @@ export class NodeHttp implements Disposable {
     const sent = url.startsWith('http:')
       ? requestHttp(url, { ...options, agent: this.#http })
       : requestHttps(url, { ...options, agent: this.#https, rejectUnauthorized: true });
-    boundInterimAnswers(sent);
+    requireFinalAnswer(sent, reject);
     sent
       .on('response', resolve)
       .on('error', (error) => reject(sent.reusedSocket ? new StaleConnection(error) : error))
