@@ -71,6 +71,9 @@ function embeddedIpv4(address: string): string | undefined {
 /** Bounds what one name or descriptor makes this relay dial. */
 const maxAddresses = 8;
 
+/** Milliseconds that the answer about one family of addresses waits for the one about the other. */
+const otherFamily = 500;
+
 /** Milliseconds and times that each server of names is asked. */
 const questions = { timeout: 2_000, maxTimeout: 2_000, tries: 2 };
 
@@ -164,11 +167,27 @@ export class AddressFilter {
       const found = await (of === 4 ? resolver.resolve4(hostname) : resolver.resolve6(hostname));
       return found.map((address) => ({ address, family: of }));
     };
-    const families = family === 0 ? ([4, 6] as const) : [family];
-    const answers = await Promise.allSettled(families.map(ask));
-    const found = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
-    const [failed] = answers.filter((answer) => answer.status === 'rejected');
-    if (found.length === 0 && failed !== undefined) throw failed.reason;
-    return found;
+    const asked = (family === 0 ? ([4, 6] as const) : [family]).map(ask);
+    let timer: NodeJS.Timeout | undefined;
+    const cancelSoon = () => {
+      timer ??= setTimeout(() => resolver.cancel(), otherFamily);
+    };
+    for (const answer of asked) answer.then(cancelSoon, () => {});
+    const answers = await Promise.allSettled(asked);
+    clearTimeout(timer);
+    const [one = [], other = []] = answers.map((each) =>
+      each.status === 'fulfilled' ? each.value : [],
+    );
+    const [failed] = answers.filter((each) => each.status === 'rejected');
+    if (one.length + other.length === 0 && failed !== undefined) throw failed.reason;
+    return inTurn(one, other);
   }
+}
+
+/** The addresses of two lists in turn: only the first few are used, and one family may not be reachable. */
+function inTurn(one: readonly LookupAddress[], other: readonly LookupAddress[]): LookupAddress[] {
+  const most = Math.max(one.length, other.length);
+  return Array.from({ length: most }, (_, at) => [one[at], other[at]])
+    .flat()
+    .filter((address) => address !== undefined);
 }

@@ -86,7 +86,10 @@ describe('07 §B4: addresses a relay connects to', () => {
   });
 });
 
-/** A server of names on loopback, which leaves questions about `slow…` without an answer. */
+/**
+ * A server of names on loopback. It leaves questions about `slow…` without an answer, and those about the
+ * IPv6 addresses of `half…`; names have one IPv4 address, `many…` nine and an IPv6 address.
+ */
 class NameServer implements AsyncDisposable {
   readonly #socket = createSocket('udp4');
   readonly #held: (() => void)[] = [];
@@ -100,6 +103,7 @@ class NameServer implements AsyncDisposable {
       const answer = (code: number) => server.#socket.send(answerTo(question, code), port);
       const isHeld = question.includes('slow') && !server.#isRefusing;
       if (isHeld) server.#held.push(() => answer(3));
+      else if (question.includes('half') && typeOf(question) === 28) return;
       else answer(question.includes('slow') ? 3 : 0);
     });
     return server;
@@ -125,15 +129,24 @@ class NameServer implements AsyncDisposable {
   }
 }
 
-/** Makes the answer of DNS with a code; 0 is one IPv4 address, and none of the other family. */
+/** 1 for IPv4 addresses, 28 for IPv6 addresses. */
+const typeOf = (question: Buffer) => question.readUInt16BE(question.indexOf(0, 12) + 1);
+
+/** Makes the answer of DNS with a code; 0 is with the addresses that the name has. */
 function answerTo(question: Buffer, code: number): Buffer {
   const end = question.indexOf(0, 12) + 5;
-  const hasAddress = code === 0 && question.readUInt16BE(end - 4) === 1;
+  const isMany = question.includes('many');
+  const ofType: Record<number, number[][]> = {
+    1: Array.from({ length: isMany ? 9 : 1 }, (_, index) => [192, 88, 98, 1 + index]),
+    28: isMany ? [[0x26, ...Array<number>(14).fill(0), 1]] : [],
+  };
+  const addresses = code === 0 ? (ofType[typeOf(question)] ?? []) : [];
   const head = Buffer.from([...question.subarray(0, 2), 0x81, 0x80 | code]);
-  const counts = Buffer.from([0, 1, 0, hasAddress ? 1 : 0, 0, 0, 0, 0]);
-  const address = [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 192, 88, 98, 1];
-  const answer = Buffer.from(hasAddress ? address : []);
-  return Buffer.concat([head, counts, question.subarray(12, end), answer]);
+  const counts = Buffer.from([0, 1, 0, addresses.length, 0, 0, 0, 0]);
+  const records = addresses.map((address) =>
+    Buffer.from([0xc0, 12, 0, typeOf(question), 0, 1, 0, 0, 0, 1, 0, address.length, ...address]),
+  );
+  return Buffer.concat([head, counts, question.subarray(12, end), ...records]);
 }
 
 describe('names', () => {
@@ -171,6 +184,20 @@ describe('names', () => {
     expect(names.held).toBeGreaterThan(0);
     names.refuseHeld();
     for (const error of await Promise.all(ends)) expect(error).toHaveProperty('syscall', 'queryA');
+  });
+
+  test('of a name with many IPv4 addresses an IPv6 address is used, too', async () => {
+    await using names = await NameServer.start();
+    const filter = new AddressFilter({ allowPrivate: false, servers: [names.address] });
+    const addresses = await filter.resolve({ family: 'dns', host: 'many.example' });
+    expect(addresses).toHaveLength(8);
+    expect(addresses.slice(0, 3)).toEqual(['192.88.98.1', '2600::1', '192.88.98.2']);
+  });
+
+  test('IPv4 addresses do not wait for an answer about IPv6 addresses that does not come', async () => {
+    await using names = await NameServer.start();
+    const filter = new AddressFilter({ allowPrivate: false, servers: [names.address] });
+    expect(await filter.resolve({ family: 'dns', host: 'half.example' })).toEqual(['192.88.98.1']);
   });
 
   test('a name that does not exist keeps the error of DNS', async () => {
