@@ -332,6 +332,8 @@ export class ServedRelay implements HomeRelay, AsyncDisposable {
     const values: PartialConfig = {
       network: network.context,
       dev: true,
+      // Otherwise a messenger that was built for something else would be served, and its rules hold.
+      web: false,
       ...this.#data?.config,
       listen: `127.0.0.1:${this.#port}`,
       ...config,
