@@ -9,6 +9,7 @@ import {
 import { defaultLimits, type RelayLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
 import { ManualClock } from '../support/clock.ts';
+import { countTurns } from '../support/full-turns.ts';
 
 const id = (digit: string) => `0x${digit.repeat(40)}`;
 const entry = (digit: string, status: RelayEntry['status'] = 'active'): RelayEntry => ({
@@ -205,15 +206,9 @@ describe('07 §B5: a reading of the whole registry', () => {
       relay_id: relayId(index),
     }));
     const registry = kept();
-    let turns = 0;
-    const count = () => {
-      turns += 1;
-      counting = setImmediate(count);
-    };
-    let counting = setImmediate(count);
+    using turns = countTurns();
     await registry.refresh();
-    clearImmediate(counting);
-    expect(turns).toBeGreaterThan(4);
+    expect(turns.count).toBeGreaterThan(4);
     const active = registry.activeRelays();
     expect(active).toHaveLength(10_000);
     expect(registry.activeRelays()).toBe(active);
@@ -221,6 +216,24 @@ describe('07 §B5: a reading of the whole registry', () => {
     source.entries[0] = { ...entry('1', 'suspended'), relay_id: relayId(0) };
     await registry.current(relayId(0));
     expect(registry.activeRelays()).toHaveLength(9_999);
+  });
+
+  test('that ends after a later one began and ended is not taken over', async () => {
+    const registry = kept();
+    const held = Promise.withResolvers<void>();
+    const listRelays = source.listRelays.bind(source);
+    source.listRelays = async function* () {
+      yield entry('1');
+      await held.promise;
+    };
+    const before = registry.refresh();
+    source.listRelays = listRelays;
+    source.entries = [entry('1', 'suspended')];
+    expect(await registry.refresh()).toBe(true);
+    held.resolve();
+    expect(await before).toBe(true);
+    expect(registry.activeRelays()).toEqual([]);
+    expect(registry.entries()).toEqual([entry('1', 'suspended')]);
   });
 
   test('replaces what single reads knew before', async () => {

@@ -17,6 +17,29 @@ export function turn(): Promise<void> {
 }
 
 /**
+ * Counts the turns of the event loop, until it is disposed.
+ *
+ * @example
+ * using turns = countTurns();
+ * await turn();
+ * turns.count; // 1
+ */
+export function countTurns(): { readonly count: number } & Disposable {
+  let count = 0;
+  const next = () => {
+    count += 1;
+    counting = setImmediate(next);
+  };
+  let counting = setImmediate(next);
+  return {
+    get count() {
+      return count;
+    },
+    [Symbol.dispose]: () => clearImmediate(counting),
+  };
+}
+
+/**
  * Holds the steps that the work begins: they wait for their turn, which comes after the release.
  *
  * @param work begins them before it returns

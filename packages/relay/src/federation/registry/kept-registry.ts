@@ -66,6 +66,9 @@ export class KeptRegistry implements Disposable {
   #listing: Listing | undefined;
   /** What {@link activeRelays} returns, until a record changes: callers ask for it again and again. */
   #active: readonly string[] | undefined;
+  /** Readings of the whole registry that began, and the one of them that the listing is of. */
+  #begun = 0;
+  #listed = 0;
   #isLost = false;
   /** Unix seconds of the last single read, if it failed. */
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -133,6 +136,8 @@ export class KeptRegistry implements Disposable {
   async refresh(): Promise<boolean> {
     const { clock, limits } = this.#parts;
     const readAt = clock.now();
+    this.#begun += 1;
+    const reading = this.#begun;
     if (this.#version !== undefined) this.#refreshed = await this.#version();
     const entries = new Map<string, RelayEntry>();
     const repeated = new Set<string>();
@@ -157,6 +162,9 @@ export class KeptRegistry implements Disposable {
       if (!this.#stopping.signal.aborted) this.#lost(error);
       return false;
     }
+    // A later one ended meanwhile: what it read is newer.
+    if (reading < this.#listed) return true;
+    this.#listed = reading;
     for (const relayId of repeated) entries.delete(relayId);
     this.#listing = { entries, repeated, isComplete, readAt };
     for (const [relayId, { readAt: at }] of [...this.#single.entries()]) {
