@@ -148,7 +148,7 @@ const atLeast: readonly Pair[] = [
 ];
 
 /**
- * Adds to limits that were lowered those that must not exceed them, lowered too.
+ * Adds to limits that were lowered those that exceed one that they must not exceed, lowered too.
  *
  * @param isSet whether the operator has set a limit, which is not changed
  */
@@ -158,10 +158,9 @@ export function lowerDependent(
   isSet: (name: string) => boolean,
 ): Partial<RelayLimits> {
   const changed: { -readonly [Name in keyof RelayLimits]?: number } = { ...lowered };
+  const now = (name: keyof RelayLimits) => changed[name] ?? limits[name];
   for (const [name, most] of atMost) {
-    const bound = changed[most];
-    if (bound === undefined || isSet(name) || (changed[name] ?? limits[name]) <= bound) continue;
-    changed[name] = bound;
+    if (now(name) > now(most) && !isSet(name)) changed[name] = now(most);
   }
   return changed;
 }

@@ -1,13 +1,16 @@
 /** How many files and connections the system lets the process have open, and the limits that this bounds. */
 import { readFileSync } from 'node:fs';
 import { highestDependent, lowerDependent } from './limit-rules.ts';
-import type { RelayLimits } from './limits.ts';
+import { defaultLimits, type RelayLimits } from './limits.ts';
 
 /** For the database, attachments under way and calls to other servers. */
 const ownFiles = 256;
 
 /** Limits of what is open, each with the least that it is lowered to. */
 const lowered = { connections: 64, handshakesUnfinished: 16, peerConnections: 64 } as const;
+
+/** What is left for those with a session keeps its share. */
+const strangersShare = defaultLimits.strangerConnections / defaultLimits.connections;
 
 /** Returns how many the process may have; `undefined` if the system does not say, or has no limit. */
 export function processFiles(): number | undefined {
@@ -42,14 +45,13 @@ export function fitOpenFiles(
   if (free.length === 0 || ratio >= 1) return {};
   const fitted: { -readonly [Name in keyof RelayLimits]?: number } = {};
   for (const [name, least] of free) {
-    const most = Math.max(least, highestDependent(limits, name, isSet));
-    fitted[name] = Math.min(limits[name], Math.max(most, Math.floor(limits[name] * ratio)));
+    const lowest = Math.max(least, highestDependent(limits, name, isSet));
+    fitted[name] = Math.min(limits[name], Math.max(lowest, Math.floor(limits[name] * ratio)));
   }
-  const { connections = limits.connections } = fitted;
-  if (connections < limits.connections && !isSet('strangerConnections')) {
-    // The share that is left for those with a session stays.
-    const share = limits.strangerConnections / limits.connections;
-    fitted.strangerConnections = Math.floor(connections * share);
+  if (!isSet('strangerConnections')) {
+    const { connections = limits.connections } = fitted;
+    const most = Math.floor(connections * strangersShare);
+    fitted.strangerConnections = Math.min(limits.strangerConnections, most);
   }
   return lowerDependent(limits, fitted, isSet);
 }

@@ -38,11 +38,15 @@ test('what is set is not lowered, the rest fits next to it, and the source says 
   expect(most).toBeLessThanOrEqual(1_024 - 256);
   const why = 'default, lowered to fit the open files of the process';
   expect(sources.get('limits.peerConnections')).toBe(why);
-  // Of the values of what was lowered, and not of others.
   expect(sources.get('limits.addressHandshakesUnfinished')).toBe(why);
-  expect(sources.get('limits.routeLookupsEach')).toBe('default');
   const dev = loadConfig({ values: { dev: true }, purpose: 'storage', openFiles: 1_024 });
   expect(dev.config.limits.connections).toBe(defaultLimits.connections);
+});
+
+test('next to connections that are set, those with a session keep their share', () => {
+  const values = { limits: { connections: 500 } };
+  const { config } = loadConfig({ values, purpose: 'storage', openFiles: 1_024 });
+  expect(config.limits).toMatchObject({ connections: 500, strangerConnections: 400 });
 });
 
 test('with all of them set nothing is lowered', () => {
