@@ -7,6 +7,7 @@ import type { Listener } from '../../src/notifications/listener.ts';
 import { recheckBatchSize } from '../../src/notifications/recheck-queue.ts';
 import { insertSession } from '../../src/sessions/session-store.ts';
 import { TestGroup } from '../fixtures/group.ts';
+import { countTurns } from '../support/full-turns.ts';
 import { inProcessRelay } from '../support/in-process-relay.ts';
 
 const many = 5_000;
@@ -81,19 +82,12 @@ const store = (some: readonly Told[]) =>
   });
 
 test('thousands are notified in batches, and other work runs in between', async () => {
-  let turns = 0;
-  let isOver = false;
-  const turn = () => {
-    turns += 1;
-    if (!isOver) setImmediate(turn);
-  };
-  setImmediate(turn);
+  using turns = countTurns();
   tell(1);
   // A portion hears at once, and the rest later.
   expect(toldOnes()).toHaveLength(batchSize);
   await everybodyHeard();
-  isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(many / batchSize - 2);
+  expect(turns.count).toBeGreaterThanOrEqual(many / batchSize - 2);
 });
 
 test('one hint, encoded once, is sent to all of them', async () => {
@@ -195,22 +189,15 @@ test('05 §15.2: after a departure few subscribers hear in each turn, as at any 
   await store(audience);
   await group.update({ name: 'other' });
   const heardIn = new Map<number, number>();
-  let turn = 0;
-  let isOver = false;
-  const next = () => {
-    turn += 1;
-    if (!isOver) setImmediate(next);
-  };
-  setImmediate(next);
+  using turns = countTurns();
   for (const told of audience) {
     told.hint = (hint) => {
       told.hints.push(hint);
-      heardIn.set(turn, (heardIn.get(turn) ?? 0) + 1);
+      heardIn.set(turns.count, (heardIn.get(turns.count) ?? 0) + 1);
     };
   }
   tell(1, 1);
   await everybodyHeard();
-  isOver = true;
   expect(Math.max(...heardIn.values())).toBeLessThanOrEqual(2 * batchSize);
 });
 

@@ -5,6 +5,7 @@ import { batchSize } from '../../src/notifications/fair-scheduler.ts';
 import type { Hint } from '../../src/notifications/hint.ts';
 import type { Listener } from '../../src/notifications/listener.ts';
 import { ManualClock } from '../support/clock.ts';
+import { countTurns } from '../support/full-turns.ts';
 
 const many = 5_000;
 const patience = { timeout: 10_000, interval: 1 };
@@ -58,18 +59,11 @@ const everybodyHeard = (head: number) =>
   vi.waitFor(() => expect(last().heads).toContain(head), patience);
 
 test('thousands are told in portions, and others get their turn in between', async () => {
-  let turns = 0;
-  let isOver = false;
-  const turn = () => {
-    turns += 1;
-    if (!isOver) setImmediate(turn);
-  };
-  setImmediate(turn);
+  using turns = countTurns();
   tell(1);
   expect(toldOnes()).toHaveLength(batchSize);
   await everybodyHeard(1);
-  isOver = true;
-  expect(turns).toBeGreaterThanOrEqual(many / batchSize - 2);
+  expect(turns.count).toBeGreaterThanOrEqual(many / batchSize - 2);
   expect(toldOnes()).toHaveLength(many);
 });
 
