@@ -5,6 +5,7 @@ import { wakeDestination } from '../../src/messages/index.ts';
 import {
   lanesSql,
   moveInLaneSql,
+  moveToLane,
   postponeLaneSql,
   releaseLaneSql,
   wakeLaneSql,
@@ -366,6 +367,24 @@ describe('04 §16.3: a recipient that moves while messages wait', () => {
     relay.clock.advance(10);
     await runDue();
     expect(asked).toEqual(Array.from({ length: 10 }, () => z));
+  });
+
+  test('all that wait go in one statement, which walks over the lane', async () => {
+    answers.set(x, () => ({ kind: 'unreachable' }));
+    await copy(await send(ben), 150);
+    await runDue();
+    relay.clock.advance(10);
+    let moves = 0;
+    relay.faults.beforeStatement = (sql) => {
+      if (sql === moveInLaneSql) moves += 1;
+    };
+    const batch = { destination: x, now: relay.clock.now(), batchSize: 1_000 };
+    await relay.context.storage.write('test', (tx) =>
+      moveToLane(tx, batch, { recipient: ben.account, relayId: z }),
+    );
+    expect(moves).toBe(1);
+    const lanes = (await queue()).map(({ destination }) => destination);
+    expect(lanes).toEqual(Array.from({ length: 151 }, () => z));
   });
 
   test('a message that the old relay may have received stays with it', async () => {
