@@ -1,5 +1,6 @@
 /** What programs that stay open do after their relay was restored: no call of theirs fails. */
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { patience } from '../../relay/test/support/patience.ts';
 import type { AccountEvent } from '../src/index.ts';
 import { club, groupTexts } from './groups/support.ts';
 import { befriend, texts } from './support/relay-with-clients.ts';
@@ -48,13 +49,17 @@ describe('04 §17.1, 05 §13.28, 06 §8.7: after a restore every call succeeds',
     await bob.sync();
     await relay.restore(`calls ${prefer} ${first}`);
     await send('a', 'b', 'c', 'd');
-    const events = await bob.sync();
+    const all = ['1', '2', '3', 'a', 'b', 'c', 'd'];
+    const events: AccountEvent[] = [];
+    // The relay stores a message for its recipient soon after it has accepted it.
+    await vi.waitFor(async () => {
+      events.push(...(await bob.sync()));
+      expect(await texts(bob)).toEqual(all);
+    }, patience);
     // Told once; what is between the old and the new sequences is a gap.
     for (const each of [events, await ann.sync()]) {
       expect(noteworthy(each)).toEqual(['timeline-gap', 'channel-gap']);
     }
-    const all = ['1', '2', '3', 'a', 'b', 'c', 'd'];
-    expect(await texts(bob)).toEqual(all);
     expect(await groupTexts(bob, groupId)).toEqual(all);
     const posts = await bob.channels.listPosts(channelId);
     expect(posts.map((post) => post.body?.text)).toEqual(all);

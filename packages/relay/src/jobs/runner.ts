@@ -44,6 +44,11 @@ export class JobRunner implements Jobs, AsyncDisposable {
     }
   }
 
+  /** Names of the jobs that run. */
+  get names(): readonly string[] {
+    return [...this.#loops.keys()];
+  }
+
   wake(name: string): void {
     this.#loops.get(name)?.wake();
   }

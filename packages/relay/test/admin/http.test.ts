@@ -374,12 +374,13 @@ describe('0041: a command', () => {
     const allowed = await admin.command('account', 'allow', id(1));
     expect(allowed).toEqual({ code: 0, output: `${id(1)} is let in\n`, errors: '' });
     const change = { verb: 'account allow', subject: id(1), msg: 'changed by the operator' };
-    expect(admin.takeLines()).toEqual([{ level: 40, ...change, by: 'http' }]);
+    const changes = () => admin.takeLines().filter(({ msg }) => msg === change.msg);
+    expect(changes()).toEqual([{ level: 40, ...change, by: 'http' }]);
     expect(await alone('account', 'allow', id(1))).toEqual(allowed);
     const again = await alone('account', 'allow', id(1), '--log', 'warn');
     expect(again).toMatchObject({ code: 0, output: allowed.output });
     expect(JSON.parse(again.errors)).toMatchObject({ level: 40, ...change, by: 'command' });
-    expect(admin.takeLines()).toEqual([]);
+    expect(changes()).toEqual([]);
     expect(await admin.command('account', 'allowed', '--json')).toEqual(
       await alone('account', 'allowed', '--json'),
     );
