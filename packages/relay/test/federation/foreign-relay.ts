@@ -29,6 +29,7 @@ import { nodePrimitives } from '@posthouse/protocol/node';
 import { enterRelay } from '../../src/federation/registry/file.ts';
 import type { Person } from '../fixtures/person.ts';
 import { network } from '../support/modules.ts';
+import { freePort } from '../support/ports.ts';
 import type { ServedRelay } from '../support/served-relay.ts';
 
 const rpc = '/svc/relay/1.0.0';
@@ -117,7 +118,8 @@ export class ForeignRelay implements AsyncDisposable {
       limits,
       agent: 'foreign',
     });
-    this.#port = (await this.#host.listen({ host: '127.0.0.1', port: this.#port })).port;
+    this.#port ||= await freePort();
+    await this.#host.listen({ host: '127.0.0.1', port: this.#port });
   }
 
   /** Connects with the relay under test, or with another process of it, for calls from now on. */
