@@ -133,20 +133,21 @@ export async function releaseLane(
 }
 
 export const moveInLaneSql = `UPDATE deliveries SET destination = ?, next_attempt_at = ?
-  WHERE destination || '' = ? AND target IS NULL AND wake_after <= ? AND (sender, message_id) IN
+  WHERE destination || '' = ? AND target IS NULL AND wake_after + 0 <= ? AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND recipient = ? AND target IS NULL AND wake_after <= ? LIMIT ?)`;
 
 /**
  * Moves a recipient's deliveries to the lane of the relay at which it was found; deliveries that
- * the old relay may have received stay.
+ * the old relay may have received stay. Those of other recipients in the lane cost nothing.
  */
 export async function moveToLane(
   tx: Writer,
   { destination, now, batchSize }: LaneBatch,
   found: { readonly recipient: string; readonly relayId: string },
 ): Promise<void> {
-  const at = [destination, found.recipient, now, batchSize];
-  // In one statement: each walks over the lane from its start.
-  await tx.run(moveInLaneSql, found.relayId, now, destination, now, ...at);
+  const waiting = [destination, found.recipient, now];
+  await inStatements(batchSize, (most) =>
+    tx.run(moveInLaneSql, found.relayId, now, destination, now, ...waiting, most),
+  );
 }

@@ -122,4 +122,13 @@ export const migrations: readonly Migration[] = [
       )`,
     ],
   },
+  {
+    id: 304,
+    name: 'waiting deliveries by recipient',
+    statements: [
+      // Of those that no relay may have received: only these move when their recipient is located.
+      `CREATE INDEX deliveries_by_recipient ON deliveries (destination, recipient, wake_after)
+        WHERE target IS NULL`,
+    ],
+  },
 ];
