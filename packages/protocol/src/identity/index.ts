@@ -81,6 +81,7 @@ export {
   StaticRegistryFile,
   staticRegistry,
 } from './registry.ts';
+export { staticRegistryInSteps } from './registry-steps.ts';
 export { deriveRelayId } from './relay-id.ts';
 export {
   AccountRoute,

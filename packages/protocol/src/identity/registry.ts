@@ -80,12 +80,20 @@ export function staticRegistry(network: Network, parsedJson: unknown): Registry 
   const { context, relays } = parsedJson;
   if (context !== network.context) throw badRequest('context', 'is of another network');
   const entries = new Map<string, RelayEntry>();
-  for (const [index, entry] of relays.entries()) {
-    const path = memberPath('relays', index);
-    checkRelayEntry(entry, path);
-    if (entries.has(entry.relay_id)) throw badRequest(path, 'repeats a relay');
-    entries.set(entry.relay_id, entry);
-  }
+  for (const [index, entry] of relays.entries()) addRecord(entries, entry, index);
+  return registryOf(entries);
+}
+
+/** Checks a record of a file and adds it to those before it. @throws ProtocolError `bad_request` */
+export function addRecord(entries: Map<string, RelayEntry>, entry: unknown, index: number): void {
+  const path = memberPath('relays', index);
+  checkRelayEntry(entry, path);
+  if (entries.has(entry.relay_id)) throw badRequest(path, 'repeats a relay');
+  entries.set(entry.relay_id, entry);
+}
+
+/** Makes a registry of the records of a file. */
+export function registryOf(entries: ReadonlyMap<string, RelayEntry>): Registry {
   return {
     getRelay: async (relayId) => entries.get(relayId),
     async *listRelays() {

@@ -1,5 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { checkRelayEntry, type RelayEntry, staticRegistry } from '../../src/index.ts';
+import {
+  checkRelayEntry,
+  type RelayEntry,
+  staticRegistry,
+  staticRegistryInSteps,
+} from '../../src/index.ts';
 import { codeOf, network, otherChain, relayId, without } from './appendix.ts';
 
 const entry: RelayEntry = {
@@ -73,6 +78,16 @@ describe('the registry in a file', () => {
     { file: { relays: [entry] }, fault: 'no context' },
   ])('a file with $fault is refused', ({ file: value }) => {
     expect(codeOf(() => staticRegistry(network, value))).toBe('bad_request');
+    expect(codeOf(() => [...staticRegistryInSteps(network, value)])).toBe('bad_request');
+  });
+
+  test('in steps, one record is checked in each', async () => {
+    expect(codeOf(() => [...staticRegistryInSteps(otherChain, file)])).toBe('bad_request');
+    const steps = staticRegistryInSteps(network, file);
+    expect([steps.next().done, steps.next().done]).toEqual([false, false]);
+    const { done, value: registry } = steps.next();
+    expect(done).toBe(true);
+    expect(await registry?.getRelay(disabled.relay_id)).toEqual(disabled);
   });
 
   test('the error names the record at fault', () => {

@@ -14,9 +14,16 @@ import {
 
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
+import { pino } from 'pino';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { LongWork } from '../../src/dispatch/long-work.ts';
 import { enterRelay, FileRegistry, readRegistry } from '../../src/federation/registry/file.ts';
+import { openRegistry } from '../../src/federation/registry/open.ts';
+import { defaultLimits } from '../../src/limits.ts';
+import { Metrics } from '../../src/observability/metrics.ts';
+import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
+import { countTurns, fullTurns } from '../support/full-turns.ts';
 import { network } from '../support/in-process-relay.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
@@ -156,6 +163,30 @@ describe('the registry of a file', () => {
     const again = await registry.getRelay(entry('1').relay_id);
     expect(again).not.toBe(first);
     expect(again).toEqual(first);
+  });
+
+  test('a file of many relays is read in steps, between which calls are served', async () => {
+    const relays = Array.from({ length: 1_000 }, (_, count) => ({
+      ...entry('0'),
+      relay_id: `0x${String(count).padStart(40, '0')}`,
+    }));
+    writeFileSync(path, JSON.stringify({ context: network.context, relays }));
+    await using parts = new AsyncDisposableStack();
+    const registry = await openRegistry(
+      {
+        data: folder.path,
+        registry: path,
+        federation: { listen: '', ca: '', allowPrivate: false, registryGrace: 0 },
+      },
+      {
+        ...{ network, parts, clock: new ManualClock(), limits: defaultLimits },
+        ...{ longWork: new LongWork(), metrics: new Metrics(), log: pino({ level: 'silent' }) },
+      },
+    );
+    using _full = fullTurns();
+    using turns = countTurns();
+    expect(await registry.current(relays[999]?.relay_id ?? '')).toEqual(relays[999]);
+    expect(turns.count).toBeGreaterThan(1_000);
   });
 
   test('while the file is missing or broken, every call rejects', async () => {

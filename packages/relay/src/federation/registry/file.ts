@@ -17,19 +17,35 @@ import {
   type Registry,
   type RelayEntry,
   type StaticRegistryFile,
-  staticRegistry,
+  staticRegistryInSteps,
 } from '@posthouse/protocol';
-import { parseJson } from '@posthouse/protocol/json';
+import { parseJsonInSteps } from '@posthouse/protocol/json';
 import { withName } from '../../config/with-name.ts';
+import type { Steps } from '../../dispatch/slices.ts';
 import { withFileLock } from '../../storage/sqlite/file-lock.ts';
+
+/** Runs the steps of reading a file to their end. */
+export type RunSteps = <T>(begin: () => Steps<T>) => Promise<T>;
+
+/** For a command, or a relay that does not serve yet. */
+const atOnce: RunSteps = async (begin) => {
+  const steps = begin();
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+};
 
 /**
  * Reads a registry file; `undefined` if there is none.
  *
  * @throws Error that names the file if it is malformed or of another network
  */
-export async function readRegistry(network: Network, path: string): Promise<Registry | undefined> {
-  return await parsed(network, path, await readText(path));
+export async function readRegistry(
+  network: Network,
+  path: string,
+  run?: RunSteps,
+): Promise<Registry | undefined> {
+  return await parsed(network, path, { text: await readText(path), run });
 }
 
 /** What an operator does about a registry file that cannot be used. */
@@ -38,10 +54,17 @@ const mending = 'correct the registry file, or make a new one with `posthouse re
 async function parsed(
   network: Network,
   path: string,
-  text: string | undefined,
+  {
+    text,
+    run = atOnce,
+  }: { readonly text: string | undefined; readonly run?: RunSteps | undefined },
 ): Promise<Registry | undefined> {
   if (text === undefined) return undefined;
-  return await withName(path, async () => staticRegistry(network, parseJson(text)), mending);
+  return await withName(path, () => run(() => readInSteps(network, text)), mending);
+}
+
+function* readInSteps(network: Network, text: string): Steps<Registry> {
+  return yield* staticRegistryInSteps(network, yield* parseJsonInSteps(text));
 }
 
 /** Reads a file; `undefined` if there is none. */
@@ -64,11 +87,14 @@ const settled = 2_000;
 export class FileRegistry implements Registry {
   readonly #network: Network;
   readonly #path: string;
+  readonly #run: RunSteps | undefined;
   #read: { readonly version: string; readonly registry: Registry } | undefined;
 
-  constructor(network: Network, path: string) {
+  /** @param run for a relay that serves: divides the reading of a file over turns of the event loop */
+  constructor(network: Network, path: string, run?: RunSteps) {
     this.#network = network;
     this.#path = path;
+    this.#run = run;
   }
 
   async getRelay(relayId: string): Promise<RelayEntry | undefined> {
@@ -97,7 +123,7 @@ export class FileRegistry implements Registry {
     // The version before the content: a change in between is read again by the next call.
     const { version, mtimeNs } = await this.#stat();
     if (this.#read?.version === version) return this.#read.registry;
-    const registry = await readRegistry(this.#network, this.#path);
+    const registry = await readRegistry(this.#network, this.#path, this.#run);
     if (registry === undefined) throw new Error(`${this.#path}: does not exist`);
     // A file system's time stands still for milliseconds: a later change may have the same one.
     const age = Date.now() - Number(mtimeNs / 1_000_000n);
@@ -116,7 +142,7 @@ export async function enterRelay(network: Network, path: string, entry: RelayEnt
   for (;;) {
     const before = await readText(path);
     const relays: RelayEntry[] = [];
-    const registry = await parsed(network, path, before);
+    const registry = await parsed(network, path, { text: before });
     for await (const other of registry?.listRelays() ?? []) {
       if (other.relay_id !== entry.relay_id) relays.push(other);
     }

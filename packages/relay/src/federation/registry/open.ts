@@ -35,7 +35,10 @@ type Config = Pick<RelayConfig, 'data' | 'registry' | 'federation'>;
 export async function openRegistry(config: Config, parts: RegistryParts): Promise<KeptRegistry> {
   const { registry } = config;
   if (typeof registry === 'string') {
-    const file = new FileRegistry(parts.network, registryPath({ ...config, registry }));
+    const path = registryPath({ ...config, registry });
+    const file = new FileRegistry(parts.network, path, (begin) =>
+      parts.longWork.read(owner, begin),
+    );
     return new KeptRegistry(file, parts, { version: () => file.version() });
   }
   const chain = await openChain(registry, config, parts);
