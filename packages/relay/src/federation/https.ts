@@ -43,7 +43,10 @@ export function requireFinalAnswer(sent: ClientRequest, refuse: (error: Error) =
   let count = 0;
   sent.on('information', () => {
     count += 1;
-    if (count === interimAnswers + 1) sent.destroy(new Error('answered with interim answers only'));
+    if (count !== interimAnswers + 1) return;
+    // Before the error of the connection, which is another one if the connection was kept.
+    refuse(new Error('answered with interim answers only'));
+    sent.destroy();
   });
   sent.on('upgrade', (_, socket) => {
     socket.destroy();

@@ -91,6 +91,22 @@ describe('07 §A6: a request to a node', () => {
     await expect(post(request(other))).rejects.toThrow('another protocol');
   });
 
+  test('over a kept connection, interim answers only are what the error tells', async () => {
+    const certificate = await testCertificate();
+    let asked = 0;
+    const answer: Answer = (response) => {
+      asked += 1;
+      if (asked > 1) response.socket?.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(9));
+      response.end('{}');
+    };
+    const { port } = parts.use(await DescriptorServer.start(certificate, answer));
+    const { post } = http(certificate.authority);
+    const url = `https://127.0.0.1:${port}`;
+    expect(await post(request(url))).toMatchObject({ status: 200 });
+    await expect(post(request(url))).rejects.toThrow('interim answers only');
+    expect(asked).toBe(2);
+  });
+
   test('as long as the limit of bytes is read, one byte less is refused', async () => {
     const { length } = (await http().post(request(node.url))).body;
     expect((await http().post(request(node.url, length))).body).toHaveLength(length);
