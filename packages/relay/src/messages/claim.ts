@@ -105,7 +105,9 @@ function pauseOf(
 /**
  * Returns how many more deliveries of a lane may start. An eighth of the calls that a relay allows, and
  * at least one of two or more, is for queries, which wait for no delivery then. The last quarter of all slots is for lanes
- * with nothing under way, so that a few hanging relays do not delay the others.
+ * with nothing under way, so that a few hanging relays do not delay the others. Of the rest, a lane takes
+ * one more while it has at most twice as many as are free: so the messages to another relay need not
+ * go one after another, whatever those few hold.
  *
  * @param claimed deliveries of other lanes that are about to start
  */
@@ -125,8 +127,9 @@ function freeSlots(
         );
   const own = running.of(destination);
   const first = own === 0 ? Math.min(1, free) : 0;
-  const reserved = Math.floor(limits.deliveryConcurrency / 4);
-  return first + Math.max(0, Math.min(full - own, free - reserved) - first);
+  const shared = free - Math.floor(limits.deliveryConcurrency / 4);
+  const share = Math.floor((2 * shared - own) / 3) + 1;
+  return Math.max(0, first, Math.min(full - own, shared, share));
 }
 
 interface LaneClaim {

@@ -173,6 +173,26 @@ describe('04 §16: a relay that hangs', () => {
     await run;
   });
 
+  test('leaves several slots to another lane, so that its messages go at once', async () => {
+    await relay.restart({ deliveryConcurrency: 64, deliveriesPerRelay: 64 });
+    await learnRoutes(ben, eve);
+    const hanging = Promise.withResolvers<RelayAnswer>();
+    for (const relayId of [x, y]) answers.set(relayId, () => hanging.promise);
+    await copy(await send(ben), 59);
+    const run = runDue();
+    await expect.poll(() => asked).toHaveLength(33);
+    await claimed();
+    expect(asked).toHaveLength(33);
+    await copy(await send(eve), 19);
+    relay.context.jobs.wake(job);
+    await expect.poll(() => asked.filter((relayId) => relayId === y)).toHaveLength(11);
+    await claimed();
+    expect(asked).toHaveLength(44);
+    hanging.resolve(accepted);
+    await run;
+    expect(await queue()).toEqual([]);
+  });
+
   test('a directory that hangs does not delay messages to located recipients', async () => {
     await learnRoutes(eve);
     const hanging = Promise.withResolvers<FinalRoute[]>();
