@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** `posthouse-conformance`: runs the checks against any relay, by URL. */
 import { readFile, writeFile } from 'node:fs/promises';
+import { terminalLine } from '@posthouse/protocol/terminal';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import manifest from '../package.json' with { type: 'json' };
 import type { Check } from './check.ts';
@@ -70,6 +71,8 @@ const command = new Command('posthouse-conformance')
     '\nExit status: 0 all passed, 1 a check failed, 2 the run could not be made or was stopped.',
   )
   .exitOverride()
+  // Errors repeat arguments, which may be anything.
+  .configureOutput({ outputError: (text, write) => write(terminalLine(text)) })
   .action(async (options: Options) => {
     const selected = selectChecks(checks, options.only, options.beginWith);
     if (options.list === true) {
@@ -220,6 +223,6 @@ process.stdout.on('error', () => process.exit());
 command.parseAsync().catch((error: unknown) => {
   // Commander has printed its errors already; --help is no error.
   const isPrinted = error instanceof CommanderError;
-  if (!isPrinted) console.error(textOf(error));
+  if (!isPrinted) console.error(terminalLine(textOf(error)));
   process.exitCode = isPrinted && error.exitCode === 0 ? 0 : 2;
 });

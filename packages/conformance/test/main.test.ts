@@ -47,6 +47,16 @@ test('--list --by-method counts all checks', () => {
 });
 
 test.each([
+  ['an unknown option', ['--x\u001b[2J']],
+  ['a value', ['--relay', nowhere, '--registry', '/none/\u001b[2J']],
+])('an error that repeats %s does not command the terminal', (_, args) => {
+  const { status, error } = run(...args);
+  expect(status).toBe(2);
+  expect(error).toMatch(/ \[2J/);
+  expect(error).not.toMatch(/[^\P{Cc}\n]/u);
+});
+
+test.each([
   [[], /^--relay and --registry are missing: they name the relay to check$/],
   [
     [...target, '--certificate', main],

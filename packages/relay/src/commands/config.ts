@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { explainConfig } from '../config/index.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
+import { print } from './terminal-output.ts';
 
 /** Completes `posthouse config` with its one verb, `explain`. */
 export function configure(command: Command): void {
@@ -9,7 +10,7 @@ export function configure(command: Command): void {
       .description('print every setting with its value, source and meaning')
       .addHelpText('after', '\nExample:\n  posthouse config explain --config relay.json')
       .action((options: Flags) => {
-        process.stdout.write(explainConfig(configFrom(options)));
+        print([explainConfig(configFrom(options)).trimEnd()]);
       }),
   );
 }

@@ -1,7 +1,7 @@
 /** Commands that may take over two seconds: their progress, and an orderly end after Ctrl+C. */
 import { Progress, type ProgressState } from '@posthouse/protocol/progress';
 import { terminalJson } from '@posthouse/protocol/terminal';
-import { print } from './terminal-output.ts';
+import { note, print } from './terminal-output.ts';
 
 /** What the work of a long command is given. */
 interface LongWorkParts {
@@ -46,7 +46,7 @@ export async function longCommand<T>(options: LongCommandOptions<T>): Promise<T 
     if (!stopping.signal.aborted) throw error;
     progress.end();
     if (json) print([terminalJson({ event: 'stopped', next: stopped })]);
-    else process.stderr.write(`stopped: ${stopped}\n`);
+    else note(`stopped: ${stopped}`);
     process.exitCode = 1;
     return undefined;
   } finally {

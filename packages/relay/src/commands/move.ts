@@ -12,6 +12,7 @@ import {
   parseAddress,
 } from '../storage/move/move.ts';
 import { longCommand } from './long-command.ts';
+import { note, print } from './terminal-output.ts';
 
 interface MoveFlags {
   readonly from: string;
@@ -61,7 +62,7 @@ async function run(flags: MoveFlags): Promise<void> {
     process.exitCode = flags.abandon ? await abandon(flags) : await move(flags);
   } catch (error) {
     if (!(error instanceof DatabaseAddressError)) throw error;
-    process.stderr.write(`${error.message}\n`);
+    note(error.message);
     process.exitCode = 2;
   }
 }
@@ -120,10 +121,6 @@ async function move(flags: MoveFlags): Promise<number> {
   if (outcome === undefined) return 1;
   print([...table(outcome.tables), ...conclusion(outcome, from, to)]);
   return outcome.state === 'differs' ? 1 : 0;
-}
-
-function print(lines: readonly string[]): void {
-  process.stdout.write(`${lines.join('\n')}\n`);
 }
 
 function table(tables: readonly MovedTable[]): string[] {

@@ -1,6 +1,7 @@
 /** The command line of `posthouse`: one file for each verb. */
 import { Command } from 'commander';
 import manifest from '#package.json' with { type: 'json' };
+import { commandOutput } from './terminal-output.ts';
 
 /** A verb: its name, what it is for, and the file that completes it. */
 type Verb = readonly [
@@ -97,5 +98,12 @@ export async function createProgram(given?: readonly string[]): Promise<Command>
     if (given?.includes(name) ?? true) (await load()).configure(command);
     program.addCommand(command);
   }
+  printSafely(program);
   return program;
+}
+
+/** Has the library print the texts of arguments as `note` does; a command inherits nothing when it is added. */
+function printSafely(command: Command): void {
+  command.configureOutput(commandOutput);
+  for (const child of command.commands) printSafely(child);
 }

@@ -9,7 +9,7 @@ import { keyFolder } from '../keys/keys.ts';
 import { relayMigrations, restoredStatements } from '../modules.ts';
 import { configFrom } from './config-flags.ts';
 import { longCommand } from './long-command.ts';
-import { instant, print } from './terminal-output.ts';
+import { instant, note, print } from './terminal-output.ts';
 
 interface RestoreFlags {
   readonly from: string;
@@ -81,7 +81,7 @@ function targetOf(flags: RestoreFlags): Pick<RestoreOptions, 'to' | 'kind' | 'ex
 }
 
 function wrongArguments(message: string): never {
-  process.stderr.write(`${message}\n`);
+  note(message);
   process.exit(2);
 }
 

@@ -1,5 +1,6 @@
 /** What several commands print: results, remarks, times, and texts of strangers. */
 import { terminalLine } from '@posthouse/protocol/terminal';
+import type { OutputConfiguration } from 'commander';
 
 /** Prints lines of the result. None of them commands the terminal, whatever texts are in it. */
 export function print(lines: readonly string[]): void {
@@ -10,6 +11,11 @@ export function print(lines: readonly string[]): void {
 export function note(line: string): void {
   process.stderr.write(`${terminalLine(line)}\n`);
 }
+
+/** How commander prints errors of arguments, which repeat what was given: as {@link note} does. */
+export const commandOutput: OutputConfiguration = {
+  outputError: (text, write) => write(terminalLine(text)),
+};
 
 /** Seconds from 1970 that a date may be away. */
 const lastDate = 8_640_000_000_000;

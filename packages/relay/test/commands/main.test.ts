@@ -81,6 +81,23 @@ describe('posthouse init, descriptor, config explain', () => {
     expect(explained.output.text).toContain(`network = "${network}"  (file `);
   });
 
+  const hostile = '\u001b[2J\u009b1m\u0007';
+  test.each([
+    ['an unknown command', 1, ['nonsense']],
+    ['an unknown option', 1, ['serve', '--nonsense']],
+    ['a value of an option', 1, ['serve', '--log']],
+    ['a value of an option of a verb', 2, ['invite', 'create', '--uses', 'x']],
+    ['an argument of a verb', 2, ['account', 'show', 'x']],
+    ['a database', 2, ['move', '--from', 'x', '--to', 'sqlite:/nowhere']],
+    ['a folder', 1, ['move', '--to', 'sqlite:/nowhere/y', '--from', 'sqlite:/nowhere/x']],
+    ['a file', 2, ['config', 'explain', '--config', '/nowhere/x']],
+  ])('an error that repeats %s does not command the terminal', async (_, status, args) => {
+    const failed = posthouse([...args.slice(0, -1), `${args.at(-1)}${hostile}`]);
+    expect(await failed.ended).toBe(status);
+    expect(failed.output.errors).toMatch(/^\P{Cc}+\n$/mu);
+    expect(failed.output.errors).not.toMatch(/[^\P{Cc}\n]/u);
+  });
+
   test('an unknown command or option fails', async () => {
     expect(await posthouse(['nonsense']).ended).toBe(1);
     expect(await posthouse(['serve', '--nonsense']).ended).toBe(1);
