@@ -34,6 +34,8 @@ export async function readCertificate(
 
 function check(files: Partial<CertificateFiles>, message: string): void {
   try {
+    // An empty text, as of a file that is being written, would count as none.
+    if (Object.values(files).includes('')) throw new Error('the file is empty');
     createSecureContext(files);
   } catch (error) {
     throw new Error(message, { cause: error });

@@ -24,7 +24,7 @@ interface RenewalParts {
 
 /**
  * Looks at the certificate files each minute, and uses them when they have changed. While they cannot
- * be used, the certificate before stays in force.
+ * be used, or are not valid now, the certificate before stays in force, and they are read each minute.
  */
 export class CertificateRenewal implements Disposable {
   readonly #parts: RenewalParts;
@@ -32,6 +32,9 @@ export class CertificateRenewal implements Disposable {
   /** Of the files that were read last, good or bad. */
   #version = '';
   #readAt = 0;
+  #inForce: Validity | undefined;
+  /** Why the files that were read last are not in force. */
+  #failure: string | undefined;
   #timer: Disposable | undefined;
   #hasEnded = false;
 
@@ -43,7 +46,9 @@ export class CertificateRenewal implements Disposable {
   async start(source: CertificateSource, files: TlsFiles): Promise<void> {
     this.#source = source;
     this.#note(await versionOf(source));
-    certificateReloaded(this.#parts.context, { secondsLeft: secondsLeft(files), isFirst: true });
+    this.#inForce = validityOf(files);
+    const left = secondsLeft(this.#inForce);
+    certificateReloaded(this.#parts.context, { secondsLeft: left, isFirst: true });
     this.#schedule();
   }
 
@@ -54,9 +59,9 @@ export class CertificateRenewal implements Disposable {
   async change(source: CertificateSource): Promise<void> {
     const version = await versionOf(source);
     const files = await source.read();
+    this.#use(source, files);
     this.#source = source;
     this.#note(version);
-    this.#use(files);
   }
 
   [Symbol.dispose](): void {
@@ -76,11 +81,17 @@ export class CertificateRenewal implements Disposable {
     const source = this.#source as CertificateSource;
     const version = await versionOf(source);
     const isOld = context.clock.monotonic() - this.#readAt >= longest;
-    if (version === this.#version && !isOld) return;
-    this.#note(version);
+    const isNew = version !== this.#version || isOld;
+    if (!isNew && this.#failure === undefined) return;
+    if (isNew) this.#note(version);
     try {
-      this.#use(await source.read());
+      const files = await source.read();
+      // They may be older than those that were taken over meanwhile.
+      if (version === this.#version) this.#use(source, files);
     } catch (error) {
+      const failure = String(error);
+      if (!isNew && failure === this.#failure) return;
+      this.#failure = failure;
       certificateReloadFailed(context, error);
     }
   }
@@ -90,9 +101,19 @@ export class CertificateRenewal implements Disposable {
     this.#readAt = this.#parts.context.clock.monotonic();
   }
 
-  #use(files: TlsFiles): void {
+  /** @throws Error if they are not valid now, and those in force are */
+  #use({ paths }: CertificateSource, files: TlsFiles): void {
+    const validity = validityOf(files);
+    const fault = faultOf(validity);
+    const isValid = this.#inForce !== undefined && faultOf(this.#inForce) === undefined;
+    if (fault !== undefined && isValid) {
+      throw new Error(`${paths[0]}: ${fault}: put a certificate there that is valid now`);
+    }
     this.#parts.use(files);
-    certificateReloaded(this.#parts.context, { secondsLeft: secondsLeft(files), isFirst: false });
+    this.#inForce = validity;
+    this.#failure = undefined;
+    const left = secondsLeft(validity);
+    certificateReloaded(this.#parts.context, { secondsLeft: left, isFirst: false });
   }
 }
 
@@ -109,7 +130,26 @@ async function versionOf({ paths }: CertificateSource): Promise<string> {
   return (await Promise.all(versions)).join('\n');
 }
 
-/** Whole seconds until a certificate expires, in real time; negative afterwards. */
-function secondsLeft({ cert }: TlsFiles): number {
-  return Math.floor((new X509Certificate(cert).validToDate.getTime() - Date.now()) / 1_000);
+/** When a certificate is valid, in real time. */
+interface Validity {
+  readonly from: Date;
+  readonly to: Date;
+}
+
+function validityOf({ cert }: TlsFiles): Validity {
+  const { validFromDate: from, validToDate: to } = new X509Certificate(cert);
+  return { from, to };
+}
+
+/** Returns why a certificate is not valid now; `undefined` if it is. */
+function faultOf({ from, to }: Validity): string | undefined {
+  const now = Date.now();
+  if (now >= to.getTime()) return `expired at ${to.toISOString()}`;
+  if (now < from.getTime()) return `is not valid before ${from.toISOString()}`;
+  return undefined;
+}
+
+/** Whole seconds until a certificate expires; negative afterwards. */
+function secondsLeft({ to }: Validity): number {
+  return Math.floor((to.getTime() - Date.now()) / 1_000);
 }

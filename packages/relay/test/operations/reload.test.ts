@@ -152,6 +152,25 @@ test('other certificate files are used; unusable ones change nothing, and the re
   expect(relay.context.metrics.value('configuration_reloads', { outcome: 'failed' })).toBe(2);
 });
 
+test.each(['certificate', 'key'] as const)(
+  'a %s that is empty for now, because it is being written, changes nothing',
+  async (which) => {
+    const path = files('first')[which];
+    const whole = readFileSync(path, 'utf8');
+    writeFileSync(path, '');
+    await relay.reloadOr(() => values);
+    expect(lines.at(-1)?.problems).toEqual([expect.stringContaining(`${path}: expected a PEM`)]);
+    expect(await trusts('first')).toBe(true);
+    clock.advance(60);
+    const failed = () => relay.context.metrics.value('certificate_reloads_failed');
+    await vi.waitFor(() => expect(failed()).toBe(1), patience);
+    expect(await trusts('first')).toBe(true);
+    writeFileSync(path, whole);
+    await relay.reload(values);
+    expect([await trusts('first'), (await health()).certificate]).toEqual([true, 'ok']);
+  },
+);
+
 test('new certificate files are noticed within a minute; unusable ones degrade health, once', async () => {
   expect(await health()).toMatchObject({ status: 'ok', certificate: 'ok' });
   for (const file of ['server.pem', 'server.key']) {
