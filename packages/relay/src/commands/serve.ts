@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import type { Relay } from '../relay.ts';
+import { coalesced } from './coalesced.ts';
 import { configFrom, type Flags, withConfig } from './config-flags.ts';
 import {
   boundBufferPools,
@@ -11,7 +12,7 @@ import {
 import { readyLine } from './ready-line.ts';
 
 const help = `
-SIGTERM and SIGINT stop the relay in order. SIGHUP reads the configuration again: certificate files,
+SIGTERM and SIGINT stop the relay in order; more of them change nothing. SIGHUP reads the configuration again: certificate files,
 trusted proxies, most limits, registry and blocks; the log names the settings that need a restart. If
 the new configuration cannot be used, the one before stays in force, and the log says why. SIGUSR1 does
 nothing.
@@ -28,8 +29,10 @@ export function configure(command: Command): void {
 async function serve(options: Flags): Promise<void> {
   const { config } = configFrom(options);
   const stopping = new AbortController();
+  // Ctrl+C in a terminal may arrive twice, once passed on by npm: the second must not end the process
+  // before it has answered what is under way.
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.once(signal, () => stopping.abort());
+    process.on(signal, () => stopping.abort());
   }
   const started = Promise.withResolvers<Relay>();
   // A start that fails ends the process, and reloads nothing.
@@ -49,14 +52,11 @@ async function serve(options: Flags): Promise<void> {
   await relay.closed;
 }
 
-/** Has the relay take over the configuration at each SIGHUP, one after another, once it runs. */
+/** Has the relay take over the configuration at SIGHUP, once it runs; signals meanwhile are one. */
 function reloadAtSignals(options: Flags, started: Promise<Relay>): void {
-  let last: Promise<unknown> = started;
-  process.on('SIGHUP', () => {
-    last = last.then(async () => {
-      const relay = await started;
-      await relay.reloadOr(() => configFrom(options).config);
-    });
-    last.catch(() => {});
+  const reload = coalesced(async () => {
+    const relay = await started.catch(() => undefined);
+    await relay?.reloadOr(() => configFrom(options).config);
   });
+  process.on('SIGHUP', reload);
 }

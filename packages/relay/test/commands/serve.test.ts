@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, getPriority } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { posthouseCommand } from '../support/bundled-command.ts';
 import { bareEnvironment, killAll, posthouse } from '../support/command.ts';
@@ -52,6 +53,27 @@ describe('posthouse serve', () => {
     expect(relay.output.text.split('\n')).toHaveLength(2);
     // After an orderly close SQLite has no journal; PostgreSQL never has one here.
     expect(existsSync(join(data.path, 'relay.sqlite-wal'))).toBe(false);
+  });
+
+  test('a second SIGTERM or SIGINT cuts no request off that the first one lets end', async () => {
+    const relay = serve();
+    const { port, pathname } = new URL((await relay.line()).split(' ')[1] as string);
+    const open = () => connect({ port: Number(port), rejectUnauthorized: false });
+    const socket = open();
+    await once(socket, 'secureConnect');
+    const head = `POST ${pathname}/auth/challenge HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n`;
+    socket.write(`${head}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{`);
+    // The relay has the beginning of the request before it answers another connection.
+    const other = open();
+    other.write(`GET ${pathname}/relay/info HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+    await once(other, 'data');
+    relay.child.kill('SIGTERM');
+    await once(other, 'close');
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGINT'] as const) relay.child.kill(signal);
+    socket.write('}');
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await relay.ended).toBe(0);
   });
 
   test.runIf(availableParallelism() > 1)(
