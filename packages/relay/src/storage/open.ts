@@ -1,6 +1,6 @@
 import type { RelayConfig } from '../config/index.ts';
 import { migrationsTable, pendingMigrations } from './migrations.ts';
-import { checkInService } from './move/mark.ts';
+import { checkInService, requireInService } from './move/mark.ts';
 import type { PostgresObserver } from './postgres/observer.ts';
 import type { PostgresOptions } from './postgres/storage.ts';
 import type { PostgresTimeouts } from './postgres/timeouts.ts';
@@ -41,8 +41,9 @@ async function openPostgres(options: PostgresOptions): Promise<Storage> {
 const commandConnections = 2;
 
 /**
- * Opens a relay's storage for an operator's command, whether the relay runs or not; while it is
- * open, no move can start. Does not change the schema.
+ * Opens a relay's storage for an operator's command, whether the relay runs or not. While it is open,
+ * no move can start on PostgreSQL; on SQLite, it writes nothing after a move has started. Does not change
+ * the schema.
  *
  * @param migrations of this version; the database must have exactly these
  * @param timeouts of PostgreSQL, if the command takes longer than a relay's calls
@@ -56,7 +57,8 @@ export async function openAlongside(
   await using opened = new AsyncDisposableStack();
   const database = opened.use(
     storage.engine === 'sqlite'
-      ? openSqliteAlongside(data)
+      ? // A move may have begun since: nothing keeps it from starting.
+        openSqliteAlongside(data, requireInService)
       : await openPostgres({
           url: storage.url,
           connections: commandConnections,

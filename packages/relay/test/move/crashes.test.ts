@@ -232,7 +232,9 @@ test.each([
     };
     const lost = engines[0] === 'postgres' ? from : to;
     await expect(move(from, to, { progress })).rejects.toThrow(
-      new RegExp(`^${lost.name.replaceAll(/[/?.]/g, '\\$&')}.*: (storage|the connection)`),
+      new RegExp(
+        `^${lost.name.replaceAll(/[/?.]/g, '\\$&')}.*: (storage|the connection).*run the same command again`,
+      ),
     );
     await stopped;
     await completeAfterStop(from, to);

@@ -6,12 +6,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
+import { openAlongside } from '../../src/storage/open.ts';
 import { openPostgres } from '../../src/storage/postgres/storage.ts';
+import { openSqlite } from '../../src/storage/sqlite/storage.ts';
 import { dropDatabase } from '../support/postgres.ts';
 import { ask } from '../support/postgres-engine.ts';
+import { silentObserver } from '../support/silent-observer.ts';
 import {
   abandon,
   change,
+  configOf,
   contents,
   Databases,
   facts,
@@ -19,6 +23,7 @@ import {
   isInService,
   move,
   open,
+  putEnvelope,
   stateOf,
 } from './databases.ts';
 
@@ -139,6 +144,68 @@ describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
     expect(await isInService(from)).toBe(true);
     expect(await isInService(to)).toBe(false);
   });
+});
+
+/** A folder of a relay that has lost what it stored last, and where it was to be moved. */
+async function shortened({ isBegun }: { readonly isBegun: boolean }) {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from);
+  if (from.engine !== 'sqlite') throw new Error('it is SQLite');
+  if (isBegun) await cutOff(from, to, half);
+  const file = join(from.folder, 'relay.sqlite');
+  const older = `${file}-older`;
+  cpSync(file, older);
+  await using storage = openSqlite(from.folder, {}, silentObserver);
+  await storage.write('relay', (tx) => putEnvelope(tx, 'c', 'of the last transaction'));
+  await storage[Symbol.asyncDispose]();
+  const newer = `${file}-newer`;
+  cpSync(file, newer);
+  cpSync(older, file);
+  return { from, to, folder: from.folder, putBack: () => cpSync(newer, file) };
+}
+
+/** How many transactions a relay that starts on a folder notices to be missing. */
+async function noticed(folder: string): Promise<number> {
+  let missing = 0;
+  const wentBack = (count: number) => {
+    missing = count;
+  };
+  await openSqlite(folder, {}, { ...silentObserver, wentBack })[Symbol.asyncDispose]();
+  return missing;
+}
+
+test('04 §17.1: a source that lacks its last transactions is refused until they are back', async () => {
+  const { from, to, putBack } = await shortened({ isBegun: false });
+  for (const _attempt of [1, 2]) {
+    await expect(move(from, to)).rejects.toThrow('the database lacks its last 1 transactions: put');
+  }
+  expect([await stateOf(to), await isInService(to)]).toEqual([undefined, true]);
+  putBack();
+  expect((await move(from, to)).state).toBe('moved');
+  expect(await contents(to)).toHaveProperty('message_envelopes.length', 3);
+});
+
+test('04 §17.1: a move that is given up leaves it to the relay to notice the loss', async () => {
+  const { from, to, folder } = await shortened({ isBegun: true });
+  await expect(move(from, to)).rejects.toThrow('give a move that was begun up with --abandon');
+  expect(await abandon({ from })).toBe(to.name);
+  expect(await noticed(folder)).toBe(1);
+});
+
+test('a command that opened the database before a move writes nothing after it', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from);
+  if (from.engine !== 'sqlite') throw new Error('it is SQLite');
+  const config = { data: from.folder, storage: configOf(from) };
+  await using command = await openAlongside(config, relayMigrations);
+  const write = (id: string) => command.write('relay', (tx) => putEnvelope(tx, id, 'late'));
+  await write('before');
+  await cutOff(from, to, half);
+  await expect(write('meanwhile')).rejects.toThrow('is being moved to');
+  expect((await move(from, to)).state).toBe('moved');
+  await expect(write('after')).rejects.toThrow('was moved to');
+  const envelopes = (await contents(to)).message_envelopes as { envelope_id: string }[];
+  expect(envelopes.map((row) => row.envelope_id)).toEqual(['a', 'b', 'before']);
 });
 
 test("a source that is no relay's database is refused", async () => {

@@ -105,6 +105,7 @@ const connections = 2;
  * Opens a database exclusively for this process.
  *
  * @param mustExist if true, a missing SQLite database is an error; otherwise it is created
+ * @param lacking as `openSqlite` has it
  * @throws MoveError if it does not exist, cannot be reached, or another process uses it
  */
 export async function openExclusive(
@@ -112,14 +113,20 @@ export async function openExclusive(
   {
     mustExist,
     faults,
-  }: { readonly mustExist: boolean; readonly faults?: StorageFaults | undefined },
+    lacking,
+  }: {
+    readonly mustExist: boolean;
+    readonly faults?: StorageFaults | undefined;
+    readonly lacking?: 'refuse' | 'leave' | undefined;
+  },
 ): Promise<MoveDatabase> {
   return await naming(address, async () => {
     if (address.engine === 'sqlite') {
       if (mustExist && !existsSync(databaseFile(address))) {
         throw new Error('there is no relay.sqlite: give the data folder of a relay');
       }
-      return end(address.name, openSqlite(address.folder, faults), () => true);
+      const database = openSqlite(address.folder, faults, undefined, { lacking });
+      return end(address.name, database, () => true);
     }
     const { url, name } = address;
     const storage = await openPostgres({

@@ -84,6 +84,7 @@ export async function moveStorage(options: MoveOptions): Promise<MoveResult> {
   await using source = await openExclusive(options.from, {
     mustExist: true,
     faults: options.faults?.source,
+    lacking: 'refuse',
   });
   await using target = await openExclusive(options.to, {
     mustExist: false,
@@ -100,8 +101,25 @@ export async function moveStorage(options: MoveOptions): Promise<MoveResult> {
   await replaceMark(source, found.source.mark, marks.source);
   await markTarget(source, target, { from: found.target.mark, to: marks.target });
   const move = new Move({ source, target, tables, options }, marks);
-  return { relayId, ...(await move.run()) };
+  try {
+    return { relayId, ...(await move.run()) };
+  } catch (error) {
+    throw error instanceof MoveError ? new InterruptedMove(error) : error;
+  }
 }
+
+/** A move that failed after it was begun: it can be run again. */
+class InterruptedMove extends Error {
+  override readonly name = 'InterruptedMove';
+
+  constructor(cause: MoveError) {
+    super(`${cause.message}. ${goingOn}`, { cause });
+  }
+}
+
+const goingOn =
+  'The move is not complete, and nothing is lost: run the same command again to go on, or with ' +
+  '--abandon to give the move up';
 
 /** @returns the relay's ID */
 async function checkSource(

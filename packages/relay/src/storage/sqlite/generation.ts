@@ -22,15 +22,18 @@ export class Generation implements Disposable {
     this.#file = openSync(path, 'r+');
   }
 
-  /** Returns how many transactions the database lacks, and begins to count from what it has. */
-  compare(connection: SqliteConnection): number {
+  /** Returns how many transactions the database lacks. */
+  missing(connection: SqliteConnection): number {
     const stored = this.#read();
-    const found = versionOf(connection);
-    this.#write(found);
     if (stored === undefined) return 0;
-    const missing = (stored - found + modulus) % modulus;
+    const missing = (stored - versionOf(connection) + modulus) % modulus;
     // More than half of all numbers: the database is ahead, which a crash explains.
     return missing < modulus / 2 ? missing : 0;
+  }
+
+  /** Begins to count from what the database has. */
+  begin(connection: SqliteConnection): void {
+    this.#write(versionOf(connection));
   }
 
   /**

@@ -45,6 +45,8 @@ const commandLockTimeout = 5_000;
  *
  * @param options.upcoming by which a batch of several writes stays open for those about to come
  * @param options.isRestoring whether the caller is the restore that the folder waits for, which has locked it
+ * @param options.lacking what a command does with a database that lacks its last transactions: it refuses it, or
+ *   leaves it to the next relay to notice; by default they are forgotten
  * @throws Error if another relay has the folder open, or its restore did not end
  */
 export function openSqlite(
@@ -53,20 +55,20 @@ export function openSqlite(
   observer?: SqliteObserver,
   {
     isRestoring = false,
-    upcoming,
-  }: { readonly isRestoring?: boolean; readonly upcoming?: Upcoming | undefined } = {},
+    ...options
+  }: { readonly isRestoring?: boolean } & Pick<SqliteParts, 'upcoming' | 'lacking'> = {},
 ): SqliteStorage {
   if (!isRestoring) requireRestored(directory);
   makeFolder(directory);
   const reserve = join(directory, 'reserve');
-  const parts = { faults, observer, upcoming };
+  const parts = { ...options, faults, observer };
   const open = isRestoring ? openFolder : openLocked;
   const storage = openWithReserve(reserve, () => open(directory, parts));
   keepReserve(reserve);
   return storage;
 }
 
-type OpenParts = Pick<SqliteParts, 'faults' | 'observer' | 'lock' | 'upcoming'>;
+type OpenParts = Pick<SqliteParts, 'faults' | 'observer' | 'lock' | 'upcoming' | 'lacking'>;
 
 function openLocked(directory: string, parts: OpenParts): SqliteStorage {
   const lock = lockFolder(directory);
@@ -93,11 +95,16 @@ function openFolder(directory: string, parts: OpenParts): SqliteStorage {
  * Opens the database in `directory` without excluding a relay that may run on it: for rare and
  * short operations, since the two block each other's writes.
  *
+ * @param beforeWrite runs at the beginning of each transaction that writes, and may refuse it
  * @throws Error if there is none
  */
-export function openSqliteAlongside(directory: string): SqliteStorage {
+export function openSqliteAlongside(
+  directory: string,
+  beforeWrite?: SqliteParts['beforeWrite'],
+): SqliteStorage {
   requireRestored(directory);
-  return new SqliteStorage(requireDatabase(directory), { lockTimeout: commandLockTimeout });
+  const parts = { beforeWrite, lockTimeout: commandLockTimeout };
+  return new SqliteStorage(requireDatabase(directory), parts);
 }
 
 interface SqliteParts {
@@ -107,8 +114,17 @@ interface SqliteParts {
   readonly faults?: StorageFaults;
   readonly observer?: SqliteObserver | undefined;
   readonly upcoming?: Upcoming | undefined;
+  readonly lacking?: 'refuse' | 'leave' | undefined;
+  readonly beforeWrite?: ((tx: Reader) => Promise<void>) | undefined;
   /** Milliseconds a call waits for a lock of another process. */
   readonly lockTimeout: number;
+}
+
+function lackingTransactions(count: number): string {
+  return (
+    `the database lacks its last ${count} transactions: put \`relay.sqlite-wal\`, or a whole folder, back. ` +
+    'If they are lost, give a move that was begun up with --abandon, then run `posthouse restored`'
+  );
 }
 
 /** The query for all columns of a SQLite database: `Storage.catalogueSql`. */
@@ -137,13 +153,15 @@ export class SqliteStorage implements Storage {
   /** Ends with the storage. */
   readonly #checks = new DisposableStack();
   readonly #lockTimeout: number;
+  readonly #beforeWrite: SqliteParts['beforeWrite'];
   readonly #listeners = new WriteListeners();
   readonly #path: string;
   #closed = false;
 
   constructor(path: string, { lock, generationFile, observer, upcoming, ...parts }: SqliteParts) {
-    const { faults = {}, lockTimeout } = parts;
+    const { faults = {}, lockTimeout, lacking } = parts;
     this.#path = path;
+    this.#beforeWrite = parts.beforeWrite;
     this.#lock = lock;
     this.#faults = faults;
     this.#observer = observer;
@@ -165,7 +183,8 @@ export class SqliteStorage implements Storage {
             holdReads: (work) => this.#readers.hold(work),
           });
     this.#checkpoints = checkpoints;
-    const generation = generationFile === undefined ? undefined : this.#check(path, generationFile);
+    const generation =
+      generationFile === undefined ? undefined : this.#check(path, { generationFile, lacking });
     const outage = this.#outage;
     const listeners = this.#listeners;
     this.#readers = new Readers(path);
@@ -177,13 +196,19 @@ export class SqliteStorage implements Storage {
   }
 
   /** Looks for lost transactions and bad pages. */
-  #check(path: string, generationFile: string): Generation {
+  #check(
+    path: string,
+    { generationFile, lacking }: { readonly generationFile: string } & Pick<SqliteParts, 'lacking'>,
+  ): Generation | undefined {
     try {
       const found = (problem: string) => this.#observer?.damaged(problem);
       const unfinished = (seconds: number) => this.#observer?.pagesUnchecked(seconds);
       this.#checks.use(checkPages(this.#write, { path, found, unfinished }));
+      if (lacking === 'leave') return undefined;
       const generation = this.#checks.use(new Generation(generationFile));
-      const missing = generation.compare(this.#write);
+      const missing = generation.missing(this.#write);
+      if (missing > 0 && lacking === 'refuse') throw new Error(lackingTransactions(missing));
+      generation.begin(this.#write);
       if (missing > 0) this.#observer?.wentBack(missing);
       return generation;
     } catch (error) {
@@ -237,9 +262,12 @@ export class SqliteStorage implements Storage {
     { keepsFacts = false }: WriteOptions = {},
   ): Promise<T> {
     const keys = typeof aggregates === 'string' ? [aggregates] : aggregates;
+    const before = this.#beforeWrite;
+    const checked =
+      before === undefined ? work : (tx: Writer) => before(tx).then(async () => await work(tx));
     // There is one writer, so writes of all aggregates are serialized already.
-    if (keepsFacts) return this.#writer.write(work);
-    return this.#listeners.around(keys, work, (told) => this.#writer.write(told));
+    if (keepsFacts) return this.#writer.write(checked);
+    return this.#listeners.around(keys, checked, (told) => this.#writer.write(told));
   }
 
   appends(): boolean {
