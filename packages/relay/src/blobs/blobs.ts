@@ -85,9 +85,10 @@ export class Blobs {
 
   async #put(upload: Upload): Promise<{ readonly name: string; readonly expiresAt: number }> {
     const name = encodeBase64url(this.#context.random(32));
+    await this.#disk(() => this.folder.check());
     await this.#reserve(name, upload);
     try {
-      await this.#write(name, upload);
+      await this.#disk(() => this.folder.write(name, upload.receive));
       if (!(await upload.mayStore())) throw new ProtocolError('unauthorized', 'no valid session');
       const expiresAt = this.#context.clock.now() + this.terms.retention;
       const isStored = await this.#context.storage.write(`account:${upload.account}`, (tx) =>
@@ -122,13 +123,17 @@ export class Blobs {
 
   /**
    * Opens a blob. The caller closes the file.
-   * @throws ProtocolError `not_found`, for whatever reason it is not there
+   * @throws ProtocolError `not_found`, for whatever reason it is not there; `temporarily_unavailable` if
+   *   the folder of all blobs is not
    */
   async open(name: string): Promise<{ readonly file: FileHandle; readonly bytes: number }> {
     const blob = await this.#find(name);
     const file = await this.folder.read(name);
-    // Missing: another process deleted it after the row was read.
-    if (file === undefined) throw notFound();
+    // Missing: another process deleted it after the row was read, or nothing is there.
+    if (file === undefined) {
+      await this.#disk(() => this.folder.check());
+      throw notFound();
+    }
     // Of another length, for example after part of a backup was restored: an answer of the announced
     // length cannot be made of it.
     if ((await file.stat()).size !== blob.bytes) {
@@ -140,12 +145,13 @@ export class Blobs {
 
   /**
    * Deletes a blob of the account.
-   * @throws ProtocolError `not_found` if there is none of this name, or it is another account's
+   * @throws ProtocolError `not_found` if there is none of this name, or it is another account's;
+   *   `temporarily_unavailable` if its file cannot be deleted: a job does it later
    */
   async delete(account: string, name: string): Promise<void> {
     const blob = await this.#find(name);
     if (blob.account !== account) throw notFound();
-    await this.#end(account, name);
+    await this.#disk(() => this.#end(account, name));
   }
 
   async #find(name: string) {
@@ -176,13 +182,14 @@ export class Blobs {
     });
   }
 
-  async #write(name: string, { receive }: Upload): Promise<void> {
+  /** Runs work on the files. */
+  async #disk(work: () => Promise<void>): Promise<void> {
     try {
-      await this.folder.write(name, receive);
+      await work();
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
       blobNotStored(this.#context, error);
-      throw unavailable('the relay cannot store attachments now');
+      throw unavailable('the relay cannot reach its attachments now');
     }
   }
 

@@ -13,6 +13,8 @@ const partial = '.part';
 /** A folder with one file for each blob, named as the blob. */
 export class BlobFolder {
   readonly path: string;
+  /** What its mark says since it was opened. */
+  #mark: string | undefined;
   /** A flush can hold a thread of the pool for long, which other flushes and signatures need. */
   readonly #flushes = new FairSlots(1);
 
@@ -23,6 +25,11 @@ export class BlobFolder {
   /** Makes the folder, if it is missing, and reads its mark; `undefined` if it has none. */
   async open(): Promise<string | undefined> {
     makeFolder(this.path);
+    this.#mark = await this.#readMark();
+    return this.#mark;
+  }
+
+  async #readMark(): Promise<string | undefined> {
     try {
       return (await readFile(join(this.path, markFile), 'utf8')).trim();
     } catch (error) {
@@ -31,9 +38,21 @@ export class BlobFolder {
     }
   }
 
+  /**
+   * Checks that the folder is there and the one that was opened: without its file system, a path can be
+   * an empty folder of another one.
+   *
+   * @throws Error that says what to do
+   */
+  async check(): Promise<void> {
+    if ((await this.#readMark()) === this.#mark) return;
+    throw new Error(`${this.path} has not the file ${markFile} of before: mount its file system`);
+  }
+
   /** Marks the folder for good. */
   async mark(text: string): Promise<void> {
     await writeFile(join(this.path, markFile), `${text}\n`, { mode: 0o600, flush: true });
+    this.#mark = text;
     await this.#flushFolder();
   }
 
@@ -69,13 +88,23 @@ export class BlobFolder {
     }
   }
 
-  /** Deletes what there is of a file: the incomplete one first, which may be renamed meanwhile. */
+  /**
+   * Deletes what there is of a file: the incomplete one first, which may be renamed meanwhile.
+   * @throws Error as {@link check} does, if nothing is there
+   */
   async remove(name: string): Promise<void> {
+    let isThere = false;
     for (const path of [join(this.path, name + partial), join(this.path, name)]) {
-      await unlink(path).catch((error: unknown) => {
-        if (!isMissing(error)) throw error;
-      });
+      const isRemoved = await unlink(path).then(
+        () => true,
+        (error: unknown) => {
+          if (!isMissing(error)) throw error;
+          return false;
+        },
+      );
+      isThere ||= isRemoved;
     }
+    if (!isThere) await this.check();
   }
 
   async #flush(name: string, work: () => Promise<void>): Promise<void> {

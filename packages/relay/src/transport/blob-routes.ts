@@ -117,7 +117,11 @@ class BlobRoutes {
         const body = { context, bytes, owner, request: request.raw, response: reply.raw };
         await streamBody(body, length, write);
       },
-      mayStore: async () => (await context.sessions.find(token, this.#origin)) !== undefined,
+      mayStore: async () => {
+        // Without an answer the client sends it again, and would have stored it twice.
+        if (reply.raw.closed) throw cutOff();
+        return (await context.sessions.find(token, this.#origin)) !== undefined;
+      },
     });
     return reply
       .code(201)
