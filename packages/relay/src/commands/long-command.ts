@@ -5,7 +5,7 @@ import { note, print } from './terminal-output.ts';
 
 /** What the work of a long command is given. */
 interface LongWorkParts {
-  /** Aborts after the first SIGINT or SIGTERM. */
+  /** Aborts after the first SIGINT or SIGTERM; more of them change nothing. */
   readonly signal: AbortSignal;
   readonly progress: (state: ProgressState) => void;
   /** Removes the bar, so that the command can print lines of its own. */
@@ -33,7 +33,8 @@ export async function longCommand<T>(options: LongCommandOptions<T>): Promise<T 
   const { json = false, isTerminalOnly = false, stopped, work } = options;
   const stopping = new AbortController();
   const stop = () => stopping.abort();
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stop);
+  // Ctrl+C may arrive twice, once passed on by npm: the second must not end what the first one undoes.
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop);
   const progress = progressOf(json);
   try {
     return await work({
@@ -51,7 +52,9 @@ export async function longCommand<T>(options: LongCommandOptions<T>): Promise<T 
     return undefined;
   } finally {
     progress.end();
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
+    if (!stopping.signal.aborted) {
+      for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, stop);
+    }
   }
 }
 

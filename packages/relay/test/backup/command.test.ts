@@ -101,24 +101,33 @@ test('a backup has no name that SQLite or the relay would take for a file of the
   expect((await run('backup', '--data', data, '--to', other)).code).toBe(0);
 });
 
-test('a stopped backup leaves nothing, says how to go on, and ends with status 1', async () => {
-  using folder = temporaryFolder();
-  const [data, file] = [join(folder.path, 'data'), join(folder.path, 'backup')];
-  mkdirSync(data);
-  await (await start(data))[Symbol.asyncDispose]();
-  const database = new DatabaseSync(join(data, 'relay.sqlite'));
-  database.exec(`INSERT INTO message_envelopes (envelope_id, keep_until, envelope)
+test.each([
+  ['stopped', 1],
+  ['stopped again and again', 20],
+])(
+  'a backup that is %s leaves nothing, says how to go on, and ends with status 1',
+  async (_, most) => {
+    using folder = temporaryFolder();
+    const [data, file] = [join(folder.path, 'data'), join(folder.path, 'backup')];
+    mkdirSync(data);
+    await (await start(data))[Symbol.asyncDispose]();
+    const database = new DatabaseSync(join(data, 'relay.sqlite'));
+    database.exec(`INSERT INTO message_envelopes (envelope_id, keep_until, envelope)
     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
     SELECT i, 1, 'text' FROM n`);
-  database.close();
-  const command = posthouse(['backup', '--data', data, '--to', file]);
-  command.child.stderr?.once('data', () => command.child.kill('SIGINT'));
-  expect(await command.ended).toBe(1);
-  expect(command.output.errors).toContain(
-    'stopped: nothing was made; run the same command again\n',
-  );
-  expect([existsSync(file), existsSync(`${file}.partial`)]).toEqual([false, false]);
-});
+    database.close();
+    const command = posthouse(['backup', '--data', data, '--to', file]);
+    await new Promise((begun) => void command.child.stderr?.once('data', begun));
+    for (let signals = 0; signals < most && command.child.kill('SIGINT'); signals += 1) {
+      await Promise.race([command.ended, new Promise((next) => setTimeout(next))]);
+    }
+    expect(await command.ended).toBe(1);
+    expect(command.output.errors).toContain(
+      'stopped: nothing was made; run the same command again\n',
+    );
+    expect([existsSync(file), existsSync(`${file}.partial`)]).toEqual([false, false]);
+  },
+);
 
 test.each([
   [['backup'], "required option '--to <file>' not specified"],
