@@ -62,14 +62,17 @@ export async function findMark(storage: Storage): Promise<MoveMark | undefined> 
   });
 }
 
+/** The mark of a database was changed by another command: what to do depends on that. */
+export class MarkChanged extends Error {}
+
 /**
  * Checks that a database still has the expected mark.
- * @throws Error if the mark was changed by another command
+ * @throws MarkChanged
  */
 export async function expectMark(tx: Reader, expected: MoveMark | undefined): Promise<void> {
   const found = await readMark(tx);
   const isSame = found?.state === expected?.state && found?.moveId === expected?.moveId;
-  if (!isSame) throw new Error('its mark was changed by another command meanwhile');
+  if (!isSame) throw new MarkChanged('its mark was changed by another command meanwhile');
 }
 
 /** Replaces the mark `expected` by `next`; throws as {@link expectMark} does. */

@@ -15,7 +15,14 @@ import {
   naming,
   openExclusive,
 } from './databases.ts';
-import { changeMark, expectMark, type MoveMark, markRefusal, moveTable } from './mark.ts';
+import {
+  changeMark,
+  expectMark,
+  MarkChanged,
+  type MoveMark,
+  markRefusal,
+  moveTable,
+} from './mark.ts';
 import { type DatabaseState, inspect, plan } from './plan.ts';
 import { replaceMark } from './replace-mark.ts';
 import {
@@ -104,7 +111,8 @@ export async function moveStorage(options: MoveOptions): Promise<MoveResult> {
   try {
     return { relayId, ...(await move.run()) };
   } catch (error) {
-    throw error instanceof MoveError ? new InterruptedMove(error) : error;
+    const isInterrupted = error instanceof MoveError && !(error.cause instanceof MarkChanged);
+    throw isInterrupted ? new InterruptedMove(error) : error;
   }
 }
 
