@@ -4,6 +4,7 @@ import type { TLSSocket } from 'node:tls';
 import { limits } from '@posthouse/protocol';
 import { WebSocket } from 'ws';
 import { RelayMisbehaviour, RelayUnreachable } from '../errors.ts';
+import { BodyBuffer } from './body-buffer.ts';
 import {
   type HttpRequest,
   type HttpResponse,
@@ -12,6 +13,14 @@ import {
   type SocketEvents,
   type Transport,
 } from './transport.ts';
+
+/** Limits of a WebSocket. */
+const socketLimits = {
+  /** Frames of one message: each may keep the 64 KiB with which the system gave it. */
+  maxFragments: 1_024,
+  /** Milliseconds that a relay has to end a connection which is closing. */
+  closeTimeout: 1_000,
+};
 
 /** Options of {@link NodeTransport}. */
 export interface NodeTransportOptions {
@@ -63,14 +72,14 @@ export class NodeTransport implements Transport, Disposable {
         else (socket as TLSSocket).once('secureConnect', () => (sent = true));
       });
       request.on('error', fail);
+      request.on('upgrade', (_response, socket) => {
+        socket.destroy();
+        fail(new Error('an upgrade that was not asked for'));
+      });
       request.on('response', (response) => {
-        const chunks: Buffer[] = [];
-        let length = 0;
+        const received = new BodyBuffer(maxBytes);
         response.on('data', (chunk: Buffer) => {
-          length += chunk.length;
-          if (length > maxBytes) {
-            response.destroy(oversized(asked));
-          } else chunks.push(chunk);
+          if (!received.add(chunk)) response.destroy(oversized(asked));
         });
         response.on('error', fail);
         response.on('end', () =>
@@ -79,7 +88,7 @@ export class NodeTransport implements Transport, Disposable {
             contentType: response.headers['content-type'],
             coding: response.headers['content-encoding'],
             location: response.headers.location,
-            body: Buffer.concat(chunks),
+            body: received.whole(),
           }),
         );
       });
@@ -96,6 +105,7 @@ export class NodeTransport implements Transport, Disposable {
         maxPayload: limits.webSocketMessageBytes,
         perMessageDeflate: false,
         followRedirects: false,
+        ...socketLimits,
       });
       const abort = () => {
         reject(signal.reason);

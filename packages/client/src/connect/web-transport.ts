@@ -1,5 +1,6 @@
 import { limits } from '@posthouse/protocol';
 import { ClientError, RelayUnreachable } from '../errors.ts';
+import { BodyBuffer } from './body-buffer.ts';
 import {
   type HttpRequest,
   type HttpResponse,
@@ -92,24 +93,16 @@ async function readBody(response: Response, request: HttpRequest): Promise<Uint8
     requireFit(whole.length, request);
     return whole;
   }
-  const chunks: Uint8Array[] = [];
-  let length = 0;
+  const received = new BodyBuffer(request.maxBytes);
   const reader = response.body.getReader();
   for (;;) {
     const { done, value } = await orUnreachable(reader.read(), request);
     if (done) break;
-    length += value.length;
-    if (length > request.maxBytes) reader.cancel().catch(() => undefined);
-    requireFit(length, request);
-    chunks.push(value);
+    if (received.add(value)) continue;
+    reader.cancel().catch(() => undefined);
+    throw oversized(request);
   }
-  const body = new Uint8Array(length);
-  let at = 0;
-  for (const chunk of chunks) {
-    body.set(chunk, at);
-    at += chunk.length;
-  }
-  return body;
+  return received.whole();
 }
 
 function requireFit(length: number, request: HttpRequest): void {
