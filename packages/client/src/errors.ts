@@ -193,6 +193,14 @@ export class RelayUnreachable extends ClientError {
   }
 }
 
+/** UTF-16 units of a relay's text in an error: errors are stored, some with each message. */
+const longestText = 1_000;
+
+/** Returns the beginning of a text that a relay wrote for logs and people. */
+export function shortened(text: string): string {
+  return text.length > longestText ? `${text.slice(0, longestText).toWellFormed()}…` : text;
+}
+
 /**
  * An error answer of the relay, with a code of the catalogue (02 §4.1).
  *
@@ -217,7 +225,7 @@ export class RelayRefused extends ClientError {
     error: string,
     details: { readonly message: string; readonly data?: Record<string, unknown> | undefined },
   ) {
-    super('relay_refused', `${method}: ${error}: ${details.message}`);
+    super('relay_refused', `${method}: ${error}: ${shortened(details.message)}`);
     this.method = method;
     this.error = error;
     this.data = details.data;

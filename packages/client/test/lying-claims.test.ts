@@ -129,6 +129,50 @@ test('02 §12.3: a hint of records that do not exist', async () => {
   expect((relay.asked.get('message.timeline.sync') ?? 0) - before).toBeLessThan(10);
 });
 
+describe('02 §4.1, §5: a refusal with what nothing bounds', () => {
+  function refuseReading(error: object): void {
+    relay.garble('message.timeline.sync', (text) => {
+      const { jsonrpc, id } = JSON.parse(text);
+      return JSON.stringify({ jsonrpc, id, error });
+    });
+  }
+
+  test('02 §5: after a hint of 2^53 - 1 seconds the store is whole, and the account is followed', async () => {
+    const { ann, bob } = await friends();
+    refuseReading({
+      ...{ code: errorCatalogue.rate_limited.rpc, message: '' },
+      data: { retry_after: Number.MAX_SAFE_INTEGER },
+    });
+    let nextTryAt: number | undefined;
+    for await (const event of bob.follow({ reader: 'app' })) {
+      if (event.kind !== 'connection' || event.state !== 'disconnected') continue;
+      ({ nextTryAt } = event);
+      break;
+    }
+    expect(new Date(nextTryAt ?? Number.NaN).getTime()).toBeGreaterThan(0);
+    relay.behave();
+    for await (const event of bob.follow({ reader: 'app' })) {
+      if (isConnected(event)) await ann.messages.send(bob.id, { text: 'later' });
+      if (event.kind === 'message') break;
+    }
+    expect(await texts(bob)).toEqual(['later']);
+  });
+
+  test('02 §4.1: of a text and details of 400 KiB each, the store gets a few kilobytes', async () => {
+    const { bob, store } = await friends();
+    const long = '\u{1f4a9}'.repeat(100_000);
+    const code = errorCatalogue.temporarily_unavailable.rpc;
+    refuseReading({ code, message: long, data: { since: long } });
+    for await (const event of bob.follow()) {
+      if (event.kind !== 'connection' || event.state !== 'disconnected') continue;
+      expect(event.error.message).toMatch(/^message\.timeline\.sync: temporarily_unavailable: /);
+      break;
+    }
+    const rows = await store.read((tx) => tx.list('events'));
+    expect(Math.max(...rows.map(([, text]) => text.length))).toBeLessThan(4_096);
+  });
+});
+
 const kinds = (events: readonly AccountEvent[]) => events.map(({ kind }) => kind);
 
 test('05 §13.4: a refusal ends no group', async () => {

@@ -3,6 +3,7 @@
  * double the messages, and holds nothing of a post that was deleted meanwhile.
  */
 import { channelPost } from '../channels/timeline/channel-entries.ts';
+import { isClientError, type PlainError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupMessage } from '../groups/timeline/group-entries.ts';
 import { toGroupEntry } from '../groups/timeline/group-entry.ts';
@@ -52,8 +53,20 @@ export function toStoredEvent(event: AccountEvent): StoredEvent {
       return { kind: event.kind, channel: event.channelId, at, id };
     }
     default:
-      return event;
+      return 'error' in event && isClientError(event.error)
+        ? ({ ...event, error: withoutLongData(event.error) } as StoredEvent)
+        : event;
   }
+}
+
+/** Characters of an error's details that are stored with it. */
+const longestData = 4_096;
+
+/** Leaves out details of a relay that would fill the store: it may send a mebibyte with each error. */
+function withoutLongData(error: PlainError): PlainError {
+  const { data, ...rest } = error;
+  if (data === undefined || JSON.stringify(data).length <= longestData) return error;
+  return { ...rest, message: error.message };
 }
 
 /** @returns `undefined` if what the event is about was removed from the store */

@@ -25,6 +25,9 @@ export interface Followed {
 
 const retry = { attempts: Number.POSITIVE_INFINITY, base: 500, cap: 60_000 };
 
+/** The latest time of a `Date`, Unix milliseconds: a relay may hint at a later one (02 §5). */
+const latestTime = 8_640_000_000_000_000;
+
 /** How an account is followed. */
 interface FollowerOptions {
   /** Milliseconds between reads if a relay sends no notifications. */
@@ -146,7 +149,7 @@ class AccountFollower {
         transport = undefined;
         failures += 1;
         const wait = this.#waitBefore(failures, error);
-        const nextTryAt = core.clock.milliseconds() + wait;
+        const nextTryAt = Math.min(core.clock.milliseconds() + wait, latestTime);
         await this.#record({ kind: 'connection', state: 'disconnected', error, nextTryAt });
         await this.#pause(wait, { error, wakes, signal });
       }

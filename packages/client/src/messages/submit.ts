@@ -10,6 +10,7 @@ import {
   isRefusal,
   type PlainRefusal,
   RelayMisbehaviour,
+  shortened,
 } from '../errors.ts';
 import type { StoreWriter } from '../store/index.ts';
 import { recordStatus } from '../sync/message-status.ts';
@@ -130,7 +131,7 @@ export async function storeStatus(
       status: status.status,
       accepted_at: status.accepted_at,
       ...(status.error !== undefined && {
-        error: { code: status.error.code, message: status.error.message },
+        error: { code: status.error.code, message: shortened(status.error.message) },
       }),
     };
     await updateMessage(tx, updated);
