@@ -13,13 +13,36 @@ export const maxSequenceStep = 2 ** 40;
  */
 export function checkSequenceSteps(
   events: readonly { readonly sequence: number }[],
-  { after, reason, method }: { after: number; reason: MisbehaviourReason; method: string },
+  { after, ...of }: { after: number; reason: MisbehaviourReason; method: string },
 ): void {
   let last = after;
   for (const { sequence } of events) {
-    if (sequence - last > maxSequenceStep) {
-      throw new RelayMisbehaviour(reason, `sequence ${sequence} after ${last}`, { method });
-    }
+    checkStep('sequence', { last, next: sequence, ...of });
     last = sequence;
   }
+}
+
+/**
+ * Checks the steps between the epochs of a group's events, which a restored host raises as much (05 §7.2).
+ * @param after the known epoch
+ * @throws RelayMisbehaviour `invalid_group_page`
+ */
+export function checkEpochSteps(
+  events: readonly { readonly epoch: number }[],
+  { after, method }: { readonly after: number; readonly method: string },
+): void {
+  let last = after;
+  for (const { epoch } of events) {
+    checkStep('epoch', { last, next: epoch, reason: 'invalid_group_page', method });
+    last = epoch;
+  }
+}
+
+function checkStep(
+  what: string,
+  step: { last: number; next: number; reason: MisbehaviourReason; method: string },
+): void {
+  const { last, next, reason, method } = step;
+  if (next - last <= maxSequenceStep) return;
+  throw new RelayMisbehaviour(reason, `${what} ${next} after ${last}`, { method });
 }

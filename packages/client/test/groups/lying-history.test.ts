@@ -57,6 +57,10 @@ describe('05 §13.4: a page is refused whole for', () => {
       ...page,
       events: events.map((event) => ({ ...event, epoch: -1 })),
     }),
+    'an epoch of 2^53 - 1, after which no other could be read': ({ events, ...page }) => ({
+      ...page,
+      events: events.map((event) => ({ ...event, epoch: Number.MAX_SAFE_INTEGER })),
+    }),
     'a missing certificate': (page) => ({ ...page, certificates: [] }),
     'a certificate twice': ({ certificates, ...page }) => ({
       ...page,
