@@ -14,7 +14,7 @@ import {
 } from '../src/index.ts';
 import { NodeTransport } from '../src/node.ts';
 import { isConnected, isDisconnected } from './support/connection-events.ts';
-import { relayWithClients } from './support/relay-with-clients.ts';
+import { befriend, relayWithClients } from './support/relay-with-clients.ts';
 import { StillClock } from './support/still-clock.ts';
 
 const world = relayWithClients();
@@ -221,6 +221,19 @@ describe('02 §12.9: a woken client connects without waiting', () => {
     }
     expect(asks).toBe(before);
   });
+});
+
+test('02 §12.9: with a clock put back by a day, everything is read after a minute all the same', async () => {
+  const { clock, account } = await follower();
+  const ann = await world.person();
+  await befriend(ann, account);
+  const { seen } = collect(account);
+  await vi.waitFor(() => expect(connections(seen)).toBe(1), patience);
+  clock.advance(-86_400_000);
+  await ann.messages.send(account.id, { text: 'a reason to read' });
+  const isRead = () => seen.some(({ kind }) => kind === 'message');
+  await vi.waitFor(() => expect(isRead()).toBe(true), patience);
+  await vi.waitFor(() => expect(clock.waits[0]).toBe(60_000), patience);
 });
 
 describe('waking is bounded', () => {

@@ -145,10 +145,12 @@ async function waitForChange(
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
     const left = Math.max(0, Math.min(readAllAt, pollAt) - core.clock.milliseconds());
+    // The clock may have been put back since everything was read.
+    const wait = Math.min(left, Math.max(fullReadInterval, relay.pollInterval));
     const pause =
       wakes === undefined
-        ? core.clock.sleep(left, bounded)
-        : core.waker.sleep(left, { since: wakes, signal: bounded });
+        ? core.clock.sleep(wait, bounded)
+        : core.waker.sleep(wait, { since: wakes, signal: bounded });
     const isOver = await Promise.race([
       hints.changed().then(() => false),
       ...(isHome ? [core.wakeSignal.woken().then(() => false)] : []),
