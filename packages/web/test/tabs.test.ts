@@ -5,7 +5,7 @@
 import type { Account } from '@posthouse/client';
 import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { befriend, beginAccount, type Office, openOffice } from './office.ts';
+import { befriend, beginAccount, inviteOf, type Office, openOffice, toList } from './office.ts';
 import { hasChromium, openBrowserWith, visit } from './support.ts';
 import { openWire, type Wire } from './wire.ts';
 
@@ -216,5 +216,20 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
     await everythingIsThere(two);
     await devTools.send('Page.setWebLifecycleState', { state: 'active' });
     await everythingIsThere(one);
+  });
+
+  test('a request that was accepted in one goes from the other when it is accepted there too', async () => {
+    const [one, two] = await twoTabs();
+    const eve = await office.newPerson();
+    await eve.contacts.join(await inviteOf(one));
+    for (const page of [one, two]) {
+      await toList(page);
+      await page.locator('.request').waitFor();
+    }
+    for (const page of [two, one]) {
+      await page.getByRole('button', { name: 'Accept', exact: true }).click();
+      await page.locator('.request').waitFor({ state: 'detached' });
+      expect(await page.getByText('This cannot be sent').count()).toBe(0);
+    }
   });
 });

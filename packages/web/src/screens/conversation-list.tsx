@@ -110,7 +110,11 @@ function Request({ app, request }: { readonly app: App; readonly request: Contac
   // Not the note: everyone may write a friend's name there.
   const [name, setName] = useState('');
   const decide = (work: () => Promise<unknown>) => async () => {
-    if (await app.try(work)) await app.changed();
+    const isDone = await app.try(work);
+    await app.changed();
+    // Another tab may have decided, of which this one gets no event.
+    const isLeft = app.requests.value.some((each) => each.account === account);
+    if (!isDone && !isLeft) app.notice.value = '';
   };
   const accept = async () => {
     if (name.trim() !== '') await app.account.contacts.rename(account, name.trim());
