@@ -55,6 +55,25 @@ test('02 §10.3: the lie that its device is unknown costs a client nothing that 
   expect(await texts(again)).toEqual(['one', 'two']);
 });
 
+test('02 §9.3: a challenge that the relay forgot, as after a restart, does not end following', async () => {
+  const { ann, bob } = await friends();
+  let refusals = 0;
+  for await (const event of bob.follow()) {
+    if (event.kind === 'message') break;
+    if (!isConnected(event)) continue;
+    if (refusals > 0) await ann.messages.send(bob.id, { text: 'there again' });
+    else {
+      relay.when.set('auth.device.verify', () => {
+        refusals += 1;
+        if (refusals === 3) relay.behave();
+      });
+      refuse('auth.device.verify', 'unauthorized');
+      relay.cut();
+    }
+  }
+  expect(await texts(bob)).toEqual(['there again']);
+});
+
 describe('03 §10: set-up of a second device refuses', () => {
   async function refused(change: (signer: AccountSigner, route: AccountRoute) => unknown) {
     const accountKey = nodeRandom(32);

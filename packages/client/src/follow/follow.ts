@@ -2,7 +2,7 @@
 import '../dispose-symbols.ts';
 import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
-import { backoff, isTemporary, retryHintOf } from '../connect/backoff.ts';
+import { backoff, leavesOpen, retryHintOf } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError, type PlainError } from '../errors.ts';
 import { recordPassing } from '../events/event-log.ts';
@@ -314,7 +314,10 @@ function throwUnlessNoRelay(error: unknown): void {
   if (!isClientError(error, 'no_relay')) throw error;
 }
 
-/** Whether following goes on after an error. A misbehaving relay may be repaired later. */
+/**
+ * Whether following goes on after an error. A misbehaving relay may be repaired later, and one that started
+ * again knows no challenge that it gave before.
+ */
 export function mayRecover(error: unknown): error is PlainError {
-  return isTemporary(error) || isClientError(error, 'relay_misbehaviour');
+  return leavesOpen(error) || isClientError(error, 'relay_misbehaviour');
 }
