@@ -133,7 +133,8 @@ export async function releaseLane(
 }
 
 export const moveInLaneSql = `UPDATE deliveries SET destination = ?, next_attempt_at = ?
-  WHERE destination || '' = ? AND target IS NULL AND wake_after + 0 <= ? AND (sender, message_id) IN
+  WHERE destination || '' = ? AND target || '' IS NULL AND wake_after + 0 <= ?
+    AND (sender, message_id) IN
     (SELECT sender, message_id FROM deliveries
       WHERE destination = ? AND recipient = ? AND target IS NULL AND wake_after <= ? LIMIT ?)`;
 
