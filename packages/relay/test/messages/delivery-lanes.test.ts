@@ -166,7 +166,7 @@ describe('04 §16: a relay that hangs', () => {
     await copy(await send(ben), 5);
     relay.context.jobs.wake(job);
     await claimed();
-    expect(asked).toEqual([x, x, x]);
+    await expect.poll(() => asked).toEqual([x, x, x]);
     const toEve = await send(eve);
     await expect.poll(() => statusOf(toEve)).toMatchObject({ status: 'target_accepted' });
     hanging.resolve(accepted);
