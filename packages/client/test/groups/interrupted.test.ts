@@ -223,10 +223,10 @@ describe('02 §7: repeated calls after a lost answer', () => {
     await ann.account.groups.rejectRecovery(id, [bob.account.id]);
     expect(await ann.account.groups.listRecoveries(id)).toEqual([]);
     for (const reject of [
-      ann.account.groups.reject(id, [carl.account.id]),
-      ann.account.groups.rejectRecovery(id, [bob.account.id]),
+      () => ann.account.groups.reject(id, [carl.account.id]),
+      () => ann.account.groups.rejectRecovery(id, [bob.account.id]),
     ]) {
-      await expect(reject).rejects.toMatchObject({ code: 'invalid_input' });
+      await expect(reject()).rejects.toMatchObject({ code: 'invalid_input' });
     }
   });
 });

@@ -8,6 +8,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { Relay } from '../../src/relay.ts';
+import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { TestPostgres } from '../support/postgres.ts';
 
@@ -53,13 +54,24 @@ async function schemaOf(client: Client): Promise<number[]> {
   return rows.map(({ id }) => Number(id));
 }
 
-/** Starts and stops the relay of today; returns what it logs, and the accounts with messages. */
+/** A clock that stands at the last record of a database: jobs delete what is older for today's. */
+async function clockOf(url: string): Promise<ManualClock> {
+  const { rows } = await ask(url, (client) =>
+    client.query<{ last: string }>('SELECT max(accepted_at) AS last FROM timeline_records'),
+  );
+  return new ManualClock(Number(rows[0]?.last));
+}
+
+/**
+ * Starts and stops the relay of today, at the time of its records; returns what it logs, and the accounts
+ * with messages.
+ */
 async function startedOn(url: string, data: string) {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });
   const storage = { engine: 'postgres', url } as const;
   const values = { data, dev: true, listen: '127.0.0.1:0', storage };
-  await using relay = await Relay.start(values, { log });
+  await using relay = await Relay.start(values, { log, clock: await clockOf(url) });
   const timelines = await relay.context.storage.read((tx) =>
     tx.all('SELECT account FROM timeline_heads'),
   );

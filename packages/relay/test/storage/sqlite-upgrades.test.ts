@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { relayMigrations } from '../../src/modules.ts';
 import { Relay } from '../../src/relay.ts';
+import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { SmallDisk } from '../support/small-disk.ts';
 
@@ -47,13 +48,21 @@ const schemaOf = (path: string) => {
   return rows.map(({ id }) => Number(id));
 };
 
-/** Starts and stops the relay of today on a folder; returns what it logs. */
+/** A clock that stands at the last record of a database: jobs delete what is older for today's. */
+function clockOf(path: string): ManualClock {
+  if (!existsSync(path)) return new ManualClock();
+  using database = new DatabaseSync(path, { readOnly: true });
+  const last = database.prepare('SELECT max(accepted_at) AS last FROM timeline_records').get();
+  return new ManualClock(Number(last?.last));
+}
+
+/** Starts and stops the relay of today on a folder, at the time of its records; returns what it logs. */
 async function startedOn(data: string, values: { copyBeforeUpgrade?: boolean } = {}) {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });
   await using relay = await Relay.start(
     { data, dev: true, listen: '127.0.0.1:0', ...values },
-    { log },
+    { log, clock: clockOf(join(data, 'relay.sqlite')) },
   );
   const { storage } = relay.context;
   const timelines = await storage.read((tx) => tx.all('SELECT account FROM timeline_heads'));
