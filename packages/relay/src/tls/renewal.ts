@@ -80,15 +80,19 @@ export class CertificateRenewal implements Disposable {
     const { context } = this.#parts;
     const source = this.#source as CertificateSource;
     const version = await versionOf(source);
+    // Another one was read and taken over meanwhile, and looked at from then on.
+    if (source !== this.#source) return;
     const isOld = context.clock.monotonic() - this.#readAt >= longest;
     const isNew = version !== this.#version || isOld;
     if (!isNew && this.#failure === undefined) return;
     if (isNew) this.#note(version);
+    // What was read may be older than what was taken over meanwhile.
+    const isLast = () => source === this.#source && version === this.#version;
     try {
       const files = await source.read();
-      // They may be older than those that were taken over meanwhile.
-      if (version === this.#version) this.#use(source, files);
+      if (isLast()) this.#use(source, files);
     } catch (error) {
+      if (!isLast()) return;
       const failure = String(error);
       if (!isNew && failure === this.#failure) return;
       this.#failure = failure;

@@ -100,3 +100,59 @@ test('files that could not be read, because too many files were open, are read a
   }, patience);
   expect(metrics.value('certificate_unusable')).toBe(0);
 });
+
+/** Advances the clock until the files of a source were looked at. */
+async function untilLookedAt(source: { readonly looks: () => number }): Promise<void> {
+  const before = source.looks();
+  await vi.waitFor(() => {
+    if (source.looks() === before) clock.advance(60);
+    expect(source.looks()).toBeGreaterThan(before);
+  }, patience);
+}
+
+/** A source that counts the looks at its files, and whose reading ends when the test says so. */
+function slow(paths: readonly string[]) {
+  const [begun, read] = [Promise.withResolvers<void>(), Promise.withResolvers<TlsFiles>()];
+  let looks = 0;
+  return {
+    looks: () => looks,
+    get paths() {
+      looks += 1;
+      return paths;
+    },
+    read: async () => {
+      begun.resolve();
+      return await read.promise;
+    },
+    begun: begun.promise,
+    end: read,
+  };
+}
+
+test('a look that began before other files were taken over does not bring those of before back', async () => {
+  const [old, good] = [await issued('old', 2), await issued('good', 1)];
+  await renewal.start(old, await old.read());
+  const next = slow(good.paths);
+  const changed = renewal.change(next);
+  await next.begun;
+  const files = await good.read();
+  clock.advance(60);
+  next.end.resolve(files);
+  await changed;
+  await untilLookedAt(next);
+  expect(used.map(({ cert }) => cert)).toEqual([good.cert]);
+});
+
+test('a reading that fails after other files were taken over is no failure of those', async () => {
+  const [old, good] = [await issued('old', 2), await issued('good', 1)];
+  const before = slow([]);
+  await renewal.start(before, await old.read());
+  clock.advance(12 * 3_600);
+  await before.begun;
+  const next = slow(good.paths);
+  next.end.resolve(await good.read());
+  await renewal.change(next);
+  before.end.reject(new Error('EMFILE: too many open files'));
+  await untilLookedAt(next);
+  expect([problems, metrics.value('certificate_unusable')]).toEqual([[], 0]);
+});
