@@ -44,7 +44,9 @@ export async function markPutBack(
   signal?.throwIfAborted();
   const clock = { now: () => now };
   await upgradeDatabase({ storage: database.storage, clock, log }, config, migrations);
-  return await markRestored(database.storage, statements, now, { signal, progress });
+  const restoredAt = await markRestored(database.storage, statements, now, { signal, progress });
+  database.forgetLacking();
+  return restoredAt;
 }
 
 /** @throws Error if no relay was ever started on the database: nothing was put back */

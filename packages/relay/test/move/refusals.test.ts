@@ -3,7 +3,8 @@ import { cpSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { relayMigrations } from '../../src/modules.ts';
+import { markPutBack } from '../../src/backup/index.ts';
+import { relayMigrations, restoredStatements } from '../../src/modules.ts';
 import { migrate } from '../../src/storage/migrations.ts';
 import { type DatabaseAddress, parseAddress } from '../../src/storage/move/move.ts';
 import { openAlongside } from '../../src/storage/open.ts';
@@ -146,22 +147,28 @@ describe.concurrent.each(pairs)('%s to %s', (engineFrom, engineTo) => {
   });
 });
 
-/** A folder of a relay that has lost what it stored last, and where it was to be moved. */
-async function shortened({ isBegun }: { readonly isBegun: boolean }) {
-  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
-  await furnish(from);
-  if (from.engine !== 'sqlite') throw new Error('it is SQLite');
-  if (isBegun) await cutOff(from, to, half);
-  const file = join(from.folder, 'relay.sqlite');
+/** Takes the last transaction from a relay's folder. */
+async function shorten(address: DatabaseAddress) {
+  if (address.engine !== 'sqlite') throw new Error('it is SQLite');
+  const { folder } = address;
+  const file = join(folder, 'relay.sqlite');
   const older = `${file}-older`;
   cpSync(file, older);
-  await using storage = openSqlite(from.folder, {}, silentObserver);
+  await using storage = openSqlite(folder, {}, silentObserver);
   await storage.write('relay', (tx) => putEnvelope(tx, 'c', 'of the last transaction'));
   await storage[Symbol.asyncDispose]();
   const newer = `${file}-newer`;
   cpSync(file, newer);
   cpSync(older, file);
-  return { from, to, folder: from.folder, putBack: () => cpSync(newer, file) };
+  return { folder, putBack: () => cpSync(newer, file) };
+}
+
+/** A folder of a relay that has lost what it stored last, and where it was to be moved. */
+async function shortened({ isBegun }: { readonly isBegun: boolean }) {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from);
+  if (isBegun) await cutOff(from, to, half);
+  return { from, to, ...(await shorten(from)) };
 }
 
 /** How many transactions a relay that starts on a folder notices to be missing. */
@@ -190,6 +197,56 @@ test('04 §17.1: a move that is given up leaves it to the relay to notice the lo
   await expect(move(from, to)).rejects.toThrow('give a move that was begun up with --abandon');
   expect(await abandon({ from })).toBe(to.name);
   expect(await noticed(folder)).toBe(1);
+});
+
+test('04 §17.1: a loss in a target that is refused, or needs no copy, is left to the relay to notice', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from);
+  await move(from, to);
+  const { folder } = await shorten(to);
+  const other = await databases.sqlite();
+  await furnish(other);
+  await expect(move(other, to)).rejects.toThrow('has the state of a relay already');
+  await expect(abandon({ from, to })).rejects.toThrow('is in service');
+  await expect(abandon({ from, lost: to })).rejects.toThrow('is in service');
+  expect((await move(from, to)).state).toBe('moved before');
+  expect(await noticed(folder)).toBe(1);
+});
+
+test('04 §17.1: a loss is forgotten once the database is marked as restored, and no sooner', async () => {
+  const { from, to, folder } = await shortened({ isBegun: true });
+  const config = { data: folder, storage: configOf(from), copyBeforeUpgrade: false };
+  const log = { info: () => {}, warn: () => {} };
+  const putBack = () =>
+    markPutBack(config, {
+      ...{ migrations: relayMigrations, statements: restoredStatements, now: 1_760_000_000, log },
+    });
+  await expect(putBack()).rejects.toThrow('is being moved to');
+  await expect(move(from, to)).rejects.toThrow('the database lacks its last 1 transactions');
+  await abandon({ from });
+  await putBack();
+  expect((await move(from, await databases.sqlite())).state).toBe('moved');
+});
+
+test('a target that lost its last transactions is replaced, and its relay notices no loss', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.postgres()];
+  await furnish(from);
+  await move(from, to);
+  const { folder } = await shorten(from);
+  expect((await move(to, from, { replace: true })).state).toBe('moved');
+  expect(await noticed(folder)).toBe(0);
+});
+
+test('a target that cannot be marked is told with how to go on', async () => {
+  const [from, to] = [await databases.sqlite(), await databases.sqlite()];
+  await furnish(from);
+  const beforeStatement = (sql: string) => {
+    if (sql.startsWith('DELETE FROM relay_move')) throw new Error('cut off');
+  };
+  const options = { faults: { target: { beforeStatement } } };
+  await expect(move(from, to, options)).rejects.toThrow('run the same command again to go on');
+  expect([await stateOf(from), await stateOf(to)]).toEqual(['moving', undefined]);
+  expect((await move(from, to)).state).toBe('moved');
 });
 
 test('a command that opened the database before a move writes nothing after it', async () => {

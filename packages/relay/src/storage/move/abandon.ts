@@ -42,7 +42,7 @@ export async function abandonMove({
   migrations,
   restored,
 }: AbandonOptions): Promise<string> {
-  await using source = await openExclusive(from, { mustExist: true, lacking: 'leave' });
+  await using source = await openExclusive(from, { mustExist: true });
   const { mark: found } = await inspect(source);
   switch (found?.state) {
     case 'moving':

@@ -1,9 +1,10 @@
 /** The two databases of a move: their addresses, and opening each exclusively. */
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { isServerUrl, redact, serverUrl } from '../../config/index.ts';
 import { isAbsent } from '../postgres/errors.ts';
 import { openPostgres } from '../postgres/storage.ts';
+import { generationFile } from '../sqlite/folder.ts';
 import { openSqlite } from '../sqlite/storage.ts';
 import type { Storage, StorageFaults } from '../types.ts';
 
@@ -63,6 +64,8 @@ export interface MoveDatabase extends AsyncDisposable {
   readonly storage: Storage;
   /** @throws MoveError if another process may have used it since it was opened */
   checkExclusive(): void;
+  /** Has no relay notice transactions that the database lacks: they are known, or its rows are replaced. */
+  forgetLacking(): void;
 }
 
 /** An error with the name of the database it concerns; its message includes all causes. */
@@ -105,7 +108,8 @@ const connections = 2;
  * Opens a database exclusively for this process.
  *
  * @param mustExist if true, a missing SQLite database is an error; otherwise it is created
- * @param lacking as `openSqlite` has it
+ * @param lacking whether a SQLite database that lacks its last transactions is an error; otherwise it is
+ *   left to the next relay to notice, until {@link MoveDatabase.forgetLacking}
  * @throws MoveError if it does not exist, cannot be reached, or another process uses it
  */
 export async function openExclusive(
@@ -113,7 +117,7 @@ export async function openExclusive(
   {
     mustExist,
     faults,
-    lacking,
+    lacking = 'leave',
   }: {
     readonly mustExist: boolean;
     readonly faults?: StorageFaults | undefined;
@@ -126,7 +130,10 @@ export async function openExclusive(
         throw new Error('there is no relay.sqlite: give the data folder of a relay');
       }
       const database = openSqlite(address.folder, faults, undefined, { lacking });
-      return end(address.name, database, () => true);
+      return end(address.name, database, {
+        isAlone: () => true,
+        forgetLacking: () => rmSync(generationFile(address.folder), { force: true }),
+      });
     }
     const { url, name } = address;
     const storage = await openPostgres({
@@ -136,7 +143,7 @@ export async function openExclusive(
       faults,
       timeouts,
     });
-    return end(name, storage, () => storage.hasLock);
+    return end(name, storage, { isAlone: () => storage.hasLock, forgetLacking: () => {} });
   });
 }
 
@@ -163,10 +170,16 @@ function databaseFile({ folder }: DatabaseAddress & { engine: 'sqlite' }): strin
   return join(folder, 'relay.sqlite');
 }
 
-function end(name: string, storage: Storage, isAlone: () => boolean): MoveDatabase {
+function end(
+  name: string,
+  storage: Storage,
+  {
+    isAlone,
+    forgetLacking,
+  }: { readonly isAlone: () => boolean } & Pick<MoveDatabase, 'forgetLacking'>,
+): MoveDatabase {
   return {
-    name,
-    storage,
+    ...{ name, storage, forgetLacking },
     checkExclusive() {
       if (isAlone()) return;
       throw new MoveError(

@@ -106,9 +106,10 @@ export async function moveStorage(options: MoveOptions): Promise<MoveResult> {
   if (marks === undefined) return { state: 'moved before', relayId, tables: [] };
   const tables = await sameTables(source, target, options.migrations);
   await replaceMark(source, found.source.mark, marks.source);
-  await markTarget(source, target, { from: found.target.mark, to: marks.target });
   const move = new Move({ source, target, tables, options }, marks);
   try {
+    target.forgetLacking();
+    await markTarget(source, target, { from: found.target.mark, to: marks.target });
     return { relayId, ...(await move.run()) };
   } catch (error) {
     const isInterrupted = error instanceof MoveError && !(error.cause instanceof MarkChanged);

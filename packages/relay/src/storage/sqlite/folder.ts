@@ -24,7 +24,12 @@ export function removeDatabase(directory: string): void {
 /** Returns the paths of the files that are one database, whether they exist or not. */
 export function databaseFiles(directory: string): string[] {
   const path = databaseOf(directory);
-  return [path, `${path}-wal`, `${path}-shm`, `${path}-journal`, join(directory, 'generation')];
+  return [path, `${path}-wal`, `${path}-shm`, `${path}-journal`, generationFile(directory)];
+}
+
+/** Returns the path of the file with the number of a database's last transaction. */
+export function generationFile(directory: string): string {
+  return join(directory, 'generation');
 }
 
 /**

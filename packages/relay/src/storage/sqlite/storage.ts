@@ -20,7 +20,7 @@ import type { SqliteConnection } from './connection.ts';
 import { checkPages, damageOf } from './damage.ts';
 import { DurableSnapshots } from './durable-snapshots.ts';
 import { failureKind, Outage, type SqliteObserver } from './failures.ts';
-import { databaseOf, lockFolder, privateFile, requireDatabase } from './folder.ts';
+import { databaseOf, generationFile, lockFolder, privateFile, requireDatabase } from './folder.ts';
 import { Generation } from './generation.ts';
 import { whileLocked } from './lock-wait.ts';
 import { longRead } from './long-read.ts';
@@ -82,9 +82,12 @@ function openLocked(directory: string, parts: OpenParts): SqliteStorage {
 
 function openFolder(directory: string, parts: OpenParts): SqliteStorage {
   const path = databaseOf(directory);
-  const generationFile = join(directory, 'generation');
   try {
-    const all = { ...parts, generationFile, lockTimeout: relayLockTimeout };
+    const all = {
+      ...parts,
+      generationFile: generationFile(directory),
+      lockTimeout: relayLockTimeout,
+    };
     return new SqliteStorage(privateFile(path), all);
   } catch (error) {
     throw damageOf(path, error) ?? error;
