@@ -128,12 +128,14 @@ export class Blobs {
    */
   async open(name: string): Promise<{ readonly file: FileHandle; readonly bytes: number }> {
     const blob = await this.#find(name);
-    const file = await this.folder.read(name);
-    // Missing: another process deleted it after the row was read, or nothing is there.
+    let file = await this.folder.read(name);
     if (file === undefined) {
       await this.#disk(() => this.folder.check());
-      throw notFound();
+      // The folder may have come back after the first time.
+      file = await this.folder.read(name);
     }
+    // Another process deleted it after the row was read.
+    if (file === undefined) throw notFound();
     // Of another length, for example after part of a backup was restored: an answer of the announced
     // length cannot be made of it.
     if ((await file.stat()).size !== blob.bytes) {

@@ -61,6 +61,7 @@ export class BlobFolder {
    * a file to remove.
    *
    * @param receive calls its parameter with each piece, in order, and waits for it
+   * @throws Error as {@link check} does; what `receive` throws
    */
   async write(
     name: string,
@@ -69,6 +70,8 @@ export class BlobFolder {
     const path = join(this.path, name);
     const file = await open(path + partial, 'wx', 0o600);
     try {
+      // While it is open, its file system stays; if another one takes the path, the renaming fails.
+      await this.check();
       await receive((piece) => writeAll(file, piece));
       await this.#flush(name, () => file.datasync());
     } finally {
@@ -93,6 +96,14 @@ export class BlobFolder {
    * @throws Error as {@link check} does, if nothing is there
    */
   async remove(name: string): Promise<void> {
+    if (await this.#unlink(name)) return;
+    await this.check();
+    // The folder may have come back after the first time.
+    await this.#unlink(name);
+  }
+
+  /** Returns whether there was something. */
+  async #unlink(name: string): Promise<boolean> {
     let isThere = false;
     for (const path of [join(this.path, name + partial), join(this.path, name)]) {
       const isRemoved = await unlink(path).then(
@@ -104,7 +115,7 @@ export class BlobFolder {
       );
       isThere ||= isRemoved;
     }
-    if (!isThere) await this.check();
+    return isThere;
   }
 
   async #flush(name: string, work: () => Promise<void>): Promise<void> {

@@ -96,6 +96,33 @@ test('what expires while the folder is away is deleted when it is back', async (
   }, patience);
 });
 
+/** Has something happen just before the folder is checked the next time, or just after it. */
+function atNextCheck(when: 'before' | 'after', happen: () => void): void {
+  const { check } = BlobFolder.prototype;
+  vi.spyOn(BlobFolder.prototype, 'check').mockImplementationOnce(async function (this: BlobFolder) {
+    if (when === 'before') happen();
+    await check.apply(this);
+    if (when === 'after') happen();
+  });
+}
+
+test('an upload stores nothing in a folder that went away after it was checked', async () => {
+  atNextCheck('after', () => unmount({ isEmpty: true }));
+  expect(codeOf(await put())).toBe('temporarily_unavailable');
+  expect(files()).toEqual([]);
+});
+
+test('a folder that comes back while it is read or deleted from has all that it had', async () => {
+  const [kept, deleted] = [await stored(), await stored()];
+  unmount({ isEmpty: true });
+  atNextCheck('before', mount);
+  expect((await ask('GET', kept)).text).toBe(String(body));
+  unmount({ isEmpty: true });
+  atNextCheck('before', mount);
+  expect((await ask('DELETE', deleted)).status).toBe(204);
+  expect(files()).toEqual([kept]);
+});
+
 test('an upload whose client is gone when all of it is there is not stored: it comes again', async () => {
   const { write } = BlobFolder.prototype;
   const written = Promise.withResolvers<void>();
