@@ -15,9 +15,14 @@ import {
 import { join } from 'node:path';
 import type { RelayEntry } from '@posthouse/protocol';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { LongWork } from '../../src/dispatch/long-work.ts';
-import { enterRelay, FileRegistry, readRegistry } from '../../src/federation/registry/file.ts';
+import {
+  enterRelay,
+  FileRegistry,
+  type RunSteps,
+  readRegistry,
+} from '../../src/federation/registry/file.ts';
 import { openRegistry } from '../../src/federation/registry/open.ts';
 import { defaultLimits } from '../../src/limits.ts';
 import { Metrics } from '../../src/observability/metrics.ts';
@@ -25,6 +30,7 @@ import { ManualClock } from '../support/clock.ts';
 import { temporaryFolder } from '../support/folder.ts';
 import { countTurns, fullTurns } from '../support/full-turns.ts';
 import { network } from '../support/in-process-relay.ts';
+import { patience } from '../support/patience.ts';
 
 let folder: ReturnType<typeof temporaryFolder>;
 let path: string;
@@ -163,6 +169,64 @@ describe('the registry of a file', () => {
     const again = await registry.getRelay(entry('1').relay_id);
     expect(again).not.toBe(first);
     expect(again).toEqual(first);
+  });
+
+  /** Runs the steps of readings at once, each when the test says so. */
+  function held() {
+    const release = Promise.withResolvers<void>();
+    let begun = 0;
+    const run: RunSteps = async (begin) => {
+      begun += 1;
+      await release.promise;
+      const steps = begin();
+      let step = steps.next();
+      while (step.done !== true) step = steps.next();
+      return step.value;
+    };
+    return { run, release: release.resolve, begun: () => begun };
+  }
+
+  test('07 §B5: a change while the file is read for long is not missed, whatever its time says', async () => {
+    await enterRelay(network, path, entry('1'));
+    const time = new Date();
+    utimesSync(path, time, time);
+    const reading = held();
+    const registry = new FileRegistry(network, path, reading.run);
+    const first = registry.getRelay(entry('1').relay_id);
+    await vi.waitFor(() => expect(reading.begun()).toBe(1), patience);
+    const text = readFileSync(path, 'utf8');
+    writeFileSync(path, text.replace(/relay\.example/, 'moved.example'));
+    utimesSync(path, time, time);
+    vi.spyOn(Date, 'now').mockReturnValue(time.getTime() + 5_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    reading.release();
+    expect(await first).toEqual(entry('1'));
+    expect(await registry.getRelay(entry('1').relay_id)).toMatchObject({
+      endpoint: 'https://moved.example/svc/v1',
+    });
+  });
+
+  test('calls at once read a file once, and again after a failure', async () => {
+    await enterRelay(network, path, entry('1'));
+    utimesSync(path, 1, 1);
+    const text = readFileSync(path, 'utf8');
+    const reading = held();
+    const registry = new FileRegistry(network, path, reading.run);
+    const states = async (calls: readonly Promise<unknown>[]) =>
+      (await Promise.allSettled(calls)).map(({ status }) => status);
+    const five = () => Array.from({ length: 5 }, () => registry.getRelay(entry('1').relay_id));
+    const calls = five();
+    await vi.waitFor(() => expect(reading.begun()).toBe(1), patience);
+    for (let looks = 0; looks < 5; looks += 1) await registry.version();
+    reading.release();
+    expect(await states(calls)).toEqual(Array(5).fill('fulfilled'));
+    expect(reading.begun()).toBe(1);
+    writeFileSync(path, '{');
+    utimesSync(path, 2, 2);
+    expect(await states(five())).toEqual(Array(5).fill('rejected'));
+    writeFileSync(path, text);
+    utimesSync(path, 3, 3);
+    expect(await states(five())).toEqual(Array(5).fill('fulfilled'));
   });
 
   test('a file of many relays is read in steps, between which calls are served', async () => {

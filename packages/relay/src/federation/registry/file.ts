@@ -89,6 +89,8 @@ export class FileRegistry implements Registry {
   readonly #path: string;
   readonly #run: RunSteps | undefined;
   #read: { readonly version: string; readonly registry: Registry } | undefined;
+  /** The reading under way of a file that was settled. */
+  #reading: { readonly version: string; readonly registry: Promise<Registry> } | undefined;
 
   /** @param run for a relay that serves: divides the reading of a file over turns of the event loop */
   constructor(network: Network, path: string, run?: RunSteps) {
@@ -114,20 +116,35 @@ export class FileRegistry implements Registry {
     }
   }
 
-  async #stat(): Promise<{ readonly version: string; readonly mtimeNs: bigint }> {
+  async #stat(): Promise<{ readonly version: string; readonly isSettled: boolean }> {
     const { mtimeNs, size, ino } = await stat(this.#path, { bigint: true });
-    return { version: `${mtimeNs} ${size} ${ino}`, mtimeNs };
+    const age = Date.now() - Number(mtimeNs / 1_000_000n);
+    return { version: `${mtimeNs} ${size} ${ino}`, isSettled: age > settled };
   }
 
   async #current(): Promise<Registry> {
     // The version before the content: a change in between is read again by the next call.
-    const { version, mtimeNs } = await this.#stat();
+    const { version, isSettled } = await this.#stat();
     if (this.#read?.version === version) return this.#read.registry;
+    // A file system's time stands still for milliseconds: a later change may have the same one.
+    if (!isSettled) return await this.#load();
+    // Of calls at once, one reads: a file of thousands of relays takes long.
+    if (this.#reading?.version !== version) {
+      this.#reading = { version, registry: this.#load() };
+    }
+    const reading = this.#reading;
+    try {
+      const registry = await reading.registry;
+      if (this.#reading === reading) this.#read = { version, registry };
+      return registry;
+    } finally {
+      if (this.#reading === reading) this.#reading = undefined;
+    }
+  }
+
+  async #load(): Promise<Registry> {
     const registry = await readRegistry(this.#network, this.#path, this.#run);
     if (registry === undefined) throw new Error(`${this.#path}: does not exist`);
-    // A file system's time stands still for milliseconds: a later change may have the same one.
-    const age = Date.now() - Number(mtimeNs / 1_000_000n);
-    this.#read = age > settled ? { version, registry } : undefined;
     return registry;
   }
 }
