@@ -128,12 +128,13 @@ export class Blobs {
    */
   async open(name: string): Promise<{ readonly file: FileHandle; readonly bytes: number }> {
     const blob = await this.#find(name);
-    let file = await this.folder.read(name);
-    if (file === undefined) {
-      await this.#disk(() => this.folder.check());
+    const file = await this.#disk(async () => {
+      const found = await this.folder.read(name);
+      if (found !== undefined) return found;
+      await this.folder.check();
       // The folder may have come back after the first time.
-      file = await this.folder.read(name);
-    }
+      return await this.folder.read(name);
+    });
     // Another process deleted it after the row was read.
     if (file === undefined) throw notFound();
     // Of another length, for example after part of a backup was restored: an answer of the announced
@@ -185,9 +186,9 @@ export class Blobs {
   }
 
   /** Runs work on the files. */
-  async #disk(work: () => Promise<void>): Promise<void> {
+  async #disk<T>(work: () => Promise<T>): Promise<T> {
     try {
-      await work();
+      return await work();
     } catch (error) {
       if (error instanceof ProtocolError) throw error;
       blobNotStored(this.#context, error);

@@ -1,7 +1,7 @@
 /** 0032: attachments whose folder, or whose uploader, is gone in the middle. */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { request } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -47,9 +47,11 @@ async function stored(): Promise<string> {
 }
 
 /** As if the file system of the folder were not mounted, with what is left of the path then. */
-function unmount({ isEmpty }: { readonly isEmpty: boolean }): void {
+function unmount({ left }: { readonly left: 'nothing' | 'an empty folder' | 'a file' }): void {
   renameSync(folder, join(disk, 'away'));
-  if (isEmpty) mkdirSync(folder);
+  if (left === 'an empty folder') mkdirSync(folder);
+  // Another error than that of a missing file, as of a network file system that is not connected.
+  if (left === 'a file') writeFileSync(folder, '');
 }
 
 function mount(): void {
@@ -57,18 +59,15 @@ function mount(): void {
   renameSync(join(disk, 'away'), folder);
 }
 
-test.each([
-  ['is empty', true],
-  ['is missing', false],
-])(
-  'while the folder %s, nothing is stored, found missing or forgotten; then all is there again',
-  async (_, isEmpty) => {
+test.each(['an empty folder', 'nothing', 'a file'] as const)(
+  'while %s is in place of the folder, nothing is stored, found missing or forgotten; then all is there again',
+  async (left) => {
     const [kept, deleted] = [await stored(), await stored()];
-    unmount({ isEmpty });
+    unmount({ left });
     for (const refused of [put(), ask('GET', kept), ask('DELETE', deleted)]) {
       expect(codeOf(await refused)).toBe('temporarily_unavailable');
     }
-    if (isEmpty) expect(files()).toEqual([]);
+    if (left === 'an empty folder') expect(files()).toEqual([]);
     mount();
     expect((await ask('GET', kept)).text).toBe(String(body));
     expect((await ask('GET', deleted)).status).toBe(404);
@@ -81,7 +80,7 @@ test.each([
 
 test('what expires while the folder is away is deleted when it is back', async () => {
   await stored();
-  unmount({ isEmpty: true });
+  unmount({ left: 'an empty folder' });
   relay.clock.advance(3_600);
   relay.server.wakeJobs();
   const failed = () =>
@@ -107,17 +106,17 @@ function atNextCheck(when: 'before' | 'after', happen: () => void): void {
 }
 
 test('an upload stores nothing in a folder that went away after it was checked', async () => {
-  atNextCheck('after', () => unmount({ isEmpty: true }));
+  atNextCheck('after', () => unmount({ left: 'an empty folder' }));
   expect(codeOf(await put())).toBe('temporarily_unavailable');
   expect(files()).toEqual([]);
 });
 
 test('a folder that comes back while it is read or deleted from has all that it had', async () => {
   const [kept, deleted] = [await stored(), await stored()];
-  unmount({ isEmpty: true });
+  unmount({ left: 'an empty folder' });
   atNextCheck('before', mount);
   expect((await ask('GET', kept)).text).toBe(String(body));
-  unmount({ isEmpty: true });
+  unmount({ left: 'an empty folder' });
   atNextCheck('before', mount);
   expect((await ask('DELETE', deleted)).status).toBe(204);
   expect(files()).toEqual([kept]);
