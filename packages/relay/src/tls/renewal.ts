@@ -42,10 +42,14 @@ export class CertificateRenewal implements Disposable {
     this.#parts = parts;
   }
 
-  /** Begins to look; the files were just read. */
+  /** Begins to look; the files were read at the beginning of the relay's start, which may take long. */
   async start(source: CertificateSource, files: TlsFiles): Promise<void> {
     this.#source = source;
-    this.#note(await versionOf(source));
+    const version = await versionOf(source);
+    const found = await source.read().catch(() => undefined);
+    const isSame = found?.cert === files.cert && found.key === files.key;
+    // Without a version, the first look finds the change.
+    this.#note(isSame ? version : '');
     this.#inForce = validityOf(files);
     const left = secondsLeft(this.#inForce);
     certificateReloaded(this.#parts.context, { secondsLeft: left, isFirst: true });

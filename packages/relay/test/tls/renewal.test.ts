@@ -129,6 +129,15 @@ function slow(paths: readonly string[]) {
   };
 }
 
+test('files that were replaced while the relay started are found a minute later', async () => {
+  const [old, good] = [await issued('old', 2), await issued('good', 1)];
+  await renewal.start(good, await old.read());
+  await vi.waitFor(() => {
+    if (used.length === 0) clock.advance(60);
+    expect(used.map(({ cert }) => cert)).toEqual([good.cert]);
+  }, patience);
+});
+
 test('a look that began before other files were taken over does not bring those of before back', async () => {
   const [old, good] = [await issued('old', 2), await issued('good', 1)];
   await renewal.start(old, await old.read());
@@ -146,7 +155,9 @@ test('a look that began before other files were taken over does not bring those 
 test('a reading that fails after other files were taken over is no failure of those', async () => {
   const [old, good] = [await issued('old', 2), await issued('good', 1)];
   const before = slow([]);
-  await renewal.start(before, await old.read());
+  let { read } = old;
+  await renewal.start({ paths: [], read: () => read() }, await old.read());
+  read = before.read;
   clock.advance(12 * 3_600);
   await before.begun;
   const next = slow(good.paths);
