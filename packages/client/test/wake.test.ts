@@ -236,6 +236,22 @@ test('02 §12.9: with a clock put back by a day, everything is read after a minu
   await vi.waitFor(() => expect(clock.waits[0]).toBe(60_000), patience);
 });
 
+test('02 §12.9: with a clock put back, notifications do not put the read of everything off', async () => {
+  const { clock, account } = await follower();
+  const ann = await world.person();
+  await befriend(ann, account);
+  const { seen } = collect(account);
+  await vi.waitFor(() => expect(connections(seen)).toBe(1), patience);
+  clock.advance(-86_400_000);
+  const received = () => seen.filter(({ kind }) => kind === 'message').length;
+  for (const [index, wait] of [60_000, 30_000].entries()) {
+    if (index > 0) clock.advance(30_000);
+    await ann.messages.send(account.id, { text: 'a reason to read' });
+    await vi.waitFor(() => expect(received()).toBe(index + 1), patience);
+    await vi.waitFor(() => expect(clock.waits[0]).toBe(wait), patience);
+  }
+});
+
 describe('waking is bounded', () => {
   test('a thousand wakes are one try at once and one after a second', async () => {
     const { clock, weather, account } = await follower();

@@ -50,7 +50,7 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
   connection.onNotification = (notification) => hints.add(notification);
   const established = await connection.authenticated(signal);
   void established.ended?.then((reason) => hints.end(reason));
-  const lastFullReadAt = core.clock.milliseconds();
+  let lastFullReadAt = core.clock.milliseconds();
   let allSubscribed = true;
   let subscribed: string | undefined;
   let scope: SyncScope = { home: isHome, host: relayId };
@@ -71,6 +71,8 @@ export async function followRelay(relay: FollowedRelay, signal: AbortSignal): Pr
     await relay.caughtUp(hints);
     signal.throwIfAborted();
     const readAt = core.clock.milliseconds();
+    // The clock may have been put back since everything was read.
+    lastFullReadAt = Math.min(lastFullReadAt, readAt);
     // Only a complete read shows which groups there are.
     scope = { home: false, host: relayId };
     if (JSON.stringify(await idsToSubscribe(core, relayId)) !== key) continue;
@@ -140,13 +142,15 @@ async function waitForChange(
   },
 ): Promise<ReadRequest | undefined> {
   const { core, isHome } = relay;
-  const { hints, readAllAt, pollAt, wakes, signal } = until;
+  const { hints, pollAt, wakes, signal } = until;
+  let { readAllAt } = until;
   for (;;) {
+    const since = core.clock.milliseconds();
+    // The clock may have been put back: a notification must not begin the wait again.
+    readAllAt = Math.min(readAllAt, since + Math.max(fullReadInterval, relay.pollInterval));
     const stop = new AbortController();
     const bounded = AbortSignal.any([signal, stop.signal]);
-    const left = Math.max(0, Math.min(readAllAt, pollAt) - core.clock.milliseconds());
-    // The clock may have been put back since everything was read.
-    const wait = Math.min(left, Math.max(fullReadInterval, relay.pollInterval));
+    const wait = Math.max(0, Math.min(readAllAt, pollAt) - since);
     const pause =
       wakes === undefined
         ? core.clock.sleep(wait, bounded)
