@@ -185,6 +185,9 @@ describe('02 §4.1, §5: a refusal with what nothing bounds', () => {
     for await (const event of bob.follow()) {
       if (event.kind !== 'connection' || event.state !== 'disconnected') continue;
       expect(event.error.message).toMatch(/^message\.timeline\.sync: temporarily_unavailable: /);
+      // The last state of the connection is stored only while a program follows.
+      const [last] = await store.read((tx) => tx.list('event-connection'));
+      expect(last?.[1].length).toBeLessThan(4_096);
       break;
     }
     const rows = await store.read((tx) => tx.list('events'));

@@ -77,9 +77,12 @@ export async function recordEvents(
   let { head, hosted } = before;
   for (const event of events) {
     head += 1;
-    await log.put(tx, positionKey(head), toStoredEvent(event));
+    const stored = toStoredEvent(event);
+    await log.put(tx, positionKey(head), stored);
     if (hostedKinds.has(event.kind)) hosted = head;
-    if (event.kind === 'connection') await connections.put(tx, 'home', { number: head, event });
+    if (stored.kind === 'connection') {
+      await connections.put(tx, 'home', { number: head, event: stored });
+    }
   }
   await putMarks(tx, { ...before, head, hosted }, removalBatch + events.length);
 }
