@@ -9,7 +9,7 @@ import {
   channelRow,
   followChannel,
   isClientError,
-  isTemporary,
+  leavesOpen,
   RelayUnreachable,
   sharedChannels,
   unfollowChannel,
@@ -61,7 +61,7 @@ async function adoptChannel(
   } catch (error) {
     signal.throwIfAborted();
     if (!isClientError(error)) throw error;
-    const mayRecover = isTemporary(error) || isClientError(error, 'relay_misbehaviour');
+    const mayRecover = leavesOpen(error) || isClientError(error, 'relay_misbehaviour');
     await settle(core, row, mayRecover ? failedOnce(core, row) : undefined);
   }
 }

@@ -13,7 +13,7 @@ import { enqueueTask } from '../../src/sync/tasks.ts';
 import { anotherDevice, exchange } from '../groups/support.ts';
 import { RawSender } from '../support/raw-sender.ts';
 import { befriend, relayWithClients } from '../support/relay-with-clients.ts';
-import { SteeredTransport } from '../support/steered-transport.ts';
+import { answeredBy, SteeredTransport } from '../support/steered-transport.ts';
 
 const world = relayWithClients({ host: { channels: true } });
 
@@ -69,6 +69,25 @@ test('more marks than one message holds arrive, each part once, also after the r
   const rows = await laptopStore.read((tx) => tx.list('conversations'));
   const marked = rows.filter(([, text]) => JSON.parse(text).readElsewhere !== undefined);
   expect(marked).toHaveLength(501);
+});
+
+test('02 §10.5: a session that ended at its host does not give a shared channel up', async () => {
+  const transport = steeredTransport();
+  const phone = await world.person();
+  const laptop = await anotherDevice(world, phone, { transport, prefer: 'http' });
+  const ann = await world.person();
+  const { id, link } = await ann.channels.create({ name: 'News' });
+  await exchange(phone, laptop);
+  world.clock.advance(61);
+  await phone.channels.follow(link);
+  await phone.sync();
+  transport.rules.set('channel.resolve', answeredBy(401, 'unauthorized'));
+  await laptop.sync();
+  transport.rules.clear();
+  expect(await isFollowed(laptop, id)).toBe(false);
+  world.clock.advance(61);
+  await laptop.sync();
+  expect(await isFollowed(laptop, id)).toBe(true);
 });
 
 test('a relay that claims a time in the future silences no contact on other own devices', async () => {
