@@ -1,8 +1,10 @@
 /** Channels whose host was restored, and what their people's programs do about it (06 §8.12). */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Account, AccountEvent } from '../src/index.ts';
+import { NodeTransport } from '../src/node.ts';
 import { anotherDevice } from './groups/support.ts';
 import { RestorableRelay } from './support/restorable-relay.ts';
+import { SteeredTransport } from './support/steered-transport.ts';
 
 let relay: RestorableRelay;
 beforeAll(async () => {
@@ -139,4 +141,26 @@ test('06 §8.12: posts that were deleted after the backup are deleted again by t
     await each.sync();
     expect(await shown(each)).toEqual(['three']);
   }
+});
+
+test('06 §8.12: a session that ended only puts off that posts are deleted again', async () => {
+  using inner = new NodeTransport({ ca: relay.world.ca });
+  const transport = new SteeredTransport(inner);
+  owner = await relay.world.person({ prefer: 'http', transport });
+  const { id: news, link } = await owner.channels.create({ name: 'News' });
+  await owner.channels.send(news, { text: 'one' });
+  await owner.sync();
+  const [one] = await owner.channels.listPosts(news);
+  await lose(() => owner.channels.delete(news, one?.sequence as number));
+  const body = new TextEncoder().encode('{"code":"unauthorized","message":"restarted"}');
+  const unauthorized = { status: 401, contentType: 'application/json', body };
+  transport.rules.set('channel.post.delete', async () => unauthorized);
+  await owner.sync();
+  expect(transport.bodies('channel.post.delete').length).toBeGreaterThan(1);
+  transport.rules.clear();
+  relay.world.clock.advance(3_601);
+  await owner.sync();
+  await follower.channels.follow(link);
+  await follower.sync();
+  expect(await follower.channels.listPosts(news)).toEqual([]);
 });

@@ -8,8 +8,8 @@ import {
   channelRow,
   deletedMessage,
   isRefusal,
-  isTemporary,
   lastDescriptorChange,
+  leavesOpen,
   listChannelEntries,
   mayWriteChannel,
   putChannel,
@@ -86,7 +86,7 @@ async function unlessRefused(work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {
-    if (!isRefusal(error) || isTemporary(error)) throw error;
+    if (!isRefusal(error) || leavesOpen(error)) throw error;
   }
 }
 
