@@ -232,4 +232,19 @@ describe.skipIf(!hasChromium)('tabs of one person', () => {
       expect(await page.getByText('This cannot be sent').count()).toBe(0);
     }
   });
+
+  test('a request that was accepted in one is not declined in the other, which says so', async () => {
+    const [one, two] = await twoTabs();
+    const fay = await office.newPerson();
+    await fay.contacts.join(await inviteOf(one));
+    for (const page of [one, two]) {
+      await toList(page);
+      await page.locator('.request').waitFor();
+    }
+    await two.getByRole('button', { name: 'Accept', exact: true }).click();
+    await two.locator('.request').waitFor({ state: 'detached' });
+    await one.getByRole('button', { name: 'Decline', exact: true }).click();
+    await one.locator('.request').waitFor({ state: 'detached' });
+    await one.getByText('This cannot be sent').waitFor();
+  });
 });

@@ -109,13 +109,16 @@ function Request({ app, request }: { readonly app: App; readonly request: Contac
   const { account, note = '' } = request;
   // Not the note: everyone may write a friend's name there.
   const [name, setName] = useState('');
-  const decide = (work: () => Promise<unknown>) => async () => {
-    const isDone = await app.try(work);
-    await app.changed();
-    // Another tab may have decided, of which this one gets no event.
-    const isLeft = app.requests.value.some((each) => each.account === account);
-    if (!isDone && !isLeft) app.notice.value = '';
-  };
+  const decide =
+    (work: () => Promise<unknown>, isAccepting = false) =>
+    async () => {
+      const isDone = await app.try(work);
+      await app.changed();
+      // Another tab may have decided the same, of which this one gets no event.
+      const status = app.contacts.value.find((each) => each.account === account)?.status;
+      const isSame = isAccepting ? status === 'active' : status !== 'active' && status !== 'asks';
+      if (!isDone && isSame) app.notice.value = '';
+    };
   const accept = async () => {
     if (name.trim() !== '') await app.account.contacts.rename(account, name.trim());
     await app.account.contacts.approve(account);
@@ -132,7 +135,7 @@ function Request({ app, request }: { readonly app: App; readonly request: Contac
       )}
       <Field {...{ label: text.localName, value: name, onValue: setName }} />
       <div class="row">
-        <Action work={decide(accept)}>{text.accept}</Action>
+        <Action work={decide(accept, true)}>{text.accept}</Action>
         <Action plain work={decide(() => app.account.contacts.reject(account))}>
           {text.decline}
         </Action>
