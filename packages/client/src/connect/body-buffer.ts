@@ -20,8 +20,7 @@ export class BodyBuffer {
     const length = this.#length + chunk.length;
     if (length > this.#maxBytes) return false;
     if (length > this.#bytes.length) {
-      const wanted = Math.max(length, this.#bytes.length * 2, smallest);
-      const grown = new Uint8Array(Math.min(wanted, this.#maxBytes));
+      const grown = new Uint8Array(Math.min(length * 2 + smallest, this.#maxBytes));
       grown.set(this.#bytes);
       this.#bytes = grown;
     }

@@ -3,7 +3,7 @@
  * double the messages, and holds nothing of a post that was deleted meanwhile.
  */
 import { channelPost } from '../channels/timeline/channel-entries.ts';
-import { isClientError, type PlainError } from '../errors.ts';
+import type { PlainError } from '../errors.ts';
 import type { AccountEvent } from '../events.ts';
 import { groupMessage } from '../groups/timeline/group-entries.ts';
 import { toGroupEntry } from '../groups/timeline/group-entry.ts';
@@ -53,9 +53,7 @@ export function toStoredEvent(event: AccountEvent): StoredEvent {
       return { kind: event.kind, channel: event.channelId, at, id };
     }
     default:
-      return 'error' in event && isClientError(event.error)
-        ? ({ ...event, error: withoutLongData(event.error) } as StoredEvent)
-        : event;
+      return withoutLongData(event);
   }
 }
 
@@ -63,10 +61,10 @@ export function toStoredEvent(event: AccountEvent): StoredEvent {
 const longestData = 4_096;
 
 /** Leaves out details of a relay that would fill the store: it may send a mebibyte with each error. */
-function withoutLongData(error: PlainError): PlainError {
-  const { data, ...rest } = error;
-  if (data === undefined || JSON.stringify(data).length <= longestData) return error;
-  return { ...rest, message: error.message };
+function withoutLongData<Event extends object>(event: Event): Event {
+  const { error } = event as { readonly error?: PlainError };
+  if (!error?.data || JSON.stringify(error.data).length <= longestData) return event;
+  return { ...event, error: { ...error, message: error.message, data: undefined } };
 }
 
 /** @returns `undefined` if what the event is about was removed from the store */

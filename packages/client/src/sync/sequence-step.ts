@@ -8,41 +8,20 @@ import { type MisbehaviourReason, RelayMisbehaviour } from '../errors.ts';
 export const maxSequenceStep = 2 ** 40;
 
 /**
- * Checks the steps between ascending sequences after a position.
+ * Checks the steps between ascending sequences after a position, or between a group's epochs after the
+ * known one, which a restored host raises as much (05 §7.2).
  * @throws RelayMisbehaviour with the reason
  */
-export function checkSequenceSteps(
-  events: readonly { readonly sequence: number }[],
-  { after, ...of }: { after: number; reason: MisbehaviourReason; method: string },
+export function checkSteps<Name extends 'sequence' | 'epoch'>(
+  name: Name,
+  events: readonly Readonly<Record<Name, number>>[],
+  { after, reason, method }: { after: number; reason: MisbehaviourReason; method: string },
 ): void {
   let last = after;
-  for (const { sequence } of events) {
-    checkStep('sequence', { last, next: sequence, ...of });
-    last = sequence;
+  for (const { [name]: next } of events) {
+    if (next - last > maxSequenceStep) {
+      throw new RelayMisbehaviour(reason, `${name} ${next} after ${last}`, { method });
+    }
+    last = next;
   }
-}
-
-/**
- * Checks the steps between the epochs of a group's events, which a restored host raises as much (05 §7.2).
- * @param after the known epoch
- * @throws RelayMisbehaviour `invalid_group_page`
- */
-export function checkEpochSteps(
-  events: readonly { readonly epoch: number }[],
-  { after, method }: { readonly after: number; readonly method: string },
-): void {
-  let last = after;
-  for (const { epoch } of events) {
-    checkStep('epoch', { last, next: epoch, reason: 'invalid_group_page', method });
-    last = epoch;
-  }
-}
-
-function checkStep(
-  what: string,
-  step: { last: number; next: number; reason: MisbehaviourReason; method: string },
-): void {
-  const { last, next, reason, method } = step;
-  if (next - last <= maxSequenceStep) return;
-  throw new RelayMisbehaviour(reason, `${what} ${next} after ${last}`, { method });
 }

@@ -11,7 +11,7 @@ import {
 import type { AccountCore } from '../../core.ts';
 import { checkRelayAnswer, isClientError, isRefusal } from '../../errors.ts';
 import { asRollback, callPage } from '../../sync/host-calls.ts';
-import { checkSequenceSteps } from '../../sync/sequence-step.ts';
+import { checkSteps } from '../../sync/sequence-step.ts';
 import { knownDescriptors } from '../channel-rows.ts';
 
 /** Events per request; the host may return fewer. */
@@ -54,7 +54,7 @@ export async function readChannelPage(
   const page = await callPage(core, relayId, { method, params, signal });
   checkRelayAnswer('invalid_channel_page', method, () => checkChannelPageBounds(page, range));
   const { after = -1 } = range;
-  checkSequenceSteps(page.events, { after, reason: 'invalid_channel_page', method });
+  checkSteps('sequence', page.events, { after, reason: 'invalid_channel_page', method });
   const revisions = page.events.map(({ descriptor_rev }) => descriptor_rev);
   const known = await core.store.read((tx) => knownDescriptors(tx, channelId, revisions));
   const verify = () =>

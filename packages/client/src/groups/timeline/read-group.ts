@@ -19,7 +19,7 @@ import { asRollback, callPage } from '../../sync/host-calls.ts';
 import { markInterrupted } from '../../sync/hosted-rows.ts';
 import { restoredAtOf } from '../../sync/reach-relay.ts';
 import { runToEnd } from '../../sync/run-to-end.ts';
-import { checkEpochSteps, checkSequenceSteps } from '../../sync/sequence-step.ts';
+import { checkSteps } from '../../sync/sequence-step.ts';
 import {
   asEnded,
   type GroupFacts,
@@ -251,8 +251,9 @@ async function readGroupPage(
       verifyGroupSyncPage(network, answer, params),
     ),
   );
-  checkSequenceSteps(page.events, { after: row.position, reason: 'invalid_group_page', method });
-  checkEpochSteps(page.events, { after: row.facts?.epoch ?? 0, method });
+  const fault = { reason: 'invalid_group_page', method } as const;
+  checkSteps('sequence', page.events, { after: row.position, ...fault });
+  checkSteps('epoch', page.events, { after: row.facts?.epoch ?? 0, ...fault });
   if (group === undefined && page.events.length === 0) {
     throw new RelayMisbehaviour('invalid_group_page', 'the creation event is missing', { method });
   }
