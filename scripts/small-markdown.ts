@@ -75,6 +75,14 @@ const unused: readonly (readonly [RegExp, string])[] = [
     /\(_tokens_meta\$curr = (tokens_meta\[curr\])\) === null [^;]+\.delimiters;/g,
     '$1?.delimiters;',
   ],
+  // In fewer bytes: lists of characters, and what each platform has by now.
+  [
+    /(^function isWhiteSpace\(code\) \{\n)[\s\S]*?^\}\n/m,
+    '$1\treturn /[^\\S\\u2028\\u2029\\ufeff]/.test(fromCodePoint(code));\n}\n',
+  ],
+  // All of these are punctuation or symbols, for which the character is tested then.
+  [/isMdAsciiPunct\((?:last|next)Char\) \|\| /g, ''],
+  [/(^function fromCodePoint\(c\) \{\n)[\s\S]*?^\}\n/m, '$1\treturn String.fromCodePoint(c);\n}\n'],
   // Texts of errors that only a fault of a rule causes.
   [/new Error\("[^"]+"\)/g, 'new Error("markdown-it")'],
   [/^var MarkdownItCallable = callable\(MarkdownIt\);\n/m, ''],
