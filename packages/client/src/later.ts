@@ -13,6 +13,7 @@ export {
 export { findPost } from './channels/posts/find-post.ts';
 export { noticeRestoredHost, withoutLostRights } from './channels/timeline/restored-host.ts';
 export { rotateSecret } from './groups/keys/rotate-secret.ts';
+export { createGroup } from './groups/membership/create-group.ts';
 export { hasChange, lostChange } from './groups/timeline/restored-group.ts';
 export { acceptedBefore } from './messages/accepted-before.ts';
 export { knownStatus } from './messages/known-status.ts';

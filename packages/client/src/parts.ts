@@ -9,14 +9,17 @@ import {
   Counter,
   checkAccountId,
   checkDepth,
+  checkGroupBody,
   checkRelayInfo,
   checkSchema,
   clientSecretCommitment,
   closedDescriptor,
+  createGroupNonce,
   createGroupSecret,
   currentDevices,
   DeviceId,
   deriveDeviceId,
+  deriveGroupId,
   deviceSigner,
   encodeBase64url,
   GroupId,
@@ -28,6 +31,7 @@ import {
   parseContent,
   RelayId,
   readGroupContent,
+  sealClientSecret,
   sealMessage,
   signAsDevice,
   signChannelClose,
@@ -87,7 +91,7 @@ import {
   resolveDescriptor,
 } from './channels/timeline/channel-page.ts';
 import { currentDescriptor } from './channels/timeline/read-channel.ts';
-import { backoff, isTemporary, leavesOpen, retryHintOf } from './connect/backoff.ts';
+import { backoff, leavesOpen, mayRecover, retryHintOf } from './connect/backoff.ts';
 import { untilAborted } from './connect/deadline.ts';
 import { accountIdentity } from './connect/session.ts';
 import { callWithoutSession } from './connect/unauthenticated-call.ts';
@@ -114,12 +118,18 @@ import {
   RelayUnreachable,
 } from './errors.ts';
 import { recordEvents, recordPassing } from './events/event-log.ts';
-import { groupRow, groupRows, putGroup } from './groups/group-rows.ts';
+import { emptyGroupRow, groupRow, groupRows, putGroup } from './groups/group-rows.ts';
 import { rotationCandidates } from './groups/keys/key-candidates.ts';
-import { newMemberKey, putMemberKey, secretBytes } from './groups/keys/key-rows.ts';
+import {
+  newMemberKey,
+  putClientSecret,
+  putMemberKey,
+  secretBytes,
+} from './groups/keys/key-rows.ts';
 import { runGroupTask } from './groups/keys/own-device-sync.ts';
 import { sealBoxes } from './groups/keys/secret-boxes.ts';
 import { accountsAtOnce } from './groups/membership/requests.ts';
+import { submitCreation } from './groups/membership/submit-creation.ts';
 import {
   groupEntry,
   groupMessage,
@@ -129,7 +139,7 @@ import {
   removeUndecrypted,
 } from './groups/timeline/group-entries.ts';
 import { isGroupMessage } from './groups/timeline/group-entry.ts';
-import { refreshGroup, requireGroup } from './groups/timeline/read-group.ts';
+import { readGroupBuffered, refreshGroup, requireGroup } from './groups/timeline/read-group.ts';
 import { writeChainEvent } from './groups/timeline/write-chain-event.ts';
 import {
   addEarlierMessage,
@@ -189,6 +199,7 @@ export const allParts = [
   checkAccountId,
   checkDepth,
   checkedStatus,
+  checkGroupBody,
   checkInput,
   checkRelayAnswer,
   checkRelayInfo,
@@ -202,12 +213,14 @@ export const allParts = [
   conversationRow,
   conversationsByTime,
   Counter,
+  createGroupNonce,
   createGroupSecret,
   currentDescriptor,
   currentDevices,
   decodeUtf8,
   deletedMessage,
   deriveDeviceId,
+  deriveGroupId,
   DeviceId,
   deviceKeyBytes,
   deviceKeys,
@@ -215,6 +228,7 @@ export const allParts = [
   deviceStates,
   draftFor,
   dropTasks,
+  emptyGroupRow,
   encodeBase64url,
   enqueueTask,
   enqueueWrite,
@@ -237,7 +251,6 @@ export const allParts = [
   isOwnDeviceType,
   isPending,
   isRefusal,
-  isTemporary,
   knownProfile,
   knownState,
   lastChange,
@@ -248,6 +261,7 @@ export const allParts = [
   listPosts,
   makeRouteDraft,
   mayHaveLeft,
+  mayRecover,
   mayWriteChannel,
   messageArrivals,
   MessageId,
@@ -272,6 +286,7 @@ export const allParts = [
   publishProfile,
   publishRoute,
   putChannel,
+  putClientSecret,
   putGroup,
   putGroupEntry,
   putMemberKey,
@@ -280,6 +295,7 @@ export const allParts = [
   readBatchSize,
   ReadBudget,
   readChannelPage,
+  readGroupBuffered,
   readGroupContent,
   readPageAfter,
   recipientsOf,
@@ -306,6 +322,7 @@ export const allParts = [
   routes,
   runGroupTask,
   sealBoxes,
+  sealClientSecret,
   sealMessage,
   secretBytes,
   seenDevices,
@@ -321,6 +338,7 @@ export const allParts = [
   skipBuilding,
   stageState,
   storeMove,
+  submitCreation,
   submitDescriptor,
   timelines,
   unfinishedMove,

@@ -20,7 +20,7 @@ import {
   nicknames,
   type StoredGroup,
 } from '../groups/group-rows.ts';
-import { createGroup, type NewGroup } from '../groups/membership/create-group.ts';
+import type { NewGroup } from '../groups/membership/create-group.ts';
 import {
   addGroup,
   applyToGroup,
@@ -146,6 +146,7 @@ export class Groups extends GroupAdministration {
    * const { id } = await account.groups.create({ name: 'Chess club', capacity: 20 });
    */
   async create(facts: NewGroup, options: Abortable = {}): Promise<Group> {
+    const { createGroup } = await this.#core.later();
     return await this.get(await createGroup(this.#core, facts, signalOf(options)));
   }
 

@@ -3,6 +3,7 @@ import { randomFraction } from '../environment.ts';
 import {
   isClientError,
   isRefusal,
+  type PlainError,
   RelayMisbehaviour,
   RelayRefused,
   RelayUnreachable,
@@ -65,6 +66,14 @@ export function isTemporary(error: unknown): boolean {
 /** Whether an error says nothing of the request itself, as that of a session: it is sent again later. */
 export function leavesOpen(error: unknown): boolean {
   return isTemporary(error) || isRefusal(error, 'unauthorized');
+}
+
+/**
+ * Whether what failed may succeed later. A misbehaving relay may be repaired, and one that started
+ * again knows no challenge that it gave before.
+ */
+export function mayRecover(error: unknown): error is PlainError {
+  return leavesOpen(error) || isClientError(error, 'relay_misbehaviour');
 }
 
 /**

@@ -2,7 +2,7 @@
 import '../dispose-symbols.ts';
 import { hasMovedFromAway, isAway, isWrongHome } from '../accounts/home-relay.ts';
 import { channelRows, shouldReadChannel } from '../channels/channel-rows.ts';
-import { backoff, leavesOpen, retryHintOf } from '../connect/backoff.ts';
+import { backoff, mayRecover, retryHintOf } from '../connect/backoff.ts';
 import type { AccountCore } from '../core.ts';
 import { isClientError, type PlainError } from '../errors.ts';
 import { recordPassing } from '../events/event-log.ts';
@@ -312,12 +312,4 @@ function isTurnToAsk(failures: number): boolean {
 
 function throwUnlessNoRelay(error: unknown): void {
   if (!isClientError(error, 'no_relay')) throw error;
-}
-
-/**
- * Whether following goes on after an error. A misbehaving relay may be repaired later, and one that started
- * again knows no challenge that it gave before.
- */
-export function mayRecover(error: unknown): error is PlainError {
-  return leavesOpen(error) || isClientError(error, 'relay_misbehaviour');
 }

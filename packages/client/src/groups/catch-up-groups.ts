@@ -10,8 +10,8 @@ import { runToEnd } from '../sync/run-to-end.ts';
 import type { SendWork } from '../sync/sender.ts';
 import { type GroupRow, groupRow, groupRows } from './group-rows.ts';
 import { removeSettledRecovery } from './keys/recover-key.ts';
-import { submitCreation } from './membership/create-group.ts';
 import { submitApplication } from './membership/join-group.ts';
+import { submitCreation } from './membership/submit-creation.ts';
 import { needsPolling, readGroup, shouldReadGroup } from './timeline/read-group.ts';
 import { flushOrGiveUp } from './timeline/send-group-message.ts';
 

@@ -9,7 +9,7 @@ import {
   channelRow,
   followChannel,
   isClientError,
-  leavesOpen,
+  mayRecover,
   RelayUnreachable,
   sharedChannels,
   unfollowChannel,
@@ -61,8 +61,7 @@ async function adoptChannel(
   } catch (error) {
     signal.throwIfAborted();
     if (!isClientError(error)) throw error;
-    const mayRecover = leavesOpen(error) || isClientError(error, 'relay_misbehaviour');
-    await settle(core, row, mayRecover ? failedOnce(core, row) : undefined);
+    await settle(core, row, mayRecover(error) ? failedOnce(core, row) : undefined);
   }
 }
 

@@ -15,7 +15,7 @@ import {
   historyType,
   isClientError,
   isRefusal,
-  isTemporary,
+  leavesOpen,
   recipientsOf,
   recordEvents,
   recordPassing,
@@ -109,7 +109,7 @@ async function sentOn(tx: StoreReader, day: number): Promise<HandOverDay> {
 function isFinal(error: unknown): boolean {
   if (isClientError(error, 'no_recipient_device') || isClientError(error, 'invalid_input'))
     return true;
-  return isRefusal(error) && !isTemporary(error) && error.method === method;
+  return isRefusal(error) && !leavesOpen(error) && error.method === method;
 }
 
 /** @returns the progress; `undefined` if there is no hand-over any more, or it goes on tomorrow */

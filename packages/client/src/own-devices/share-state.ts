@@ -17,8 +17,8 @@ import {
   handedOver,
   isClientError,
   isRefusal,
-  isTemporary,
   knownState,
+  leavesOpen,
   messagePrefix,
   messageRow,
   ownKey,
@@ -132,7 +132,7 @@ export async function sendChanges(core: AccountCore, signal: AbortSignal): Promi
       signal,
     });
   } catch (error) {
-    if (isRefusal(error) && isTemporary(error)) return;
+    if (isRefusal(error) && leavesOpen(error)) return;
     if (!isRefusal(error) && !isClientError(error, 'no_recipient_device')) throw error;
     await store.write(markSent);
   }

@@ -1,20 +1,26 @@
 /** Creating a group (05 §13.2). */
+import type { GroupInvitePolicy } from '@posthouse/protocol';
+import type { AccountCore } from '../../core.ts';
 import {
+  ClientError,
   checkGroupBody,
+  checkInput,
   clientSecretCommitment,
   createGroupNonce,
   createGroupSecret,
   deriveGroupId,
+  emptyGroupRow,
   encodeBase64url,
-  type GroupInvitePolicy,
+  newMemberKey,
+  putClientSecret,
+  putGroup,
+  putMemberKey,
+  readGroupBuffered,
   sealClientSecret,
   signAsDevice,
-} from '@posthouse/protocol';
-import type { AccountCore } from '../../core.ts';
-import { ClientError, checkInput, isRefusal } from '../../errors.ts';
-import { emptyGroupRow, type GroupRow, putGroup } from '../group-rows.ts';
-import { newMemberKey, putClientSecret, putMemberKey } from '../keys/key-rows.ts';
-import { readGroupBuffered } from '../timeline/read-group.ts';
+  submitCreation,
+} from '../../taken.ts';
+import type { GroupRow } from '../group-rows.ts';
 
 export interface NewGroup {
   readonly name: string;
@@ -82,29 +88,6 @@ export async function createGroup(
   await submitCreation(core, row, signal);
   await readGroupBuffered(core, group_id, signal);
   return group_id;
-}
-
-/** Submits a creation, unchanged in a repeat after a lost answer. */
-export async function submitCreation(
-  core: AccountCore,
-  row: GroupRow,
-  signal: AbortSignal,
-): Promise<void> {
-  if (row.creation === undefined) return;
-  try {
-    await core.relay(row.relay_id).call('group.create', row.creation, { signal });
-  } catch (error) {
-    // The ID is taken by this creation: reading the group confirms it.
-    if (isRefusal(error, 'state_conflict')) return;
-    const isFinal = isRefusal(error, 'bad_request', 'forbidden', 'invalid_signature');
-    if (isFinal) await core.store.write((tx) => putGroup(tx, abandoned(row)));
-    throw error;
-  }
-}
-
-/** Returns the row of a refused creation; its keys stay in case an earlier attempt took effect. */
-function abandoned({ creation: _refused, ...row }: GroupRow): GroupRow {
-  return { ...row, standing: 'ended', isForgotten: true };
 }
 
 /**
