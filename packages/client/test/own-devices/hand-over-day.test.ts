@@ -4,7 +4,7 @@ import { type Account, type HandOverEvent, MemoryStore } from '../../src/index.t
 import { NodeTransport } from '../../src/node.ts';
 import { anotherDevice, exchange } from '../groups/support.ts';
 import { befriend, relayWithClients } from '../support/relay-with-clients.ts';
-import { SteeredTransport } from '../support/steered-transport.ts';
+import { answeredBy, SteeredTransport } from '../support/steered-transport.ts';
 
 const day = 86_400;
 const world = relayWithClients({ limits: { accountDailyBytes: 700_000 } });
@@ -98,6 +98,15 @@ test('sync waits neither for a hand-over under way nor for a relay that asks to 
   const before = transport.bodies('message.send').length;
   await phone.sync();
   expect(transport.bodies('message.send')).toHaveLength(before + 1);
+});
+
+test('02 §10.5: a session that ended does not end a hand-over', async () => {
+  const { transport, phone, deviceId } = await devices(2);
+  transport.rules.set('message.send', answeredBy(401, 'unauthorized'));
+  await expect(handOver(phone, deviceId)).rejects.toMatchObject({ error: 'unauthorized' });
+  transport.rules.clear();
+  const events = await phone.sync();
+  expect(events.at(-1)).toMatchObject({ kind: 'hand-over', sent: 2, isComplete: true });
 });
 
 test('a second call shares the run under way: its progress, its end, and its own signal', async () => {
