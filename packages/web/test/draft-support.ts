@@ -128,10 +128,19 @@ export class DraftTabs {
   }
 
   async open(page: Page, name: string): Promise<void> {
-    await toList(page);
-    await page.locator('.entry').filter({ hasText: name }).click();
     const title = name === 'Bob' ? 'Bob' : /^(?:You|Notes to myself)$/;
-    await page.getByRole('main').getByRole('heading', { name: title, level: 1 }).waitFor();
+    const heading = page.getByRole('main').getByRole('heading', { name: title, level: 1 });
+    // A click while the list moves opens another entry: as a person would, again.
+    await expect
+      .poll(async () => {
+        await toList(page);
+        await page.locator('.entry').filter({ hasText: name }).click();
+        return await heading.waitFor({ timeout: 5_000 }).then(
+          () => true,
+          () => false,
+        );
+      })
+      .toBe(true);
     await field(page).waitFor();
   }
 
