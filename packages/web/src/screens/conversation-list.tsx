@@ -40,6 +40,11 @@ export function ConversationList({ app }: { readonly app: App }) {
     >
       <header>
         <h1 tabIndex={-1}>{app.config.name}</h1>
+        {app.connection.value === 'connecting' && (
+          <span class="hint" aria-hidden="true">
+            {text.connecting}
+          </span>
+        )}
         <button type="button" class="plain" onClick={() => show({ screen: 'settings' })}>
           {text.settings}
         </button>
@@ -94,10 +99,11 @@ const emptyConversation = (id: string): Conversation => ({
   ...{ kind: 'person', id, unread: 0, waiting: 0, place: '' },
 });
 
+/** Moves the list only while there is no connection: a click of who has just opened the page must not meet another entry. */
 function Connection({ app }: { readonly app: App }) {
   const state = app.connection.value;
   return (
-    <p role="status" class={state === 'connected' ? 'hidden' : 'banner'}>
+    <p role="status" class={state === 'disconnected' ? 'banner' : 'hidden'}>
       {state === 'disconnected' && text.offline}
       {state === 'connecting' && text.connecting}
       {state === 'connected' && text.connected}
