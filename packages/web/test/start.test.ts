@@ -14,6 +14,24 @@ const watchEntry = `(() => {
   requestAnimationFrame(look);
 })()`;
 
+/** Keeps what the worker says of its connection from the page until `connect()`. */
+const holdConnection = `(() => {
+  let held = [];
+  globalThis.connect = () => {
+    for (const deliver of held) deliver();
+    held = undefined;
+  };
+  const own = Worker.prototype.addEventListener;
+  Worker.prototype.addEventListener = function (type, listener, ...rest) {
+    const hear = (event) => {
+      const isHeld = held !== undefined && JSON.stringify(event.data ?? null).includes('"connection"');
+      if (isHeld) held.push(() => listener.call(this, event));
+      else listener.call(this, event);
+    };
+    own.call(this, type, hear, ...rest);
+  };
+})()`;
+
 test.skipIf(!hasChromium)(
   'the list does not move under a click when the page has connected',
   async () => {
@@ -23,9 +41,13 @@ test.skipIf(!hasChromium)(
     await beginAccount(first);
     const page = await first.context().newPage();
     await page.addInitScript(watchEntry);
+    await page.addInitScript(holdConnection);
     await page.goto(office.url);
+    await page.locator('.entry').first().waitFor();
     const connection = () =>
       page.evaluate(`document.querySelector('.pane [role=status]')?.textContent`);
+    expect(await connection()).toBe('Connecting…');
+    await page.evaluate('connect()');
     await expect.poll(connection).toBe('Connected');
     const places = (await page.evaluate('places')) as number[];
     expect(places.length).toBeGreaterThan(0);
