@@ -49,6 +49,10 @@ test.skipIf(!hasChromium)(
     expect(await connection()).toBe('Connecting…');
     await page.evaluate('connect()');
     await expect.poll(connection).toBe('Connected');
+    // The frame that shows it, and the one that is looked at next.
+    await page.evaluate(
+      'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
+    );
     const places = (await page.evaluate('places')) as number[];
     expect(places.length).toBeGreaterThan(0);
     expect(new Set(places).size).toBe(1);
